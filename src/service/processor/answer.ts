@@ -1,19 +1,29 @@
+import { cellFor } from './cells.ts'
+import type { Findings } from './evidence.ts'
 import { isFormat } from './format.ts'
 import { licenceId } from './forms.ts'
 import type { Evidence } from './judge.ts'
+import { listedIn, headOfItem } from './listed.ts'
 import { literal } from './literal.ts'
 import type { PatternMatcher } from './pattern.ts'
+import { affirms, namedTruth } from './polarity.ts'
+import { quantitiesIn, wantedUnit } from './quantities.ts'
 import type { FieldSpec } from './schema.ts'
+import { type Shape, type Wanted, wantedOf } from './shapes.ts'
+import { type FieldWords, shortValuesOf } from './short-value.ts'
+import { bareText } from './spans.ts'
 import type { TextPart } from '../isolated/match-pattern.ts'
 import { stem } from '../corpus/stems.ts'
 import { words } from '../corpus/terms.ts'
 import { isAddress, type Unit } from './units.ts'
-import type { Question } from './vocabulary.ts'
+import { type Question, splitName, stemsOf } from './vocabulary.ts'
 
 /** A value and its evidence. */
 export interface Answer {
   readonly value: unknown
   readonly evidence: readonly Evidence[]
+  /** Whether it has the shape that the field asks for, such as the name of a function. Default false. */
+  readonly isOfShape?: boolean
 }
 
 /** Maximum number of items of a list, unless the schema has a lower limit. */
@@ -22,51 +32,98 @@ const MAX_ITEMS = 10
 const COMPARABLE = 0.75
 /** Minimum coverage of a statement that answers a boolean field. */
 const STATEMENT_COVERAGE = 0.75
+/** A short value is taken from statements that score at least this fraction of the best one. */
+const NEARLY = 0.8
+/** Maximum number of statements in which a short value is searched. */
+const MAX_STATEMENTS = 8
+
+/** What a value is taken with. */
+export interface Taking {
+  readonly found: Pick<Findings, 'asked' | 'by' | 'evidence'>
+  readonly field: FieldWords
+  readonly patterns: PatternMatcher
+}
 
 /** Takes the value of a field from the best suitable evidence; undefined if there is none. */
-export async function takeAnswer(
-  spec: FieldSpec,
-  evidence: readonly Evidence[],
-  question: Question,
-  patterns: PatternMatcher,
-): Promise<Answer | undefined> {
-  const found = await takeFirst(spec, evidence, question, patterns)
-  if (found !== undefined) return found
+export async function takeAnswer(spec: FieldSpec, taking: Taking): Promise<Answer | undefined> {
+  const answer = await takeFirst(spec, taking)
+  if (answer !== undefined) return answer
   for (const alternative of spec.alternatives) {
-    const other = await takeFirst(alternative, evidence, question, patterns)
+    const other = await takeFirst(alternative, taking)
     if (other !== undefined) return other
   }
   return undefined
 }
 
-async function takeFirst(
-  spec: FieldSpec,
-  evidence: readonly Evidence[],
-  question: Question,
-  patterns: PatternMatcher,
-): Promise<Answer | undefined> {
-  if (spec.kind === 'array') return await takeList(spec, evidence, question, patterns)
+async function takeFirst(spec: FieldSpec, taking: Taking): Promise<Answer | undefined> {
+  const { evidence } = taking.found
+  if (spec.kind === 'array') return await takeList(spec, taking)
   if (spec.kind === 'null' || spec.kind === 'object') return undefined
   if (spec.allowed !== undefined) return takeAllowed(choicesOf(spec.allowed), evidence)
-  if (spec.kind === 'boolean') return takeStatement(evidence)
+  if (spec.kind === 'boolean') return takeTruth(taking)
   if (spec.kind === 'string' && spec.pattern !== undefined) {
-    return await takeMatch(spec, spec.pattern, evidence, question, patterns)
+    return await takeMatch(spec, spec.pattern, taking)
+  }
+  if (spec.kind === 'string' && spec.format === undefined) {
+    const wanted = wantedOf(taking.field.name, spec.description)
+    if (isShape(wanted)) return takeShort(spec, wanted, taking)
   }
   for (const candidate of evidence) {
-    const value = takeValue(spec, candidate, question)
+    const value = takeValue(spec, candidate, taking)
     if (value !== undefined) return { value, evidence: [candidate] }
   }
   return undefined
+}
+
+function isShape(wanted: Wanted): wanted is Shape {
+  return typeof wanted === 'object'
+}
+
+/** A short value from the statements that are nearly as good as the best one. A sentence is none. */
+function takeShort(spec: FieldSpec, shape: Shape, { found, field }: Taking): Answer | undefined {
+  const { evidence, asked, by } = found
+  const least = (evidence[0]?.score ?? 0) * NEARLY
+  for (const candidate of evidence.slice(0, MAX_STATEMENTS)) {
+    if (candidate.score < least) break
+    const { value } = candidate
+    const isStated = by === 'attribute' || asked.form === 'default' || asked.form === 'command'
+    const isOfRelease = candidate.passage.kind === 'changelog' && asked.form === shape.name
+    const values = [
+      ...(value !== undefined && (isStated || isOfRelease) ? [value] : []),
+      ...(asksForDefault({ found, field })
+        ? defaultCells(candidate)
+        : shortValuesOf(shape, candidate, field)),
+    ]
+    const text = values.find((one) => fitsText(spec, one))
+    if (text !== undefined) return { value: text, evidence: [candidate], isOfShape: true }
+  }
+  return undefined
+}
+
+/** Whether a field asks for a default, and not only the rest of the input. */
+function asksForDefault({ found, field }: Pick<Taking, 'found' | 'field'>): boolean {
+  if (found.asked.form !== 'default') return false
+  return (
+    field.description === '' ||
+    /\b(?:default|initial|otherwise|unless)/i.test(`${field.name} ${field.description}`)
+  )
+}
+
+const DEFAULT_COLUMN = stemsOf('default defaults')
+
+/** The cell of a row that states the default. */
+function defaultCells({ unit }: Pick<Evidence, 'unit'>): string[] {
+  const cell = cellFor(unit, DEFAULT_COLUMN)
+  return cell === undefined ? [] : [bareText(cell)]
 }
 
 /** The first text that satisfies the pattern of a field. */
 async function takeMatch(
   spec: FieldSpec,
   pattern: string,
-  evidence: readonly Evidence[],
-  question: Question,
-  patterns: PatternMatcher,
+  { found: { evidence, asked }, patterns }: Taking,
 ): Promise<Answer | undefined> {
+  const { question } = asked
   const texts = evidence.flatMap((candidate) =>
     [
       ...(candidate.value === undefined ? [] : [candidate.value]),
@@ -110,21 +167,49 @@ const FORMS: Readonly<Record<string, RegExp>> = {
   uri: /\bhttps?:\/\/[^\s<>()[\]"'`]+/g,
 }
 
-function takeValue(spec: FieldSpec, evidence: Evidence, question: Question): string | number | undefined {
-  const { unit, value, number, key } = evidence
-  if (spec.kind === 'number' || spec.kind === 'integer') {
-    if (number !== undefined && fitsNumber(spec, number)) return number
-    const counted = countIn(unit.text, question)
-    if (counted !== undefined && fitsNumber(spec, counted)) return counted
-    return nearest(unit.text, matchesOf(unit.text, NUMBER), question)
-      .map((text) => Number(text.replaceAll(',', '').replace('−', '-')))
-      .find((one) => fitsNumber(spec, one))
-  }
-  const texts = textsFor(spec, unit, question)
+function takeValue(spec: FieldSpec, evidence: Evidence, taking: Taking): string | number | undefined {
+  const { unit, value, key } = evidence
+  if (spec.kind === 'number' || spec.kind === 'integer') return takeNumber(spec, evidence, taking)
+  const { found, field } = taking
+  const cell = cellFor(unit, stemsOf(`${field.name} ${field.description}`))
+  const texts = [
+    ...(cell === undefined ? [] : textsFor(spec, { ...unit, text: bareText(cell) }, found.asked.question)),
+    ...textsFor(spec, unit, found.asked.question),
+  ]
   // The key of a date such as `July 5, 2023` is its ISO form.
   const values = [value, spec.format === 'date' ? key : undefined].filter((one) => one !== undefined)
   return [...values, ...texts].find((text) => fitsText(spec, text))
 }
+
+/** The number that a statement gives, in the unit that the field names. */
+function takeNumber(spec: FieldSpec, { unit, value, number }: Evidence, taking: Taking): number | undefined {
+  const { found, field } = taking
+  const { question } = found.asked
+  const [stated] = asksForDefault(taking) ? defaultCells({ unit }) : []
+  const text = stated ?? cellFor(unit, stemsOf(`${field.name} ${field.description}`)) ?? unit.text
+  const measure = wantedUnit(field.name, spec.description)
+  if (measure !== undefined) {
+    for (const one of [value, text].filter((part) => part !== undefined)) {
+      const quantities = quantitiesIn(one, measure)
+      const near = nearestOf(one, quantities, question).find((quantity) => fitsNumber(spec, quantity.value))
+      if (near !== undefined) return near.value
+      // A quantity of the right kind that the field does not allow is no other number.
+      if (quantities.length > 0) return undefined
+    }
+  }
+  if (number !== undefined && fitsNumber(spec, number)) return number
+  const counted = countIn(text, question)
+  if (counted !== undefined && fitsNumber(spec, counted)) return counted
+  const parts = /\bversions?\b|\bmajor\b/i.test(`${field.name} ${field.description}`)
+    ? [...matchesOf(text, NUMBER), ...matchesOf(text, MAJOR)]
+    : matchesOf(text, NUMBER)
+  return nearest(text, parts, question)
+    .map((part) => Number(part.replaceAll(/[,v]/g, '').replace('−', '-')))
+    .find((one) => fitsNumber(spec, one))
+}
+
+/** The major number of a version with a `v`. */
+const MAJOR = /(?<![\p{L}\p{N}.-])v\d+/gu
 
 const COUNTS = 'no|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve'.split('|')
 const COUNT = new RegExp(
@@ -180,6 +265,14 @@ function matchesOf(text: string, pattern: RegExp): TextPart[] {
 
 /** The parts of a text, nearest to the question's terms first. */
 function nearest(text: string, parts: readonly TextPart[], question: Question): string[] {
+  return nearestOf(text, parts, question).map((part) => part.text)
+}
+
+function nearestOf<Part extends { readonly index: number }>(
+  text: string,
+  parts: readonly Part[],
+  question: Question,
+): Part[] {
   const positions = [...text.matchAll(/[\p{L}\p{N}]+/gu)]
     .filter(([word]) => question.terms.some((term) => term.stems.has(stem(word.toLowerCase()))))
     .map(({ index }) => index)
@@ -187,9 +280,9 @@ function nearest(text: string, parts: readonly TextPart[], question: Question): 
   const distance = (index: number) =>
     positions.reduce((min, position) => Math.min(min, Math.abs(position - index)), Number.MAX_SAFE_INTEGER)
   return parts
-    .map((part) => ({ text: part.text, distance: distance(part.index) }))
+    .map((part) => ({ part, distance: distance(part.index) }))
     .toSorted((a, b) => a.distance - b.distance)
-    .map((part) => part.text)
+    .map(({ part }) => part)
 }
 
 /** An allowed value, and how it is searched for. */
@@ -241,45 +334,57 @@ function allowedIn(choices: readonly Choice[], { unit, value }: Evidence): (stri
   )
 }
 
-const NEGATION = /\b(?:no|not|never|none|neither|nor|without|cannot|lacks?|unsupported)\b|n['’]t\b/i
-
-/** True if a statement matches the question, false if it negates it. */
-function takeStatement(evidence: readonly Evidence[]): Answer | undefined {
+/** True if a statement affirms what is asked, false if it denies it. */
+function takeTruth({ found, field }: Taking): Answer | undefined {
+  const { evidence, asked } = found
   const [first] = evidence
   if (first?.value === 'true' || first?.value === 'false') {
     return { value: first.value === 'true', evidence: [first] }
   }
+  const question = `${field.name} ${field.description}`
+  const isWhether = /^\s*(?:whether|if|is|are|does|do|has|have|can)\b/i.test(field.description)
+  if (asksForDefault({ found, field }) && !isWhether) {
+    const row = evidence.find((candidate) => defaultCells(candidate).length > 0)
+    const truth = row === undefined ? undefined : namedTruth(defaultCells(row).join(' '))
+    return row === undefined || truth === undefined ? undefined : { value: truth, evidence: [row] }
+  }
   const statement = evidence.find(
     ({ unit, direct, coverage }) =>
-      direct && coverage >= STATEMENT_COVERAGE && unit.kind !== 'code' && words(unit.text).length >= 3,
+      (direct || (isWhether && asked.form === 'default')) &&
+      coverage >= STATEMENT_COVERAGE &&
+      unit.kind !== 'code' &&
+      words(unit.text).length >= 3,
   )
   if (statement === undefined) return undefined
-  return { value: !NEGATION.test(statement.unit.text), evidence: [statement] }
+  const { text } = statement.unit
+  const named = isWhether ? undefined : namedTruth(text)
+  return { value: named ?? affirms(text, question), evidence: [statement] }
 }
 
-async function takeList(
-  spec: FieldSpec,
-  evidence: readonly Evidence[],
-  question: Question,
-  patterns: PatternMatcher,
-): Promise<Answer | undefined> {
+async function takeList(spec: FieldSpec, taking: Taking): Promise<Answer | undefined> {
   const { items } = spec
+  const { evidence } = taking.found
   const [best] = evidence
   if (best === undefined || items === undefined || spec.allowed !== undefined) return undefined
   const maxItems = Math.min(spec.maxItems, MAX_ITEMS)
   const choices = items.allowed === undefined ? undefined : choicesOf(items.allowed)
-  if (items.kind === 'string' && items.pattern === undefined && choices === undefined) {
-    const listed = enumerationIn(best)
-    if (listed.length > 0)
-      return { value: listed.slice(0, maxItems), evidence: listed.slice(0, maxItems).map(() => best) }
+  const isText = items.kind === 'string' && items.pattern === undefined && choices === undefined
+  if (isText && items.format === undefined) {
+    const wanted = wantedOf(taking.field.name, `${spec.description} ${items.description}`.trim())
+    const listed = wanted === 'statement' ? undefined : takeListed(wanted, taking)
+    if (listed !== undefined) {
+      const values = listed.values.filter((value) => fitsText(items, value)).slice(0, maxItems)
+      if (values.length >= Math.max(1, spec.minItems)) {
+        return { value: values, evidence: values.map(() => listed.from) }
+      }
+    }
+    if (isShape(wanted)) return undefined
   }
   // By the JSON of the value, so that no value is in the list twice.
   const values = new Map<string, { readonly value: unknown; readonly evidence: Evidence }>()
   for (const candidate of related(best, evidence)) {
     const found =
-      choices === undefined
-        ? await takeItem(items, candidate, question, patterns)
-        : allowedIn(choices, candidate)
+      choices === undefined ? await takeItem(items, candidate, taking) : allowedIn(choices, candidate)
     for (const value of found) {
       const key = JSON.stringify(value)
       if (values.size < maxItems && !values.has(key)) values.set(key, { value, evidence: candidate })
@@ -290,42 +395,43 @@ async function takeList(
   return { value: all.map(({ value }) => value), evidence: all.map((item) => item.evidence) }
 }
 
-const TOKEN = String.raw`[\w@#+/.-]*[\w+#]`
-const ENUMERATION = new RegExp(
-  String.raw`(?:["'\x60]?${TOKEN}["'\x60]?,\s+){2,}(?:(?:and|or)\s+)?["'\x60]?${TOKEN}`,
-  'u',
-)
-
-/** The short values that a sentence lists: `4, 7, 2019-09, and 2020-12`. */
-function enumerationIn({ unit }: Evidence): string[] {
-  if (unit.kind === 'item' || unit.kind === 'code') return []
-  const [list] = ENUMERATION.exec(unit.text) ?? []
-  return (list ?? '')
-    .split(/,\s+/)
-    .map((value) => value.replace(/^(?:and|or)\s+/, '').replaceAll(/[`"']/g, ''))
-    .filter((value) => value !== '')
+/** The short values that a statement lists, or the items of a list are about. */
+function takeListed(
+  wanted: Wanted,
+  { found, field }: Taking,
+): { readonly values: readonly string[]; readonly from: Evidence } | undefined {
+  const { evidence } = found
+  const [best] = evidence
+  const least = (best?.score ?? 0) * NEARLY
+  const near = evidence.slice(0, MAX_STATEMENTS).filter(({ score }) => score >= least)
+  for (const candidate of near) {
+    const values = [...new Set(listedIn(candidate))]
+    if (values.length > 1) return { values, from: candidate }
+    if (!isShape(wanted)) break
+  }
+  if (best === undefined || !isShape(wanted)) return undefined
+  if (best.unit.kind === 'item') {
+    const heads = related(best, evidence).map(({ unit }) => headOfItem(unit.text))
+    const items = heads.filter((head) => head !== undefined)
+    if (items.length > 1 && items.length === heads.length) return { values: [...new Set(items)], from: best }
+  }
+  const values = shortValuesOf(wanted, best, field)
+  return values.length === 0 ? undefined : { values: [...new Set(values)], from: best }
 }
 
 /** The item that a unit is, as a list of at most one. */
-async function takeItem(
-  items: FieldSpec,
-  candidate: Evidence,
-  question: Question,
-  patterns: PatternMatcher,
-): Promise<readonly unknown[]> {
-  if (items.kind === 'object') return await takeObject(items, candidate, question, patterns)
+async function takeItem(items: FieldSpec, candidate: Evidence, taking: Taking): Promise<readonly unknown[]> {
+  if (items.kind === 'object') return await takeObject(items, candidate, taking)
   if (items.kind === 'array') return []
-  const answer = await takeAnswer(items, [candidate], question, patterns)
+  const answer = await takeAnswer(
+    items,
+    within(taking, candidate, { ...taking.field, name: '', description: items.description }),
+  )
   return answer === undefined ? [] : [answer.value]
 }
 
 /** An object whose properties are all taken from one unit. Its text is the value of one property only. */
-async function takeObject(
-  spec: FieldSpec,
-  candidate: Evidence,
-  question: Question,
-  patterns: PatternMatcher,
-): Promise<readonly unknown[]> {
+async function takeObject(spec: FieldSpec, candidate: Evidence, taking: Taking): Promise<readonly unknown[]> {
   const entries: [string, unknown][] = []
   let isTextTaken = false
   let isAnswered = false
@@ -333,7 +439,7 @@ async function takeObject(
     const isSpent: boolean = isTextTaken && isWholeText(property)
     const answer: Answer | undefined = isSpent
       ? undefined
-      : await takeAnswer(property, [candidate], question, patterns)
+      : await takeAnswer(property, within(taking, candidate, wordsOf(property, taking.field)))
     isTextTaken ||= answer?.value === candidate.unit.text
     isAnswered ||= answer !== undefined
     const value = answer === undefined ? emptyAnswer(property) : answer.value
@@ -341,6 +447,15 @@ async function takeObject(
     else if (property.required) return []
   }
   return isAnswered ? [Object.fromEntries(entries)] : []
+}
+
+/** The same with one statement only. */
+function within({ found, patterns }: Taking, candidate: Evidence, field: FieldWords): Taking {
+  return { found: { ...found, evidence: [candidate] }, field, patterns }
+}
+
+function wordsOf({ name, description }: FieldSpec, { input, subject }: FieldWords): FieldWords {
+  return { name: splitName(name), description, input, subject }
 }
 
 /** Whether the value of a field is a whole sentence or line. */

@@ -90,7 +90,7 @@ function featuresOf({ found, answer }: Searched): Features | undefined {
   const rival = others[0]?.score ?? 0
   return {
     form:
-      by !== 'words'
+      by !== 'words' || answer?.isOfShape === true
         ? true
         : asked.form === undefined
           ? undefined

@@ -129,7 +129,13 @@ async function extractValue(
   const path = names.join('.')
   const name = names.map(splitName).join(' ')
   const found = findEvidence(search, { name, text: spec.description, isOnly, wantsNumber: isNumeric(spec) })
-  const answer = await takeAnswer(spec, found.evidence, found.asked.question, patterns)
+  const field = {
+    name,
+    description: spec.description,
+    input: search.subject.text,
+    subject: search.subject.names,
+  }
+  const answer = await takeAnswer(spec, { found, field, patterns })
   reporter.searched(path, found, answer)
   const value = answer === undefined ? emptyAnswer(spec) : answer.value
   const missing =

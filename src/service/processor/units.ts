@@ -1,4 +1,5 @@
 import { type Block, blocksOf } from '../corpus/blocks.ts'
+import { cellsOf } from './cells.ts'
 import { type Inline, inlinesOf, inlineText } from '../corpus/inline.ts'
 
 /** The smallest part of an answer: a sentence, a list item, a table row or a line of code. */
@@ -8,14 +9,14 @@ export interface Unit {
   readonly kind: 'sentence' | 'item' | 'row' | 'code'
   /** The heading above it; empty if there is none. */
   readonly heading: string
+  /** The cells of its table's header, if it is a row; empty for the header. */
+  readonly columns?: readonly string[]
 }
 
 /** A unit with all that is above it. */
 export interface PlacedUnit extends Unit {
   /** All headings above it, the outermost first. */
   readonly headings: readonly string[]
-  /** The cells of its table's header, if it is a row; empty for the header. */
-  readonly columns?: readonly string[]
   /** Equal for the sentences of one paragraph or list item. */
   readonly block: number
 }
@@ -112,15 +113,6 @@ export function readUnits(text: string, above: readonly Heading[]): UnitReading 
 
   for (const block of blocksOf(text)) read(block, false)
   return { units, headings: open }
-}
-
-/** The cells of a table's row, without the space around them. */
-function cellsOf(row: string): string[] {
-  return row
-    .trim()
-    .replace(/^\||\|$/g, '')
-    .split(/(?<!\\)\|/)
-    .map((cell) => cell.trim())
 }
 
 const LIST_MARKER = /^\s*(?:[-*+•]|\d{1,3}[.)])\s+/

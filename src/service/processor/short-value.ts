@@ -1,0 +1,157 @@
+import { stem } from '../corpus/stems.ts'
+import { isStopWord } from '../corpus/terms.ts'
+import { cellFor, cellsOf } from './cells.ts'
+import type { Evidence } from './judge.ts'
+import { literal } from './literal.ts'
+import { type Shape } from './shapes.ts'
+import { bareText, headingName, headOf, markedSpans, type Span } from './spans.ts'
+import { stemsOf } from './vocabulary.ts'
+
+/** What a field asks, for the choice of a short value. */
+export interface FieldWords {
+  /** Its name, in words. */
+  readonly name: string
+  readonly description: string
+  /** The rest of the input. */
+  readonly input: string
+  /** The names of the subject. */
+  readonly subject: readonly string[]
+}
+
+/** The short values of a shape in a statement and in what it stands below, best first. */
+export function shortValuesOf(shape: Shape, evidence: Evidence, field: FieldWords): string[] {
+  const { unit } = evidence
+  const isKnown = knownText(field)
+  const fits = (span: Span) => shape.fits(span.text, span.mark) && !isKnown(span.text)
+  const wanted = stemsOf(`${field.name} ${field.description}`)
+  const cell = cellFor(unit, wanted)
+  if (cell !== undefined) {
+    const values = spansIn(shape, cell).filter(fits)
+    const bare = bareText(cell)
+    return [...(shape.fits(bare, 'code') ? [bare] : []), ...values.map(({ text }) => text)]
+  }
+  const head = headFor(shape, evidence, fits)
+  const spans = spansIn(shape, unit.text).filter(fits)
+  const near = byDistance(unit.text, onSide(unit.text, spans, field), wanted).map(({ text }) => text)
+  const related = shape.isThing || shape.name === 'person' ? relatedNames(unit.text, wanted).filter(fits) : []
+  const announced = announcedValue(evidence, fits)
+  const others = [...near, ...related.map(({ text }) => text), ...announced]
+  return describesHead(unit.text) ? [...head, ...others] : [...others, ...head]
+}
+
+function spansIn(shape: Shape, text: string): Span[] {
+  const plain = shape.plain?.(text) ?? []
+  const marked = markedSpans(text)
+  const isOwn = ({ start, end }: Span) =>
+    !plain.some(
+      (span) => start >= span.start && end <= span.end && span.text.length > 0 && start !== span.start,
+    )
+  return [
+    ...marked.filter(isOwn),
+    ...plain.filter(
+      ({ start, end }) =>
+        !marked.some((span) => shape.fits(span.text, span.mark) && start >= span.start && end <= span.end),
+    ),
+  ]
+}
+
+/** Maximum length of a question that is read, in characters. */
+const MAX_QUESTION = 4_000
+
+/** Tests whether a text stands in the question already, so that it is no answer. */
+function knownText({ input, description, subject }: FieldWords): (text: string) => boolean {
+  const question = `${description} ${input}`.slice(0, MAX_QUESTION)
+  const names = new Set(subject.map((name) => name.toLowerCase()))
+  return (text) => {
+    const bare = text.replace(/\(.*$/s, '').replace(/^process\.env\./, '')
+    if (bare === '' || names.has(bare.toLowerCase())) return true
+    return new RegExp(String.raw`(?<![\w@/.-])${literal(bare)}(?![\w/-])`, 'i').test(question)
+  }
+}
+
+/** Beginnings of a statement that has its value in itself. */
+const IMPERATIVE = /^(?:use|set|pass|call|see|with|to|if|for|when|by|in|consider|run|import|require|add)\b/i
+
+function describesHead(text: string): boolean {
+  return headOf(text) !== undefined || text.startsWith('|') || !IMPERATIVE.test(text)
+}
+
+/** The name that the statement describes: the first cell of its row, the beginning of its line, or the heading above it. */
+function headFor(shape: Shape, { unit }: Evidence, fits: (span: Span) => boolean): string[] {
+  if (!shape.isThing) return []
+  const isRow = (unit.columns ?? []).length > 0
+  const [first] = isRow ? cellsOf(unit.text) : []
+  const head = isRow ? bareText(first ?? '') : (headOf(unit.text) ?? headingName(unit.heading))
+  if (head === undefined || head === '') return []
+  // `--config, -c` are two flags.
+  return head.split(/,\s*(?=--?\w)/).filter((text) => fits({ text, mark: 'code', start: 0, end: 0 }))
+}
+
+/** The first line of code after a statement that announces it. */
+function announcedValue({ unit, continuation }: Evidence, fits: (span: Span) => boolean): string[] {
+  if (!unit.text.endsWith(':') || continuation === undefined) return []
+  const text = bareText(
+    continuation
+      .split('\n', 1)
+      .join('')
+      .replace(/^\$\s+/, ''),
+  )
+  return fits({ text, mark: 'code', start: 0, end: 0 }) ? [text] : []
+}
+
+const BEFORE_OLD =
+  /\b(?:instead of|rather than|previously|formerly|used to be|was|were|from|replac(?:es|ed|ing)|no longer)\s*[`"'*[]*$/i
+const AFTER_OLD =
+  /^[`"'*\])]*\s*(?:is (?:now|replaced)|was (?:renamed|replaced|removed)|has been (?:renamed|replaced|removed)|→|->|=>)/i
+
+/** Of a value that has changed, the spans of the old or the new one, as the field asks; else all. */
+function onSide(text: string, spans: readonly Span[], { name, description }: FieldWords): readonly Span[] {
+  const question = `${name} ${description}`
+  const asksOld = /\b(?:old|former|formerly|previous|previously|before|earlier|replaced|was)\b/i.test(
+    question,
+  )
+  const asksNew = /\b(?:new|now|current|currently|after|replacement|instead|nowadays)\b/i.test(question)
+  if (asksOld === asksNew) return spans
+  const isOld = ({ start, end }: Span) =>
+    BEFORE_OLD.test(text.slice(Math.max(0, start - 30), start)) || AFTER_OLD.test(text.slice(end, end + 30))
+  const old = spans.filter(isOld)
+  const fresh = spans.filter((span) => !old.includes(span))
+  if (old.length === 0 || fresh.length === 0) return spans
+  return asksOld ? old : fresh
+}
+
+/** The nearest to the words of the question first. */
+function byDistance(text: string, spans: readonly Span[], wanted: ReadonlySet<string>): Span[] {
+  const positions = [...text.matchAll(/[\p{L}\p{N}]+/gu)]
+    .filter(([word]) => !isStopWord(word.toLowerCase()) && wanted.has(stem(word.toLowerCase())))
+    .map(({ 0: word, index }) => ({ start: index, end: index + word.length }))
+  const distance = ({ start, end }: Span) =>
+    positions.reduce((nearest, at) => {
+      if (at.start >= start && at.end <= end) return nearest
+      return Math.min(nearest, at.start >= end ? at.start - end : Math.max(0, start - at.end))
+    }, 4_000)
+  return spans
+    .map((span) => ({ span, far: distance(span) }))
+    .toSorted((a, b) => a.far - b.far)
+    .map(({ span }) => span)
+}
+
+/** Names without marks, after a word of the question: `tests are written with mocha`, `the main user is Vitest`. */
+function relatedNames(text: string, wanted: ReadonlySet<string>): Span[] {
+  const found: Span[] = []
+  for (const { groups = {}, index, 0: whole } of text
+    .slice(0, MAX_QUESTION)
+    .matchAll(
+      /(?<word>\p{L}+)\s+(?:is|are|was|were|will be|in|with|by|on|for|from|to|at|under|called|named)\s+(?:the\s+|an?\s+)?(?<value>\p{Lu}[\p{L}\d.+#@/-]*[\p{L}\d+#](?:\s+\p{Lu}[\p{L}\d.+#-]*[\p{L}\d+#]){0,3}|[a-z@][\w@/-]*(?=[.,;)]\s|[.,;)]?$))/gu,
+    )) {
+    const { word = '', value = '' } = groups
+    if (!wanted.has(stem(word.toLowerCase())) || isStopWord(value.toLowerCase())) continue
+    found.push({
+      text: value,
+      mark: 'plain',
+      start: index + whole.length - value.length,
+      end: index + whole.length,
+    })
+  }
+  return found
+}
