@@ -1,6 +1,8 @@
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { MonitorEvent } from 'rivulet'
 import { describe, expect, it } from 'vitest'
+import { folderOf } from '../service/corpus/folder.ts'
 import { html, INTERVAL, site, sitemap } from '../service/live-documents/site.ts'
 import { temporaryFolder } from '../service/running.ts'
 import { research, type Research } from './research.ts'
@@ -120,6 +122,32 @@ describe('a service with a page as its source', () => {
       )
       .toBe(2)
     expect(service.corpus.document(`${intranet.url}/b`)?.text).toBe('flood')
+  })
+
+  it('has a page whose URL is that of a file once, as the file while there is one', async () => {
+    const intranet = await site({ '/a.md': { type: 'text/markdown', body: 'The page of the tide.' } })
+    const folder = await folderOf({ 'a.md': 'The file of the tide.' })
+    const { service, client } = await research({
+      docs: { folder, site: intranet.url },
+      sources: [`${intranet.url}/a.md`],
+      allowPrivateAddresses: true,
+    })
+    const found = async () => {
+      await service.corpus.settled()
+      const { results } = await client.search({ search_queries: ['tide'] })
+      return results.map(({ url, excerpts }) => [url, excerpts.join(' ')])
+    }
+    const url = `${intranet.url}/a.md`
+    expect(await found()).toEqual([[url, 'The file of the tide.']])
+    expect([service.corpus.size, service.corpus.document(url)?.text]).toEqual([1, 'The file of the tide.'])
+    expect(service.sources).toMatchObject([{ pages: 1, failing: 0 }])
+
+    await rm(join(folder, 'a.md'))
+    expect(await found()).toEqual([[url, 'The page of the tide.']])
+
+    await writeFile(join(folder, 'a.md'), 'The new file of the tide.')
+    expect(await found()).toEqual([[url, 'The new file of the tide.']])
+    expect(service.corpus.size).toBe(1)
   })
 
   it('refuses a URL with credentials without showing them', async () => {

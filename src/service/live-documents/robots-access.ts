@@ -14,6 +14,8 @@ const MAX_STALE = 24 * MAX_AGE
 const MAX_DOWNLOAD = 4 * MAX_ROBOTS_BYTES
 /** Maximum number of sites whose rules are kept. */
 const MAX_SITES = 1_000
+/** A robots.txt with more redirects, to any hosts, is as one that does not exist (RFC 9309, 2.3.1.2). */
+const MAX_REDIRECTS = 5
 /** In ms of real time. */
 const TIMEOUT = 10_000
 
@@ -21,7 +23,7 @@ const TIMEOUT = 10_000
 export interface Robots {
   /**
    * The rules for a URL, at most an hour old. Rejects with a {@link WebError} when the site cannot say them: with a status of
-   * 5xx or 429, or no response. Without a robots.txt (4xx), everything is allowed.
+   * 5xx or 429, or no response. Without a robots.txt (4xx, or too many redirects), everything is allowed.
    */
   rulesFor(url: URL, signal: AbortSignal): Promise<RobotsRules>
   /** The delay between two requests that the site asks for, in ms; undefined if none is known. */
@@ -40,11 +42,12 @@ export function createRobots(web: Web, clock: Clock): Robots {
   const sites = new Map<string, Site>()
 
   async function read(origin: string, signal: AbortSignal): Promise<RobotsRules> {
-    const response = await web.fetch(`${origin}/robots.txt`, {
-      timeout: TIMEOUT,
-      maxBytes: MAX_DOWNLOAD,
-      signal,
+    const request = { timeout: TIMEOUT, maxBytes: MAX_DOWNLOAD, maxRedirects: MAX_REDIRECTS, signal }
+    const response = await web.fetch(`${origin}/robots.txt`, request).catch((error: unknown) => {
+      if (error instanceof WebError && error.kind === 'too_many_redirects') return undefined
+      throw error
     })
+    if (response === undefined) return ALLOW_ALL
     const { status, body } = response
     if (status >= 500 || status === 429) {
       throw new WebError('fetch_error', `The robots.txt responded with ${status}`, { status })

@@ -208,4 +208,42 @@ describe('a site with a robots.txt', () => {
     expect(waits.filter((wait) => wait < 7_000)).toEqual([])
     expect([waits.length, most]).toEqual([2, 1])
   })
+
+  it('has the rules that its robots.txt redirects to, also on other hosts', async () => {
+    const last = await site({ '/rules': text(all('Disallow: /b')) })
+    const pages = await site({ '/a': html('a'), '/b': html('b') })
+    const redirect = (location: string) => ({ status: 301, headers: { location } })
+    pages.content['/robots.txt'] = redirect('/1')
+    for (const hop of [1, 2, 3]) pages.content[`/${hop}`] = redirect(`/${hop + 1}`)
+    pages.content['/4'] = redirect(`${last.url}/rules`)
+    const { find, live } = await liveDocuments([`${pages.url}/a`, `${pages.url}/b`])
+
+    expect([find('a'), find('b')]).toEqual([[`${pages.url}/a`], []])
+    expect(live.sources()[1]?.last_error?.code).toBe('disallowed')
+    expect(last.paths()).toEqual(['/rules'])
+  })
+
+  it('allows everything if its robots.txt redirects more than five times', async () => {
+    const pages = await site({ '/robots.txt': { status: 302, headers: { location: '/robots.txt' } } })
+    pages.content['/'] = html('open')
+    const { corpus } = await liveDocuments([pages.url])
+    expect(corpus.size).toBe(1)
+  })
+
+  it.each([0, 1])(
+    'is not requested if its robots.txt redirects to a private address, after %d others',
+    async (count) => {
+      const inner = await site({ '/robots.txt': text(all('Allow: /')) })
+      const location = `${inner.url.replace('127.0.0.1', '127.0.0.2')}/robots.txt`
+      const pages = await site({ '/': html('open'), '/hop': { status: 302, headers: { location } } })
+      const first = count === 0 ? location : '/hop'
+      pages.content['/robots.txt'] = { status: 302, headers: { location: first } }
+      const { live } = await liveDocuments([pages.url], {
+        web: { isAllowed: (address) => address === '127.0.0.1' },
+      })
+
+      expect(pages.paths()).not.toContain('/')
+      expect(live.sources()[0]?.last_error?.code).toBe('blocked_address')
+    },
+  )
 })
