@@ -204,11 +204,11 @@ describe('an invalid argument is refused at the call', () => {
     ['webhooks.deliveries must be an Observable, got undefined', (c) => c.watch({ webhooks: {} })],
     ['request has neither objective nor search_queries; it needs one of them', (c) => c.searchBeta({})],
     [
-      'webhook.url must be an http or https URL without credentials, got a string (not shown)',
+      'webhook.url must be a percent-encoded http or https URL without credentials, got a string (not shown)',
       (c) => c.monitors.create(monitor({ webhook: { url: 'https://u:p@x.example', event_types: ['a'] } })),
     ],
     [
-      'webhook.url must be an http or https URL without credentials, got an empty string',
+      'webhook.url must be a percent-encoded http or https URL without credentials, got an empty string',
       (c) => c.monitors.create(monitor({ webhook: { url: '', event_types: ['a'] } })),
     ],
     ['body must be a JSON value, got a bigint', (c) => c.post('/v1/x', 1n)],

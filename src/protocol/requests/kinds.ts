@@ -53,8 +53,16 @@ export const documentUrl: Schema<string> = {
   limit: 'url',
 }
 
-/** As {@link pageUrl}, of a webhook or a tool server. Its path is often secret too. */
-export const webUrl: Schema<string> = { ...pageUrl, isSecret: true }
+/**
+ * As {@link pageUrl}, of a webhook or a tool server. Its path is often secret too. Answers repeat it as a URI (RFC 3986), which has no
+ * spaces and no other characters that `URL` accepts.
+ */
+export const webUrl: Schema<string> = {
+  ...pageUrl,
+  expected: 'a percent-encoded http or https URL without credentials',
+  fits: (given) => isWebUrl(given) && URI.test(given),
+  isSecret: true,
+}
 
 /** An ISO 3166-1 alpha-2 country code (§2.8, §4.7). */
 export const country: Schema<string> = {
@@ -172,6 +180,10 @@ export function variants<T extends { readonly type: string }>(
 ): Schema<T> {
   return { kind: 'variants', variants: objects, fallback }
 }
+
+/** The characters of a URI: its authority, then its path and query, then its fragment. No part matches what another one does, so it takes linear time. */
+const URI =
+  /^https?:\/\/(?:\[[\da-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})+)(?::\d*)?(?:[/?](?:[\w.~!$&'()*+,;=:@/?-]|%[\da-f]{2})*)?(?:#(?:[\w.~!$&'()*+,;=:@/?-]|%[\da-f]{2})*)?$/i
 
 function isFilled(given: string): boolean {
   return given.trim() !== ''

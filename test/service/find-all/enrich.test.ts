@@ -186,6 +186,40 @@ describe('an enrichment', () => {
   })
 })
 
+describe('the URL of a tool server', () => {
+  it.each([
+    'https://tools.example/a b',
+    'https://tools.example/\u00e4',
+    'https://tools.example/?q=a|b',
+    'https://tools.example/[x]',
+    'https://tools.example/%zz',
+    'https://tools.example/"',
+  ])('is refused unless it is percent-encoded: %s', async (url) => {
+    const service = await findAllService()
+    const id = await service.create()
+    const { status, body } = await service.post(`/runs/${id}/enrich`, {
+      ...ENRICHMENT,
+      mcp_servers: [{ type: 'url', url, name: 'tools' }],
+    })
+
+    expect(status).toBe(422)
+    expect(JSON.stringify(body)).toContain('percent-encoded')
+  })
+
+  it.each(['https://tools.example/it%20is', "https://tools.example/it's?q='a'", 'https://[::1]:8080/mcp'])(
+    'is in the answer as it was sent: %s',
+    async (url) => {
+      const service = await findAllService()
+      const id = await service.create()
+      const server = { type: 'url', url, name: 'tools' }
+      await service.post(`/runs/${id}/enrich`, { ...ENRICHMENT, mcp_servers: [server] })
+      const { body } = await service.get<FindAllSchema>(`/runs/${id}/schema`)
+
+      expect(body.enrichments?.[0]?.mcp_servers).toEqual([server])
+    },
+  )
+})
+
 describe('the tool servers of an enrichment', () => {
   const headers = { authorization: 'Bearer of-the-tool-server' }
   const tools = async (behaviour: Behaviour = {}) => {
