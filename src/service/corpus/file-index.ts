@@ -97,7 +97,7 @@ export class FileIndex {
   }
 
   /** Adds or updates a file, which may not be a document. Returns whether visible documents changed. */
-  put(file: FoundFile, document: CorpusDocument | undefined, readAt: number): boolean {
+  put(file: Omit<FoundFile, 'inode'>, document: CorpusDocument | undefined, readAt: number): boolean {
     const place = `/${file.relative.toLowerCase()}`
     const textHash = document === undefined ? null : createHash('sha256').update(document.text).digest('hex')
     const row = this.#row.get(file.path)

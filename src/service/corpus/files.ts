@@ -1,3 +1,4 @@
+import type { Stats } from 'node:fs'
 import { lstat, readdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { SourceFile } from './document.ts'
@@ -16,6 +17,8 @@ export interface FoundFile extends SourceFile {
   readonly size: number
   /** Differs after each change that the file system reports. */
   readonly stamp: string
+  /** Of no other file of this machine: its device and its number there. */
+  readonly inode: string
 }
 
 /** The result of a scan. */
@@ -77,7 +80,20 @@ export async function findFile(root: string, relative: string): Promise<FoundFil
   if (stats === undefined || !stats.isFile()) return undefined
   const { mtimeMs, ctimeMs, size } = stats
   // `ctime` also changes when a file is replaced by one with the same `mtime`.
-  return { root, relative, path, modified: mtimeMs, size, stamp: `${mtimeMs}:${ctimeMs}:${size}` }
+  return {
+    root,
+    relative,
+    path,
+    modified: mtimeMs,
+    size,
+    stamp: `${mtimeMs}:${ctimeMs}:${size}`,
+    inode: inodeOf(stats),
+  }
+}
+
+/** What identifies a file whatever its path. */
+export function inodeOf({ dev, ino }: Pick<Stats, 'dev' | 'ino'>): string {
+  return `${dev}:${ino}`
 }
 
 /** Rejects when one of the root folders no longer exists. */

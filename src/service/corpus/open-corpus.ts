@@ -1,4 +1,4 @@
-import { readFile, realpath, stat } from 'node:fs/promises'
+import { realpath, stat } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
@@ -20,6 +20,7 @@ import {
   scanFolders,
 } from './files.ts'
 import { NamedThings } from './named.ts'
+import { readFound } from './read-file.ts'
 import { CorpusSearch } from './search.ts'
 import type { PageIndex } from './page-index.ts'
 import { addressOf, checkFolders, type DocumentFolder, type Site } from './sites.ts'
@@ -57,7 +58,8 @@ const CLOCK_TICK = 100
 
 /**
  * Indexes folders of documents in the database, and updates the index when files change. Unchanged files are not read again
- * after a restart. Skips files that are too large, not UTF-8 or not readable; does not follow symbolic links.
+ * after a restart. Skips files that are too large, not UTF-8 or not readable; does not follow symbolic links, also not one that
+ * takes the place of a file while it is read.
  *
  * Rejects when a folder is missing. Close the corpus before the database.
  */
@@ -298,7 +300,7 @@ async function readDocument(file: FoundFile): Promise<ReadDocument | undefined> 
   const readAt = Date.now()
   if (file.size > MAX_FILE_SIZE) return { file, document: undefined, readAt }
   try {
-    return { file, document: parseDocument(file, await readFile(file.path)), readAt }
+    return { file, document: parseDocument(file, await readFound(file, MAX_FILE_SIZE)), readAt }
   } catch {
     return undefined
   }
