@@ -1,5 +1,6 @@
 import { isObject } from '../protocol/event.ts'
 import type { ValidationIssue } from '../protocol/problem.ts'
+import { parseRetryAfter } from '../protocol/retry-after-header.ts'
 import {
   ApiError,
   AuthenticationError,
@@ -16,9 +17,6 @@ import type { Refusal } from './errors.ts'
 import type { HeaderReader } from './exchange.ts'
 import type { ResponseContext } from './response-context.ts'
 import { redactJson } from './redact.ts'
-
-/** The longest wait that `Retry-After` and `retry:` can request, in ms: one hour, the longest window of the service's quotas. */
-export const MAX_RETRY_AFTER = 3_600_000
 
 /** How much of a body that the interface does not define goes into an error's message, in characters. */
 const MAX_EXCERPT = 200
@@ -77,30 +75,6 @@ export function apiErrorOf(
     default:
       return status >= 500 ? new ServerError(request, refusal) : new ApiError(request, refusal)
   }
-}
-
-/**
- * A `Retry-After` header in ms from now, at most {@link MAX_RETRY_AFTER}; undefined where it is absent or malformed. A date
- * is compared with the response's own `Date`, so that a wrong local clock does not matter.
- */
-export function parseRetryAfter(
-  value: string | undefined,
-  date: string | undefined,
-  now: number,
-): number | undefined {
-  if (value === undefined) return undefined
-  const text = value.trim()
-  if (/^\d+(\.\d+)?$/.test(text)) return Math.min(Number(text) * 1_000, MAX_RETRY_AFTER)
-  const until = parseHttpDate(text)
-  if (until === undefined) return undefined
-  return Math.min(Math.max(0, until - (parseHttpDate(date ?? '') ?? now)), MAX_RETRY_AFTER)
-}
-
-/** Parses the three forms of an HTTP date. All begin with the day's name and are in GMT. */
-function parseHttpDate(text: string): number | undefined {
-  if (!/^[A-Za-z]{3,9},? /.test(text)) return undefined
-  const ms = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`)
-  return Number.isNaN(ms) ? undefined : ms
 }
 
 /** Reads an error body: an ErrorResponse (§2.5), a `detail` list (§4.3), or the page of a proxy. */

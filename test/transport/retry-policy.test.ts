@@ -13,7 +13,7 @@ import {
   ServerError,
   ValidationError,
 } from '../../src/transport/errors.ts'
-import { MAX_RETRY_AFTER, mayRetry, parseRetryAfter, apiErrorOf } from '../../src/transport/retry-policy.ts'
+import { mayRetry, apiErrorOf } from '../../src/transport/retry-policy.ts'
 
 const request = { method: 'POST', path: '/v1/x?a=1' }
 
@@ -112,35 +112,6 @@ describe('apiErrorOf', () => {
     const error = refuse(502, 'x'.repeat(100_000))
 
     expect(error.message.length).toBeLessThan(300)
-  })
-})
-
-describe('parseRetryAfter', () => {
-  const now = Date.UTC(1994, 10, 6, 8, 49, 30)
-
-  it.each([
-    ['0', 0],
-    ['5', 5_000],
-    [' 1.5 ', 1_500],
-    ['999999', MAX_RETRY_AFTER],
-    ['Sun, 06 Nov 1994 08:49:37 GMT', 7_000],
-    ['Sunday, 06-Nov-94 08:49:37 GMT', 7_000],
-    ['Sun Nov  6 08:49:37 1994', 7_000],
-    ['Sun, 06 Nov 1994 08:49:29 GMT', 0],
-    ['Sun, 06 Nov 2094 08:49:37 GMT', MAX_RETRY_AFTER],
-    ['', undefined],
-    ['-5', undefined],
-    ['soon', undefined],
-    ['Sun, 99 Nov 1994', undefined],
-    [undefined, undefined],
-  ])('reads %o as %o ms', (value, delay) => {
-    expect(parseRetryAfter(value, undefined, now)).toBe(delay)
-  })
-
-  it("compares a date with the response's own clock", () => {
-    const date = 'Sun, 06 Nov 1994 08:49:00 GMT'
-
-    expect(parseRetryAfter('Sun, 06 Nov 1994 08:49:37 GMT', date, now + 999_999)).toBe(37_000)
   })
 })
 

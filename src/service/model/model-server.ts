@@ -1,6 +1,8 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import pRetry from 'p-retry'
 import { Agent, type Dispatcher, request } from 'undici'
 import { isObject } from '../../protocol/event.ts'
+import { parseRetryAfter } from '../../protocol/retry-after-header.ts'
 import { redactor } from '../tool-servers/redactor.ts'
 import { completionText, CompletionStream, MAX_BODY } from './completion-stream.ts'
 import { ModelError } from './model-error.ts'
@@ -25,10 +27,12 @@ export interface ModelMessage {
 export interface ModelLimits {
   /** How long the server may send nothing, in ms of real time. Default 60,000, since a server may load the model first. */
   readonly silence?: number
-  /** How long an answer may take in all, in ms of real time. Default 300,000. */
+  /** How long an answer may take in all, with its repeated requests, in ms of real time. Default 300,000. */
   readonly total?: number
   /** Time before a failed request is sent again, in ms of real time, doubled each time. Default 500. */
   readonly pause?: number
+  /** Waits for a `Retry-After`, in ms of real time. Default: a timer. */
+  readonly wait?: (time: number, signal: AbortSignal) => Promise<void>
 }
 
 const SILENCE = 60_000
@@ -36,6 +40,8 @@ const TOTAL = 300_000
 const PAUSE = 500
 /** How often a failed request is sent again. */
 const RETRIES = 2
+/** The longest `Retry-After` that is waited for, in ms. After a longer one, an earlier request would be refused again. */
+const MAX_WAIT = 60_000
 /** Maximum length of an error's message, which may quote the server, in characters. */
 const MAX_MESSAGE = 300
 
@@ -49,23 +55,34 @@ export class ModelServer {
   /** Whether the server accepts `response_format`; not every one does. */
   #acceptsFormat = true
 
-  constructor(options: ModelOptions, { silence = SILENCE, total = TOTAL, pause = PAUSE }: ModelLimits = {}) {
+  constructor(
+    options: ModelOptions,
+    { silence = SILENCE, total = TOTAL, pause = PAUSE, wait = waitReally }: ModelLimits = {},
+  ) {
     this.#url = `${options.url.replace(/\/+$/, '')}/chat/completions`
     this.#options = options
-    this.#limits = { silence, total, pause }
+    this.#limits = { silence, total, pause, wait }
     this.#redact = redactor(options.apiKey === undefined ? [] : [options.apiKey])
   }
 
   /**
-   * Resolves with the model's answer, which should be JSON. The request is repeated after a failure that may pass. Rejects with
-   * a {@link ModelError}, or with the signal's reason.
+   * Resolves with the model's answer, which should be JSON. The request is repeated after a failure that may pass, and after the
+   * `Retry-After` of the server, unless that is too long. Rejects with a {@link ModelError}, or with the signal's reason.
    */
   async complete(messages: readonly ModelMessage[], signal: AbortSignal): Promise<string> {
-    return await pRetry(() => this.#attempt(messages, signal), {
+    const { total, pause, wait } = this.#limits
+    const latest = performance.now() + total
+    return await pRetry(() => this.#attempt(messages, latest, signal), {
       retries: RETRIES,
-      minTimeout: this.#limits.pause,
+      minTimeout: pause,
+      maxRetryTime: total,
       signal,
-      shouldRetry: ({ error }) => error instanceof ModelError && error.isTransient,
+      async shouldRetry({ error }) {
+        if (!(error instanceof ModelError) || !error.isTransient) return false
+        if (error.retryAfter > Math.min(MAX_WAIT, latest - performance.now())) return false
+        if (error.retryAfter > 0) await wait(error.retryAfter, signal)
+        return true
+      },
     })
   }
 
@@ -74,17 +91,20 @@ export class ModelServer {
     return this.#agent.destroy()
   }
 
-  async #attempt(messages: readonly ModelMessage[], outer: AbortSignal): Promise<string> {
+  /** `latest` is when the answer has to be complete, on the clock of `performance`. */
+  async #attempt(messages: readonly ModelMessage[], latest: number, outer: AbortSignal): Promise<string> {
     const { silence, total } = this.#limits
+    const left = Math.max(0, latest - performance.now())
     const controller = new AbortController()
-    const late = (what: string) => () => controller.abort(new ModelError(what, { isTransient: true }))
-    const whole = setTimeout(late(`no complete answer within ${total} ms`), total)
-    const quiet = setTimeout(late(`the server sent nothing for ${silence} ms`), silence)
+    const late = (error: ModelError) => () => controller.abort(error)
+    const whole = setTimeout(late(new ModelError(`no complete answer within ${total} ms`)), left)
+    const silent = new ModelError(`the server sent nothing for ${silence} ms`, { isTransient: true })
+    const quiet = setTimeout(late(silent), silence)
     const signal = AbortSignal.any([outer, controller.signal])
     try {
       const response = await this.#send(messages, signal)
       quiet.refresh()
-      if (response.statusCode !== 200) return await this.#refused(messages, response, outer)
+      if (response.statusCode !== 200) return await this.#refused(messages, response, latest, outer)
       return await textOf(response, () => quiet.refresh())
     } catch (error) {
       signal.throwIfAborted()
@@ -120,22 +140,31 @@ export class ModelServer {
 
   async #refused(
     messages: readonly ModelMessage[],
-    { statusCode, body }: Dispatcher.ResponseData,
+    { statusCode, headers, body }: Dispatcher.ResponseData,
+    latest: number,
     signal: AbortSignal,
   ): Promise<string> {
     const text = await bodyText(body, () => undefined)
     if (statusCode === 400 && this.#acceptsFormat && text.includes('response_format')) {
       this.#acceptsFormat = false
-      return await this.#attempt(messages, signal)
+      return await this.#attempt(messages, latest, signal)
     }
     const isTransient = statusCode === 408 || statusCode === 429 || statusCode >= 500
-    throw new ModelError(`the server answered with ${statusCode}${reasonIn(text)}`, { isTransient })
+    const [asked, date] = [[headers['retry-after']].flat()[0], [headers['date']].flat()[0]]
+    const retryAfter = (isTransient ? parseRetryAfter(asked, date, Date.now()) : undefined) ?? 0
+    const wait = retryAfter > 0 ? `, and asks to wait ${Math.ceil(retryAfter / 1_000)} s` : ''
+    const message = `the server answered with ${statusCode}${wait}${reasonIn(text)}`
+    throw new ModelError(message, { isTransient, retryAfter })
   }
 
-  #redacted({ message, isTransient }: ModelError): ModelError {
+  #redacted({ message, isTransient, retryAfter }: ModelError): ModelError {
     // In this order, since a part of a secret is not recognised.
-    return new ModelError(this.#redact(message).slice(0, MAX_MESSAGE), { isTransient })
+    return new ModelError(this.#redact(message).slice(0, MAX_MESSAGE), { isTransient, retryAfter })
   }
+}
+
+async function waitReally(time: number, signal: AbortSignal): Promise<void> {
+  await delay(time, undefined, { signal }).catch(() => signal.throwIfAborted())
 }
 
 async function textOf({ headers, body }: Dispatcher.ResponseData, onChunk: () => void): Promise<string> {

@@ -5,7 +5,7 @@ import type { ReconnectConfig, Reconnection } from '../../../operators/reconnect
 import { ConnectionError, ProtocolError } from '../../transport/errors.ts'
 import type { RivuletError } from '../../transport/errors.ts'
 import type { Flow } from '../../transport/exchange.ts'
-import { MAX_RETRY_AFTER } from '../../transport/retry-policy.ts'
+import { MAX_RETRY_AFTER } from '../../protocol/retry-after-header.ts'
 import type { ApiRequest, MessageSink, StreamMessage } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { applyBackpressure } from './backpressure.ts'

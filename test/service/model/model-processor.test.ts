@@ -4,7 +4,7 @@ import { createResearchService } from 'rivulet/service'
 import type { ModelOptions } from 'rivulet/service'
 import { createClient } from 'rivulet'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { ModelServer } from '../../../src/service/model/model-server.ts'
+import { type ModelLimits, ModelServer } from '../../../src/service/model/model-server.ts'
 import { folderOf } from '../corpus/folder.ts'
 import { type ModelBehaviour, modelServer, openAnswer, part, streamReply } from './model-server.ts'
 
@@ -331,6 +331,69 @@ describe('a model server', () => {
 
     await expect(ask(url, 30)).rejects.toThrow('the server sent nothing for 30 ms')
     expect(received.length).toBeLessThanOrEqual(3)
+  })
+
+  /** A server that fails with this header first, and what the service waits before it asks again, in ms. */
+  const afterWaits = async (headers: Readonly<Record<string, string>>, limits: ModelLimits = {}) => {
+    const { url, received } = await modelServer(
+      (response) => void response.writeHead(429, headers).end(),
+      'the answer',
+    )
+    const waits: number[] = []
+    const server = new ModelServer(
+      { url, name: 'tiny' },
+      { pause: 1, wait: async (time) => void waits.push(time), ...limits },
+    )
+    onTestFinished(() => server.close())
+    const reply = await server
+      .complete([{ role: 'user', content: 'hi' }], new AbortController().signal)
+      .catch((error: unknown) => String(error))
+    return { reply, waits, requests: received.length }
+  }
+  const date = 'Thu, 01 Jan 2026 00:00:00 GMT'
+
+  it.each<[string, Readonly<Record<string, string>>, number[]]>([
+    ['seconds', { 'retry-after': '7' }, [7_000]],
+    ['a date', { 'retry-after': 'Thu, 01 Jan 2026 00:00:30 GMT', date }, [30_000]],
+    ['a date that has passed', { 'retry-after': 'Wed, 31 Dec 2025 00:00:00 GMT', date }, []],
+    ['no time', { 'retry-after': '0' }, []],
+    ['something else', { 'retry-after': 'soon' }, []],
+    ['nothing', {}, []],
+  ])('is asked again after its Retry-After: %s', async (_, headers, expected) => {
+    const { reply, waits, requests } = await afterWaits(headers)
+
+    expect([reply, requests]).toEqual(['the answer', 2])
+    expect(waits).toEqual(expected)
+  })
+
+  it.each<[string, string, ModelLimits]>([
+    ['a minute', '61', {}],
+    ['the time that is left for the answer', '31', { total: 30_000 }],
+  ])('is not asked again if its Retry-After is longer than %s', async (_, seconds, limits) => {
+    const { reply, waits, requests } = await afterWaits({ 'retry-after': seconds }, limits)
+
+    expect(reply).toBe(`ModelError: the server answered with 429, and asks to wait ${seconds} s`)
+    expect([waits, requests]).toEqual([[], 1])
+  })
+
+  it('is left at once when the run is cancelled within its Retry-After', async () => {
+    const controller = new AbortController()
+    const { url } = await modelServer((response) => {
+      response.writeHead(503, { 'retry-after': '60' }).end()
+      response.on('close', () => controller.abort(new Error('cancelled')))
+    })
+    await expect(ask(url, 60_000, controller.signal)).rejects.toThrow('cancelled')
+  })
+
+  it('has one limit of time for all attempts at an answer', async () => {
+    const { url, received } = await modelServer(() => undefined)
+    const server = new ModelServer({ url, name: 'tiny' }, { total: 30, pause: 1 })
+    onTestFinished(() => server.close())
+
+    await expect(server.complete([], new AbortController().signal)).rejects.toThrow(
+      'no complete answer within 30 ms',
+    )
+    expect(received.length).toBeLessThanOrEqual(1)
   })
 
   it('is left at once when the run is cancelled', async () => {
