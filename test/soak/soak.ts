@@ -25,7 +25,10 @@ export interface SoakOptions {
   readonly events: number
   readonly kills: number
   readonly seed: number
-  /** A defect that the log's writers and readers run with, which a soak must detect. Default: none. */
+  /**
+   * A defect that the log's writers and readers run with, which a soak must detect. The soak ends as soon as it has, since it
+   * cannot lose what it has found. Default: none.
+   */
   readonly mutant?: MutantName
   /** How long the slowest handlers of the consumer `billing` take, in ms. Default 60. */
   readonly slowest?: number
@@ -109,6 +112,8 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
   let restarts = 0
   let fenced = 0
   let ahead = 0
+  /** Number of processes that went on beside the ones that took their places. */
+  let unfenced = 0
   let archive: Archive | undefined
   const update = () => {
     archive?.update()
@@ -124,6 +129,8 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     for (const tally of tallies) tally.update()
     ahead += withoutEffect(billed, billing.effects) + withoutEffect(booked, ledger.effects)
   }
+  /** Whether the defect is found, so that nothing more can come of the soak. */
+  const isFound = () => mutant !== undefined && ahead + unfenced > 0
   /** A kill of an idle consumer tests nothing. */
   const whileIdle = async () => {
     const deadline = performance.now() + MAX_IDLE
@@ -155,6 +162,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
         return kill({ role: 'recorder' })
       case 'takeover':
         if ((await processes.get(step.role)?.takeOver()) === true) fenced += 1
+        else unfenced += 1
         return
       case 'kill':
         return kill(step)
@@ -172,11 +180,11 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     let stage = ''
     let moved = performance.now()
     // Lost events never arrive, and what comes after them is not reached.
-    while (performance.now() < deadline && performance.now() - moved < patience) {
+    while (!isFound() && performance.now() < deadline && performance.now() - moved < patience) {
       update()
       research.handled(handled(), plan[0]?.at)
       await workload.goOn(plan.length === 0 ? events : handled())
-      for (let step = plan[0]; step !== undefined && step.at <= handled(); step = plan[0]) {
+      for (let step = plan[0]; !isFound() && step !== undefined && step.at <= handled(); step = plan[0]) {
         plan.shift()
         research.handled(handled(), plan[0]?.at)
         await happen(step)
@@ -213,7 +221,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     do {
       await after(50)
       update()
-    } while (!archive.isPassedBy('process:board') && performance.now() < patientUntil)
+    } while (!isFound() && !archive.isPassedBy('process:board') && performance.now() < patientUntil)
     const exitCode = await processes.get('board')?.stop()
     if (exitCode !== 0) throw new Error(`board ended with ${exitCode} when it was stopped`)
     const evidence = { records: research.service.records(), archive, billing, ledger }

@@ -329,11 +329,21 @@ describe('a group stream', () => {
     const long = { ...run(2), output: 'x'.repeat(5_000) }
     const longer = { ...run(3), output: 'x'.repeat(5_000) }
     const log = [run(1), long, longer, run(4)]
-    const { client } = await scripted(log, (response, rest) => response.end(rest.join('')), 0, {
+    const scheduler = new VirtualTimeScheduler()
+    const { client, diagnostics } = await scripted(log, (response, rest) => response.end(rest.join('')), 0, {
       maxEventLength: 1_000,
+      scheduler,
+      initialDelay: 500,
+      random: () => 1,
     })
-
-    const events = await lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+    const reading = lastValueFrom(client.taskGroups.runs('g').pipe(toArray()))
+    // The number of its events is unknown, so the stream is done when none is new for 10 s.
+    const delays = [500, 1_000, 2_000, 4_000, 8_000]
+    for (let close = 1; close <= delays.length; close++) {
+      await until(() => diagnostics.length === close)
+      scheduler.flush()
+    }
+    const events = await reading
 
     expect(events.map(({ type, cursor, data }) => [type, cursor, data])).toMatchObject([
       ['task_run.state', '1', {}],
@@ -342,6 +352,7 @@ describe('a group stream', () => {
       ['task_run.state', '4', {}],
     ])
     expect(new Set(events.map(({ id }) => id)).size).toBe(4)
+    expect(diagnostics).toMatchObject(delays.map((delay) => ({ kind: 'reconnect', delay })))
   })
 
   it('resumes after an id without data', async () => {
