@@ -43,7 +43,7 @@ describe('a log whose writers and readers are killed while the service injects e
   it('is reported when a lock alone keeps two writers apart', async () => {
     const result = await soak({ events: 200, kills: 0, seed: 1, mutant: 'fence-unchecked', patience: 10_000 })
 
-    expect(result.fenced).toBeLessThan(TAKEOVERS)
+    expect(result.unfenced).toBeGreaterThan(0)
   }, 180_000)
 })
 

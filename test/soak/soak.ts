@@ -52,6 +52,8 @@ export interface SoakResult extends Audit {
   readonly cursor_ahead: number
   /** Number of processes that were fenced after another one took their place. All but these went on. */
   readonly fenced: number
+  /** Number of processes that were not. */
+  readonly unfenced: number
   /** Number of entries that were deleted. */
   readonly trimmed: number
   /** Maximum resident memory of any process, in MB. */
@@ -112,7 +114,6 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
   let restarts = 0
   let fenced = 0
   let ahead = 0
-  /** Number of processes that went on beside the ones that took their places. */
   let unfenced = 0
   let archive: Archive | undefined
   const update = () => {
@@ -240,6 +241,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
       redelivered,
       cursor_ahead: ahead,
       fenced,
+      unfenced,
       trimmed: archive.entries.length - archive.stored,
       max_rss_mb: Math.round(Math.max(...Array.from(processes.values(), ({ maxRssMb }) => maxRssMb))),
       seconds: Math.round((performance.now() - began) / 100) / 10,
