@@ -4,18 +4,38 @@ import { defineConfig } from 'vitest/config'
 // Tests import the package by its own name, as users do; this condition leads to the sources.
 const conditions = ['rivulet-source', 'node', 'import', 'default']
 
+const tests = 'test/**/*.test.{ts,tsx}'
+// Takes runtimes that are no dependencies of the package, `npm run test:real`, or a mount: `npm run test:disk`.
+const elsewhere = ['test/real/**', 'test/disk/**']
+
+/** Tests with a process of their own: they replace modules, have a page, or measure what a process uses. */
+const apart = [
+  'test/{dashboard,react}/**/*.test.{ts,tsx}',
+  'test/live/chunks.test.ts',
+  'test/interface/endpoints.test.ts',
+  'test/service/openapi/{document,held-answers}.test.ts',
+  'test/e2e/{hostile-work,resources,scaled-clock,slow-consumer,soak}.test.ts',
+  'test/examples.test.ts',
+  'test/webhooks/bodies.test.ts',
+]
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: ['test/**/*.test.{ts,tsx}'],
-    // Takes runtimes that are no dependencies of the package, `npm run test:real`, or a mount: `npm run test:disk`.
-    exclude: ['test/real/**', 'test/disk/**'],
     // The processes that tests start share what Node has compiled, since compilation is half of their start.
     env: { NODE_COMPILE_CACHE: resolve(import.meta.dirname, 'node_modules/.cache/compiled') },
     testTimeout: 20_000,
     // Much of a test's time is spent waiting for sockets and child processes.
     maxWorkers: 2,
     setupFiles: ['test/support/held-answers.setup.ts'],
+    projects: [
+      // Most of a small file's time is the start of its process and the load of the library, so files share both.
+      {
+        extends: true,
+        test: { name: 'shared', include: [tests], exclude: [...elsewhere, ...apart], isolate: false },
+      },
+      { extends: true, test: { name: 'apart', include: apart, exclude: elsewhere } },
+    ],
   },
 })

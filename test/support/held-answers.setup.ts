@@ -1,30 +1,32 @@
-import { afterAll, afterEach, vi } from 'vitest'
-
 /**
  * Each response and each webhook of an embedded service is validated against its OpenAPI document. A test with one that deviates
  * fails.
  */
-const deviations = vi.hoisted((): string[] => [])
+import { afterAll, afterEach, vi } from 'vitest'
+// Before a server replaces the global `Response`, as in a program that imports the service first and then starts it.
+import '../../src/service/http/json-response.ts'
+// Files that share a process share the mocks below, and so what these find; this file is evaluated for each of them.
+import { deviations } from './deviations.ts'
 
 vi.mock(import('../../src/service/app.ts'), async (original) => {
   const module = await original()
   const { heldToDocument } = await import('./held-answers.ts')
+  const { deviations: found } = await import('./deviations.ts')
   return {
     ...module,
     createApp: (options) =>
-      heldToDocument(module.createApp(options), options.faults, (deviation) => deviations.push(deviation)),
+      heldToDocument(module.createApp(options), options.faults, (deviation) => found.push(deviation)),
   }
 })
 
 vi.mock(import('../../src/service/webhooks/poster.ts'), async (original) => {
   const module = await original()
   const { posterHeldToDocument } = await import('./held-answers.ts')
+  const { deviations: found } = await import('./deviations.ts')
   return {
     ...module,
     createPoster: (timeout, isAllowed) =>
-      posterHeldToDocument(module.createPoster(timeout, isAllowed), (deviation) =>
-        deviations.push(deviation),
-      ),
+      posterHeldToDocument(module.createPoster(timeout, isAllowed), (deviation) => found.push(deviation)),
   }
 })
 

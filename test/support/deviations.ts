@@ -1,0 +1,2 @@
+/** The responses and webhooks of embedded services that deviated from the OpenAPI document, since the last check. */
+export const deviations: string[] = []
