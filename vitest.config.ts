@@ -26,6 +26,8 @@ export default defineConfig({
     // The processes that tests start share what Node has compiled, since compilation is half of their start.
     env: { NODE_COMPILE_CACHE: resolve(import.meta.dirname, 'node_modules/.cache/compiled') },
     testTimeout: 20_000,
+    // The default of a second is less than a slow machine may take.
+    expect: { poll: { timeout: 15_000 } },
     // Much of a test's time is spent waiting for sockets and child processes.
     maxWorkers: 2,
     setupFiles: ['test/support/held-answers.setup.ts'],

@@ -36,8 +36,11 @@ function SuspenseItems({ live, list }: { live: Live<Views>; list: string }) {
   return <p>{values}</p>
 }
 
+/** A page on a slow machine takes a while. */
+const PATIENCE = { timeout: 10_000 }
+
 const shows = (text: () => string, expected: string) =>
-  vi.waitFor(() => expect(text()).toBe(expected), { timeout: 10_000 })
+  vi.waitFor(() => expect(text()).toBe(expected), PATIENCE)
 
 describe('a page over a gateway', () => {
   it('shows the rows of the log and follows it', async () => {
@@ -92,7 +95,7 @@ describe('a page over a gateway', () => {
       </>,
     )
 
-    await vi.waitFor(() => expect(text()).toMatch(/^live: {2}the grant does not name/))
+    await vi.waitFor(() => expect(text()).toMatch(/^live: {2}the grant does not name/), PATIENCE)
     expect(caught[0]).toBeInstanceOf(LiveError)
     expect(caught[0]).toMatchObject({ code: 'forbidden' })
   })
@@ -104,7 +107,7 @@ describe('a page over a gateway', () => {
     await vi.waitFor(async () => {
       const { 'items?list=fruit': fruit } = await snapshot()
       expect(fruit?.rows).toHaveLength(2)
-    })
+    }, PATIENCE)
     async function snapshot() {
       const grant = { sub: 'user_1', views: ['items'], sources: ['*'] }
       return gateway.snapshot(grant, [{ view: 'items', params: { list: 'fruit' } }])
@@ -147,7 +150,7 @@ describe('a page over a gateway', () => {
 
     expect([recovered, errors]).toEqual([[], []])
     expect(texts.every((text) => text.startsWith('</script>,banana'))).toBe(true)
-    await vi.waitFor(() => expect(main.querySelector('i')?.hidden).toBe(false))
+    await vi.waitFor(() => expect(main.querySelector('i')?.hidden).toBe(false), PATIENCE)
   })
 
   it('searches and adds runs through the gateway, within the grant', async () => {

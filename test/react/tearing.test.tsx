@@ -68,7 +68,7 @@ async function committed(useRow: UseRow, trigger: Trigger): Promise<string[]> {
   root.render(<Page />)
   const show = await mounted.promise
   show()
-  await vi.waitFor(() => expect(container.textContent).toContain('new'))
+  await vi.waitFor(() => expect(container.textContent).toContain('new'), { timeout: 10_000 })
   return texts
 }
 

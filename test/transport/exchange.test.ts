@@ -695,8 +695,11 @@ describe('the undici exchange', () => {
     const closed = Promise.withResolvers<void>()
     const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024))
     const { origin } = await serve((request, response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' })
+      if (request.url === '/whole') return response.end(bomb)
+      // It never ends, so that its connection is closed for the abort.
       request.socket.on('close', () => closed.resolve())
-      response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb)
+      return response.write(bomb)
     })
     const sink = new Recorder()
     const flow = exchange(wire(origin), sink)
@@ -704,7 +707,12 @@ describe('the undici exchange', () => {
       if (sink.bytes > 1_000_000) flow.abort()
     }
     await closed.promise
+    // In the time that this takes, the rest of the other would be decoded too.
+    const whole = new Recorder()
+    exchange(wire(origin, { path: '/whole' }), whole)
+    await whole.ended
 
+    expect(whole.bytes).toBe(64 * 1024 * 1024)
     expect(sink.bytes).toBeLessThan(1_200_000)
     expect(sink.calls).toEqual(['head', 'chunk'])
   })

@@ -162,7 +162,8 @@ async function findAll({ post }: Caller): Promise<string> {
 
 /** Resolves when all runs are over. */
 async function settled({ service }: Caller): Promise<void> {
-  await vi.waitUntil(() => service.records().runs.every(({ status }) => /completed|failed/.test(status)))
+  const areOver = () => service.records().runs.every(({ status }) => /completed|failed/.test(status))
+  await vi.waitUntil(areOver, { timeout: 10_000 })
 }
 
 let names = 0

@@ -32,7 +32,8 @@ async function received(
     webhook: { url, event_types: ['task_run.status'] },
   }
   await fetch(`${baseUrl}/v1/tasks/runs`, { method: 'POST', headers, body: JSON.stringify(body) })
-  await vi.waitUntil(() => service.records().runs.every(({ status }) => status === 'completed'))
+  const isOver = () => service.records().runs.every(({ status }) => status === 'completed')
+  await vi.waitUntil(isOver, { timeout: 10_000 })
   // The running attempt ends before the outbox is closed.
   await service.close()
   return webhooks
