@@ -8,13 +8,17 @@ const tests = 'test/**/*.test.{ts,tsx}'
 // Takes runtimes that are no dependencies of the package, `npm run test:real`, or a mount: `npm run test:disk`.
 const elsewhere = ['test/real/**', 'test/disk/**']
 
-/** Tests with a process of their own: they replace modules, have a page, or measure what a process uses. */
+/**
+ * Tests with a process of their own: they replace modules, have a page, measure what a process uses, or import a module with a hook,
+ * which would end with the first file that imports it.
+ */
 const apart = [
   'test/{dashboard,react}/**/*.test.{ts,tsx}',
   'test/live/chunks.test.ts',
   'test/interface/endpoints.test.ts',
+  'test/service/live-documents/*.test.ts',
   'test/service/openapi/{document,held-answers}.test.ts',
-  'test/e2e/{hostile-work,resources,scaled-clock,slow-consumer,soak}.test.ts',
+  'test/e2e/{hostile-work,month,resources,scaled-clock,slow-consumer,soak}.test.ts',
   'test/examples.test.ts',
   'test/webhooks/bodies.test.ts',
 ]
