@@ -11,22 +11,22 @@ import { deviations } from './deviations.ts'
 vi.mock(import('../../src/service/app.ts'), async (original) => {
   const module = await original()
   const { heldToDocument } = await import('./held-answers.ts')
-  const { deviations: found } = await import('./deviations.ts')
   return {
     ...module,
     createApp: (options) =>
-      heldToDocument(module.createApp(options), options.faults, (deviation) => found.push(deviation)),
+      heldToDocument(module.createApp(options), options.faults, (deviation) => deviations.push(deviation)),
   }
 })
 
 vi.mock(import('../../src/service/webhooks/poster.ts'), async (original) => {
   const module = await original()
   const { posterHeldToDocument } = await import('./held-answers.ts')
-  const { deviations: found } = await import('./deviations.ts')
   return {
     ...module,
     createPoster: (timeout, isAllowed) =>
-      posterHeldToDocument(module.createPoster(timeout, isAllowed), (deviation) => found.push(deviation)),
+      posterHeldToDocument(module.createPoster(timeout, isAllowed), (deviation) =>
+        deviations.push(deviation),
+      ),
   }
 })
 
