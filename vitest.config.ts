@@ -29,8 +29,9 @@ export default defineConfig({
   test: {
     // The processes that tests start share what Node has compiled, since compilation is half of their start.
     env: { NODE_COMPILE_CACHE: resolve(import.meta.dirname, 'node_modules/.cache/compiled') },
-    testTimeout: 20_000,
-    // The default of a second is less than a slow machine may take.
+    // Only a failure uses these up, and a slow machine may take many times as long as a fast one.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     expect: { poll: { timeout: 15_000 } },
     // Much of a test's time is spent waiting for sockets and child processes.
     maxWorkers: 2,

@@ -21,8 +21,9 @@ let modules: readonly string[] = []
 let modulesForBrowsers: readonly string[] = []
 
 beforeAll(async () => {
-  installed = await installPackage({ declarations: true })
-  ;({ modules, modulesForBrowsers } = await bundledModules())
+  const building = installPackage({ declarations: true })
+  const [, bundled] = await Promise.all([building.then((built) => (installed = built)), bundledModules()])
+  ;({ modules, modulesForBrowsers } = bundled)
 }, 120_000)
 
 afterAll(() => installed[Symbol.asyncDispose]())
