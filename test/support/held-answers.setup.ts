@@ -3,7 +3,7 @@
  * fails.
  */
 import { afterAll, afterEach, vi } from 'vitest'
-// Before a server replaces the global `Response`, as in a program that imports the service first and then starts it.
+// oxlint-disable-next-line import/no-unassigned-import -- Before a server replaces the global `Response`, as where the service starts.
 import '../../src/service/http/json-response.ts'
 // Files that share a process share the mocks below, and so what these find; this file is evaluated for each of them.
 import { deviations } from './deviations.ts'
