@@ -1,7 +1,7 @@
 import { cellFor } from './cells.ts'
 import type { Findings } from './evidence.ts'
 import { isFormat } from './format.ts'
-import { licenceId } from './forms.ts'
+import { dates, licenceId } from './forms.ts'
 import type { Evidence } from './judge.ts'
 import { listedIn, headOfItem } from './listed.ts'
 import { literal } from './literal.ts'
@@ -10,7 +10,7 @@ import { affirms, namedTruth } from './polarity.ts'
 import { quantitiesIn, wantedUnit } from './quantities.ts'
 import type { FieldSpec } from './schema.ts'
 import { type Shape, type Wanted, wantedOf } from './shapes.ts'
-import { type FieldWords, shortValuesOf } from './short-value.ts'
+import { type FieldWords, knownText, shortValuesOf } from './short-value.ts'
 import { bareText } from './spans.ts'
 import type { TextPart } from '../isolated/match-pattern.ts'
 import { stem } from '../corpus/stems.ts'
@@ -83,11 +83,13 @@ function isShape(wanted: Wanted): wanted is Shape {
 function takeShort(spec: FieldSpec, shape: Shape, { found, field }: Taking): Answer | undefined {
   const { evidence, asked, by } = found
   const least = (evidence[0]?.score ?? 0) * NEARLY
+  const isKnown = knownText(field)
   for (const candidate of evidence.slice(0, MAX_STATEMENTS)) {
     if (candidate.score < least) break
     const { value } = candidate
     const isStated = by === 'attribute' || asked.form === 'default' || asked.form === 'command'
-    const isOfRelease = candidate.passage.kind === 'changelog' && asked.form === shape.name
+    const isOfRelease =
+      candidate.passage.kind === 'changelog' && asked.form === shape.name && !isKnown(value ?? '')
     const values = [
       ...(value !== undefined && (isStated || isOfRelease) ? [value] : []),
       ...(asksForDefault({ found, field })
@@ -161,7 +163,6 @@ const NUMBER =
   /(?<![\p{L}\p{N}.,#/-])[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\p{L}\p{N}.,#/])[-−]?\d+(?:\.\d+)?/gu
 /** Patterns of string formats (`format`). */
 const FORMS: Readonly<Record<string, RegExp>> = {
-  date: /\b\d{4}-\d{2}-\d{2}\b/g,
   'date-time': /\b\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})/g,
   email: /[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g,
   uri: /\bhttps?:\/\/[^\s<>()[\]"'`]+/g,
@@ -246,6 +247,7 @@ function fitsNumber(spec: FieldSpec, value: number): boolean {
 
 /** The texts of a unit that may be the value of a string field, best first. */
 function textsFor({ format }: FieldSpec, unit: Unit, question: Question): readonly string[] {
+  if (format === 'date') return nearestOf(unit.text, dates(unit.text), question).map(({ key }) => key)
   const form = FORMS[format ?? '']
   if (form !== undefined) return nearest(unit.text, matchesOf(unit.text, form), question)
   if (isMereAddress(unit, question)) return []
@@ -344,9 +346,12 @@ function takeTruth({ found, field }: Taking): Answer | undefined {
   const question = `${field.name} ${field.description}`
   const isWhether = /^\s*(?:whether|if|is|are|does|do|has|have|can)\b/i.test(field.description)
   if (asksForDefault({ found, field }) && !isWhether) {
-    const row = evidence.find((candidate) => defaultCells(candidate).length > 0)
-    const truth = row === undefined ? undefined : namedTruth(defaultCells(row).join(' '))
-    return row === undefined || truth === undefined ? undefined : { value: truth, evidence: [row] }
+    const least = (first?.score ?? 0) * NEARLY
+    for (const candidate of evidence.filter(({ score }) => score >= least)) {
+      const truth = namedTruth([...defaultCells(candidate), candidate.value ?? ''].join(' '))
+      if (truth !== undefined) return { value: truth, evidence: [candidate] }
+    }
+    return undefined
   }
   const statement = evidence.find(
     ({ unit, direct, coverage }) =>
@@ -405,7 +410,11 @@ function takeListed(
   const least = (best?.score ?? 0) * NEARLY
   const near = evidence.slice(0, MAX_STATEMENTS).filter(({ score }) => score >= least)
   for (const candidate of near) {
-    const values = [...new Set(listedIn(candidate))]
+    const { unit, continuation } = candidate
+    const own = listedIn(candidate)
+    // The next sentence may list what this one names.
+    const next = continuation === undefined ? [] : listedIn({ unit: { ...unit, text: continuation } })
+    const values = [...new Set(own.length > 1 ? own : next)]
     if (values.length > 1) return { values, from: candidate }
     if (!isShape(wanted)) break
   }

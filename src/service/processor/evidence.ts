@@ -1,5 +1,5 @@
 import { significantTerms } from '../corpus/terms.ts'
-import { type Asked, type AskedTerm, readAsked } from './asked.ts'
+import { type Asked, type AskedForm, type AskedTerm, readAsked } from './asked.ts'
 import { releaseSection } from './changes.ts'
 import { describedThing } from './described.ts'
 import { factsOf } from './facts.ts'
@@ -35,6 +35,10 @@ export interface Inquiry {
   readonly isOnly: boolean
   /** Whether the answer is a number. */
   readonly wantsNumber?: boolean
+  /** Words for the kind of value that is wanted, such as `flag`. A statement with such a value need not have them. Default none. */
+  readonly kindWords?: string
+  /** Forms that the value has not, whatever the words of the question are. Default none. */
+  readonly otherForms?: readonly AskedForm[]
 }
 
 /** Where evidence is searched, and for what. */
@@ -49,6 +53,8 @@ export interface EvidenceSearch {
 const NEARLY = 0.85
 /** The weight of a word that only the name of a field has. */
 const NAME_WEIGHT = 0.4
+/** Minimum weight of a field's own words that need little of the input's words. */
+const ENOUGH = 2
 /** Maximum number of sentences and lines that are returned. */
 const MAX_EVIDENCE = 200
 /** Number of characters of a document that are read for each passage of the depth. */
@@ -118,12 +124,25 @@ function searchGiven(
 /** Reads what is asked. A field without words of its own, such as `answer`, asks what the input asks. */
 function readInquiry(
   { text: input }: Subject,
-  { name, text, isOnly, wantsNumber = false }: Inquiry,
+  { name, text, isOnly, wantsNumber = false, kindWords = '', otherForms = [] }: Inquiry,
   names: readonly string[],
 ): Asked {
   const asked = withWeakName(readWith(`${name} ${text}`, input, isOnly, names), name, `${text} ${input}`)
-  const isOpen = asked.form === undefined || asked.form === 'command'
-  return wantsNumber && isOpen ? { ...asked, form: 'number' } : asked
+  const form = otherForms.find((one) => one === asked.form) === undefined ? asked.form : undefined
+  const isOpen = form === undefined || form === 'command'
+  // A default is stated in these words, or in none of them.
+  const terms = withWeakKind(
+    asked.terms,
+    form === 'default' ? `${kindWords} initial value setting` : kindWords,
+  )
+  return { ...asked, terms, form: wantsNumber && isOpen ? 'number' : form }
+}
+
+/** A statement has a value of the kind instead of the word for it, unless nothing else is asked. */
+function withWeakKind(terms: readonly AskedTerm[], kindWords: string): readonly AskedTerm[] {
+  const kinds = stemsOf(kindWords)
+  if (!terms.some(({ stem, weight }) => weight > 0.5 && !kinds.has(stem))) return terms
+  return terms.map((term) => (kinds.has(term.stem) ? weakened(weakened(term)) : term))
 }
 
 /** The name of a field says less than its description. */
@@ -156,8 +175,16 @@ function readWith(text: string, input: string, isOnly: boolean, names: readonly 
   if (isOnly) return whole
   // The words of the input say where the field's value is, but another field may be what they ask for.
   const own = new Set(field.terms.map(({ stem }) => stem))
-  const around = whole.terms.filter(({ stem }) => !own.has(stem)).map(weakened)
-  return { ...field, form: field.form ?? whole.form, terms: [...field.terms, ...around] }
+  const says = field.terms.reduce((sum, { weight }) => sum + weight, 0)
+  const weaker = (term: AskedTerm) => (says >= ENOUGH ? weakened(weakened(term)) : weakened(term))
+  const around = whole.terms.filter(({ stem }) => !own.has(stem)).map(weaker)
+  return {
+    ...field,
+    form: field.form ?? whole.form,
+    release: field.release ?? whole.release,
+    exact: field.exact.length > 0 ? field.exact : whole.exact,
+    terms: [...field.terms, ...around],
+  }
 }
 
 /** An attribute that the input asks for in some release, or the version of which it says more. */

@@ -3,11 +3,13 @@ import type { FieldBasis } from '../../protocol/output.ts'
 import type { Isolated } from '../isolated/isolated.ts'
 import { emptyAnswer, takeAnswer } from './answer.ts'
 import { basisOf, elementBasisOf, type Finding } from './basis.ts'
-import { type EvidenceSearch, findEvidence } from './evidence.ts'
+import { type EvidenceSearch, findEvidence, type Inquiry } from './evidence.ts'
 import type { PatternMatcher } from './pattern.ts'
 import type { RunResult } from './processor.ts'
 import type { Reporter } from './reporter.ts'
+import { UNIT_WORDS } from './quantities.ts'
 import type { FieldSpec } from './schema.ts'
+import { wantedOf, withoutExample } from './shapes.ts'
 import { splitName } from './vocabulary.ts'
 
 /** Settings of {@link extractFields}. */
@@ -128,7 +130,7 @@ async function extractValue(
   signal.throwIfAborted()
   const path = names.join('.')
   const name = names.map(splitName).join(' ')
-  const found = findEvidence(search, { name, text: spec.description, isOnly, wantsNumber: isNumeric(spec) })
+  const found = findEvidence(search, { name, isOnly, ...inquiryOf(name, spec) })
   const field = {
     name,
     description: spec.description,
@@ -144,6 +146,28 @@ async function extractValue(
       : undefined
   return { spec, value, entries: [], findings: [{ spec, path, found, answer, top: names[0] ?? '' }], missing }
 }
+
+/** What is asked of the documents for a field: its description without examples and the word for the kind of its value. */
+function inquiryOf(name: string, spec: FieldSpec): Omit<Inquiry, 'name' | 'isOnly'> {
+  const wanted =
+    spec.kind === 'string' || spec.kind === 'array' ? wantedOf(name, spec.description) : undefined
+  const shape = typeof wanted === 'object' ? wanted : undefined
+  return {
+    text: withoutExample(spec.description).replaceAll(/\bNode\.js\b/g, 'Node'),
+    wantsNumber: isNumeric(spec),
+    ...(isNumeric(spec) && { kindWords: `major number amount count total integer ${UNIT_WORDS}` }),
+    ...(wanted === 'statement' && {
+      kindWords: 'sentence summary description explanation paragraph statement word',
+    }),
+    ...(shape !== undefined && {
+      kindWords: `${shape.nouns} ${shape.qualifiers ?? ''}`,
+      otherForms: FORMS_OF_SHAPES.filter((form) => form !== shape.name),
+    }),
+  }
+}
+
+/** Forms that are the names of shapes too. */
+const FORMS_OF_SHAPES = ['command', 'date', 'address'] as const
 
 function isNumeric({ kind, alternatives }: FieldSpec): boolean {
   return kind === 'number' || kind === 'integer' || alternatives.some(isNumeric)

@@ -81,3 +81,6 @@ export function quantitiesIn(text: string, { dimension, factor }: QuantityUnit):
     return Number.isFinite(value) ? [{ value, index }] : []
   })
 }
+
+/** The names of all units. */
+export const UNIT_WORDS = UNITS.map(([names]) => names).join(' ')

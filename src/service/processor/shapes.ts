@@ -3,8 +3,11 @@ import { type Mark, plainSpans, type Span } from './spans.ts'
 
 /** The shape of a short value: which parts of a statement may be one. */
 export interface Shape {
-  /** The name of the shape, for tests. */
   readonly name: string
+  /** The words that name such a value, in the singular. */
+  readonly nouns: string
+  /** Words before these nouns that say which kind of value is wanted. Default none. */
+  readonly qualifiers?: string
   /** Whether it is the name of a thing, which a list, a table or a heading may describe. */
   readonly isThing: boolean
   /** Whether a part of a statement with this mark may be a value. */
@@ -25,7 +28,7 @@ const UNIT =
   /^(?:(?:milli|micro|nano)?seconds?|ms|s|minutes?|hours?|days?|weeks?|months?|(?:kilo|mega|giga|kibi|mebi)?bytes?|[KMG]i?B|bits?|pixels?|px|characters?|percent|%)$/i
 
 /** The shapes, and the words that name a value of each in the singular. */
-const SHAPES: readonly (Shape & { readonly nouns: string })[] = [
+const SHAPES: readonly Shape[] = [
   {
     name: 'function',
     nouns:
@@ -40,6 +43,7 @@ const SHAPES: readonly (Shape & { readonly nouns: string })[] = [
   {
     name: 'flag',
     nouns: 'flag switch',
+    qualifiers: 'short long',
     isThing: true,
     fits: (text) => /^--?[a-z]/i.test(text),
     plain: plainOf(/(?<![\w-])--?[a-z][\w-]*/gi),
@@ -59,7 +63,7 @@ const SHAPES: readonly (Shape & { readonly nouns: string })[] = [
   {
     name: 'package',
     nouns:
-      'package library module dependency project tool framework plugin engine product bundler runner database provider platform alternative replacement successor predecessor fork',
+      'package library module dependency project tool framework plugin engine product bundler runner database provider platform fork',
     isThing: true,
     fits: (text) =>
       /^@?\p{L}[\p{L}\p{N}@/._+#! -]*$/u.test(text) &&
@@ -69,7 +73,7 @@ const SHAPES: readonly (Shape & { readonly nouns: string })[] = [
   },
   {
     name: 'variable',
-    nouns: 'environment',
+    nouns: 'environment variable',
     isThing: true,
     fits: (text) => /^[A-Z][A-Z\d]*(?:_[A-Z\d]+)*$/.test(text) || /^process\.env\.\w+$/.test(text),
     plain: plainOf(/(?<![\w-])[A-Z][A-Z\d]*(?:_[A-Z\d]+)+(?![\w-])/g),
@@ -101,6 +105,7 @@ const SHAPES: readonly (Shape & { readonly nouns: string })[] = [
   {
     name: 'type',
     nouns: 'type signature interface',
+    qualifiers: 'typescript',
     isThing: false,
     fits: (text, mark) => mark === 'code' && !LITERAL.test(text.replace(/^(?:undefined|null)$/, 'x')),
   },
@@ -114,7 +119,7 @@ const SHAPES: readonly (Shape & { readonly nouns: string })[] = [
   {
     name: 'symbol',
     nouns:
-      'class event error exception import subpath entrypoint entry attribute variable constant selector element keyword rule decorator method component object namespace member alias',
+      'alternative replacement successor predecessor class event error exception import subpath entrypoint entry attribute constant selector element keyword rule decorator method component object namespace member alias',
     isThing: true,
     fits: (text) => isToken(text) && !LITERAL.test(text) && !/^\d/.test(text),
   },
@@ -203,12 +208,17 @@ const SHAPES: readonly (Shape & { readonly nouns: string })[] = [
 ]
 
 const shapeOfWord: ReadonlyMap<string, Shape> = new Map(
-  SHAPES.flatMap(({ nouns, ...shape }) => nouns.split(' ').map((noun): [string, Shape] => [noun, shape])),
+  SHAPES.flatMap((shape) => shape.nouns.split(' ').map((noun): [string, Shape] => [noun, shape])),
 )
 
 /** The shape of a name; undefined if there is none. */
 function shapeNamed(name: string): Shape | undefined {
   return SHAPES.find((shape) => shape.name === name)
+}
+
+/** A description without the example or the remark at its end. */
+export function withoutExample(description: string): string {
+  return description.replace(ASIDE, '')
 }
 
 /** A description that asks for words instead of a value. */
@@ -228,7 +238,7 @@ export type Wanted = Shape | 'statement' | undefined
 export function wantedOf(name: string, description: string): Wanted {
   const byExample = shapeOfExample(description)
   if (byExample !== undefined) return byExample
-  const text = description.replace(ASIDE, '')
+  const text = withoutExample(description)
   const lastOfName = name.split(/\s+/).at(-1) ?? ''
   if (STATEMENT.test(lastOfName)) return 'statement'
   const described = nounIn(text)
@@ -249,14 +259,27 @@ function nounIn(text: string): { readonly shape: Shape; readonly index: number }
   if (/\benvironment variables?\b/.test(plain))
     return withIndex(shapeNamed('variable'), plain.indexOf('environment'))
   const bare = plain.replace(/\bnames? of (?:the |its |an? )?/g, (frame) => ' '.repeat(frame.length))
+  let found: { readonly shape: Shape; readonly index: number } | undefined
+  let end = -1
   for (const { 0: word, index } of bare.matchAll(/[\p{L}\p{N}-]+/gu)) {
-    const shape =
-      shapeOfWord.get(word) ??
-      shapeOfWord.get(word.replace(/(?<=[a-z]{2})(?:s|es)$/, '')) ??
-      shapeOfWord.get(word.replace(/ies$/, 'y'))
-    if (shape !== undefined) return { shape, index }
+    // Of nouns in a row the last one counts: an error code is a code.
+    if (found !== undefined && index !== end + 1) break
+    const shape = shapeOf(word)
+    if (shape !== undefined) found = { shape, index: found?.index ?? index }
+    else if (found !== undefined) break
+    end = index + word.length
   }
-  return undefined
+  return found
+}
+
+function shapeOf(word: string): Shape | undefined {
+  const singulars = [
+    word,
+    word.replace(/(?<=[a-z]{2})s$/, ''),
+    word.replace(/(?<=[a-z]{2})es$/, ''),
+    word.replace(/ies$/, 'y'),
+  ]
+  return singulars.map((one) => shapeOfWord.get(one)).find((shape) => shape !== undefined)
 }
 
 function withIndex(
@@ -276,6 +299,7 @@ function shapeOfExample(description: string): Shape | undefined {
   const source = example.replace(/\d+/g, String.raw`\d+`)
   return {
     name: 'example',
+    nouns: '',
     isThing: false,
     fits: (text) => new RegExp(`^${source}$`).test(text),
     plain: plainOf(new RegExp(String.raw`(?<![\p{L}\p{N}])${source}(?![\p{L}\p{N}])`, 'gu')),

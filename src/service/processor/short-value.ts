@@ -59,11 +59,11 @@ function spansIn(shape: Shape, text: string): Span[] {
 const MAX_QUESTION = 4_000
 
 /** Tests whether a text stands in the question already, so that it is no answer. */
-function knownText({ input, description, subject }: FieldWords): (text: string) => boolean {
+export function knownText({ input, description, subject }: FieldWords): (text: string) => boolean {
   const question = `${description} ${input}`.slice(0, MAX_QUESTION)
   const names = new Set(subject.map((name) => name.toLowerCase()))
   return (text) => {
-    const bare = text.replace(/\(.*$/s, '').replace(/^process\.env\./, '')
+    const bare = text.replace(/\([^'"]*\)$/s, '').replace(/^process\.env\./, '')
     if (bare === '' || names.has(bare.toLowerCase())) return true
     return new RegExp(String.raw`(?<![\w@/.-])${literal(bare)}(?![\w/-])`, 'i').test(question)
   }
@@ -76,12 +76,17 @@ function describesHead(text: string): boolean {
   return headOf(text) !== undefined || text.startsWith('|') || !IMPERATIVE.test(text)
 }
 
+/** Shapes of things that a heading names. */
+const UNDER_HEADINGS = new Set(['function', 'option', 'symbol', 'file', 'flag', 'command', 'variable'])
+
 /** The name that the statement describes: the first cell of its row, the beginning of its line, or the heading above it. */
 function headFor(shape: Shape, { unit }: Evidence, fits: (span: Span) => boolean): string[] {
   if (!shape.isThing) return []
   const isRow = (unit.columns ?? []).length > 0
   const [first] = isRow ? cellsOf(unit.text) : []
-  const head = isRow ? bareText(first ?? '') : (headOf(unit.text) ?? headingName(unit.heading))
+  const head = isRow
+    ? bareText(first ?? '')
+    : (headOf(unit.text) ?? (UNDER_HEADINGS.has(shape.name) ? headingName(unit.heading) : undefined))
   if (head === undefined || head === '') return []
   // `--config, -c` are two flags.
   return head.split(/,\s*(?=--?\w)/).filter((text) => fits({ text, mark: 'code', start: 0, end: 0 }))
@@ -89,7 +94,7 @@ function headFor(shape: Shape, { unit }: Evidence, fits: (span: Span) => boolean
 
 /** The first line of code after a statement that announces it. */
 function announcedValue({ unit, continuation }: Evidence, fits: (span: Span) => boolean): string[] {
-  if (!unit.text.endsWith(':') || continuation === undefined) return []
+  if (!unit.text.endsWith(':') || continuation === undefined || /^usage:/i.test(continuation)) return []
   const text = bareText(
     continuation
       .split('\n', 1)
@@ -100,7 +105,7 @@ function announcedValue({ unit, continuation }: Evidence, fits: (span: Span) => 
 }
 
 const BEFORE_OLD =
-  /\b(?:instead of|rather than|previously|formerly|used to be|was|were|from|replac(?:es|ed|ing)|no longer)\s*[`"'*[]*$/i
+  /\b(?:instead of|rather than|previously|formerly|used to be|was|were|from|replac(?:es|ed|ing)|no longer)\s+(?:an?\s+|the\s+)?[`"'*[]*$/i
 const AFTER_OLD =
   /^[`"'*\])]*\s*(?:is (?:now|replaced)|was (?:renamed|replaced|removed)|has been (?:renamed|replaced|removed)|→|->|=>)/i
 
@@ -123,11 +128,14 @@ function onSide(text: string, spans: readonly Span[], { name, description }: Fie
 /** The nearest to the words of the question first. */
 function byDistance(text: string, spans: readonly Span[], wanted: ReadonlySet<string>): Span[] {
   const positions = [...text.matchAll(/[\p{L}\p{N}]+/gu)]
-    .filter(([word]) => !isStopWord(word.toLowerCase()) && wanted.has(stem(word.toLowerCase())))
+    .filter(({ 0: word, index }) => {
+      // A word of another value says nothing of this one.
+      const isOfValue = spans.some(({ start, end }) => index >= start && index < end)
+      return !isOfValue && !isStopWord(word.toLowerCase()) && wanted.has(stem(word.toLowerCase()))
+    })
     .map(({ 0: word, index }) => ({ start: index, end: index + word.length }))
   const distance = ({ start, end }: Span) =>
     positions.reduce((nearest, at) => {
-      if (at.start >= start && at.end <= end) return nearest
       return Math.min(nearest, at.start >= end ? at.start - end : Math.max(0, start - at.end))
     }, 4_000)
   return spans

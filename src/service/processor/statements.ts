@@ -123,8 +123,12 @@ function isBareCode(
   { comments }: Siblings,
   form: AskedForm | undefined,
 ): boolean {
-  return kind === 'code' && form === undefined && comments.length === 0 && !/(?:\/\/|#|\/\*)\s*\w/.test(text)
+  if (kind !== 'code' || form !== undefined || comments.length > 0) return false
+  return !/(?:\/\/|#|\/\*)\s*\w/.test(text) && !FLAG_HELP.test(text)
 }
+
+/** A flag and its description, as a command prints them: `--port, -p   The port to listen on`. */
+const FLAG_HELP = /^\s*--?[a-z][^\n]{0,60}?\s{2,}\w+\s\w+/i
 
 /**
  * Whether a unit has a word that the question has not, or has it more often. Otherwise it only repeats the question. "A solid
