@@ -78,8 +78,11 @@ export interface Corpus {
   search(query: CorpusQuery, budget: ExcerptBudget): DocumentHit[]
   /** Matching passages, best first; of documents with the same text only those of one. */
   passages(query: CorpusQuery): Passage[]
-  /** The terms of a query that a search leaves out, since it has too many. Each query and the objective keeps its rarest ones. */
-  unusedTerms(query: Pick<CorpusQuery, 'queries' | 'objective'>): readonly string[]
+  /**
+   * The terms of a query that a search leaves out, since it has too many. With `match: 'any'`, each query and the objective keeps its
+   * rarest ones; with `all`, a query with more than 32 terms is left out as a whole.
+   */
+  unusedTerms(query: Pick<CorpusQuery, 'queries' | 'objective' | 'match'>): readonly string[]
   /** The document with this URL; undefined if the index has none. */
   document(url: string): CorpusDocument | undefined
   /**

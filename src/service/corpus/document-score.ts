@@ -1,20 +1,20 @@
 import type { StoredDocument } from './document-cache.ts'
 import type { DocumentKind } from './document-kind.ts'
+import type { PassageTexts } from './passage-texts.ts'
 import type { SearchTerms } from './query-terms.ts'
 import { stem } from './stems.ts'
+import { firstPassage } from './tables.ts'
 import { TermMatcher } from './term-matcher.ts'
 
 /** A document of a search, with its matching passages. */
 export interface Candidate {
   readonly document: StoredDocument
-  /** Its first passage. */
-  readonly beginning: string | undefined
-  /** Its matching passages, best first, at most {@link COUNTED_PASSAGES}. */
-  readonly passages: readonly ScoredPassage[]
+  /** Its matching passages, best first. None for a README that its manifest has brought. */
+  readonly passages: readonly RankedPassage[]
 }
 
-interface ScoredPassage {
-  readonly text: string
+interface RankedPassage {
+  readonly passage: number
   /** Its BM25, higher is better. */
   readonly score: number
 }
@@ -25,10 +25,12 @@ interface ScoredPassage {
  */
 const PASSAGE_SHARES = [1, 0.25, 0.1]
 /** Number of passages of a document that count. */
-export const COUNTED_PASSAGES = PASSAGE_SHARES.length
+const COUNTED_PASSAGES = PASSAGE_SHARES.length
 
 /** How much a term counts by where it stands: title, name and beginning tell what a document is about, other passages mention it. */
 const IN_NAME = 1
+/** The beginning of a manifest is the description of its package. */
+const IN_DESCRIPTION = 1
 const IN_BEGINNING = 0.9
 const IN_PASSAGE = 0.4
 
@@ -61,12 +63,6 @@ const KIND_WORDS: readonly (readonly [kind: DocumentKind, stems: ReadonlySet<str
   ['manifest', stemsOf('manifest homepage repository author version keywords engines')],
 ]
 
-/** A document with its score. */
-export interface ScoredDocument {
-  readonly document: StoredDocument
-  readonly score: number
-}
-
 /** A term of a query, as it is found in documents. */
 interface Term {
   readonly matcher: TermMatcher
@@ -74,7 +70,7 @@ interface Term {
 }
 
 /** What the score of a document is made of. */
-interface Parts {
+export interface Parts {
   readonly document: StoredDocument
   /** The BM25 of its passages. */
   readonly base: number
@@ -83,81 +79,103 @@ interface Parts {
 }
 
 /**
- * The scores of documents, in their order. The score of a document is the root of the BM25 of its best passages, times
+ * Scores documents for a search. The score of a document is the root of the BM25 of its best passages, times
  *
  * - the share of the query's terms that it has, by their weights and by where they stand;
  * - a share for its kind, unless the query asks for that kind, and one for copies.
  *
  * A README and the manifest of its folder are about the same thing, so each also has the terms of the other.
  */
-export function scoreDocuments(
-  terms: SearchTerms,
-  candidates: readonly Candidate[],
-): readonly ScoredDocument[] {
-  const queries = terms.queries.map((query) =>
-    query.map((term): Term => ({ matcher: new TermMatcher(term), weight: term.weight })),
-  )
-  const asked = new Set(
-    KIND_WORDS.filter(([, stems]) =>
-      terms.queries.some((query) => query.some(({ word }) => stems.has(stem(word)))),
-    ).map(([kind]) => kind),
-  )
-  const all = candidates.map((candidate) => partsOf(candidate, queries))
-  const introductions = Map.groupBy(
-    all.filter(({ document }) => isIntroduction(document)),
-    ({ document }) => document.folder,
-  )
-  return all.map((parts) => {
-    const { document } = parts
-    const { kind } = document.source
-    const same = isIntroduction(document) ? (introductions.get(document.folder) ?? [parts]) : [parts]
-    const base = same.reduce((best, other) => Math.max(best, other.base), 0)
-    const hasReadme = same.some((other) => other.document.source.kind === 'readme')
-    const second = kind === 'manifest' && !asked.has(kind) && hasReadme
+export class DocumentScore {
+  readonly #queries: readonly (readonly Term[])[]
+  /** The kinds of documents that the query asks for. */
+  readonly #asked: ReadonlySet<DocumentKind>
+
+  constructor({ queries }: SearchTerms) {
+    this.#queries = queries.map((query) =>
+      query.map((term): Term => ({ matcher: new TermMatcher(term), weight: term.weight })),
+    )
+    this.#asked = new Set(
+      KIND_WORDS.filter(([, stems]) =>
+        queries.some((query) => query.some(({ word }) => stems.has(stem(word)))),
+      ).map(([kind]) => kind),
+    )
+  }
+
+  /** The parts of the score of a document before its texts are read: as if all terms that are not in its name were in its beginning. */
+  mostOf({ document, passages }: Candidate): Parts {
+    const elsewhere = passages.length === 0 ? 0 : IN_BEGINNING
     return {
       document,
-      score:
-        // BM25 sums over the terms, which the coverage counts again: its root keeps one dense passage from winning.
-        Math.sqrt(base) *
-        (WITHOUT_TERMS + (1 - WITHOUT_TERMS) * coverageOf(queries, same)) *
-        (asked.has(kind) ? 1 : KIND_SHARES[kind]) *
-        (second ? SECOND_SHARE : 1) *
-        (document.isCopied ? COPY_SHARE : 1),
+      base: passages
+        .slice(0, COUNTED_PASSAGES)
+        .reduce((sum, { score }, index) => sum + score * (PASSAGE_SHARES[index] ?? 0), 0),
+      found: this.#queries.map((query) =>
+        query.map(({ matcher }) => (matcher.isIn(document.name) ? IN_NAME : elsewhere)),
+      ),
     }
-  })
-}
+  }
 
-function isIntroduction({ source: { kind } }: StoredDocument): boolean {
-  return kind === 'readme' || kind === 'manifest'
-}
+  /** The parts of the document's score. `most` is of {@link mostOf}. */
+  partsOf(candidate: Candidate, { document, base, found }: Parts, texts: PassageTexts): Parts {
+    const [beginning, ...others] = [...new Set(passagesOf(candidate))].map((id) =>
+      texts.get(id)?.text.toLowerCase(),
+    )
+    const { kind } = document.source
+    const place = ({ matcher }: Term) => {
+      if (beginning !== undefined && matcher.isIn(beginning))
+        return kind === 'manifest' ? IN_DESCRIPTION : IN_BEGINNING
+      return others.some((text) => text !== undefined && matcher.isIn(text)) ? IN_PASSAGE : 0
+    }
+    return {
+      document,
+      base,
+      found: this.#queries.map((query, at) =>
+        query.map((term, index) => (found[at]?.[index] === IN_NAME ? IN_NAME : place(term))),
+      ),
+    }
+  }
 
-function partsOf({ document, beginning, passages }: Candidate, queries: readonly (readonly Term[])[]): Parts {
-  const first = beginning?.toLowerCase()
-  const others = passages.filter(({ text }) => text !== beginning).map(({ text }) => text.toLowerCase())
-  return {
-    document,
-    base: passages.reduce((sum, { score }, index) => sum + score * (PASSAGE_SHARES[index] ?? 0), 0),
-    found: queries.map((query) =>
-      query.map(({ matcher }) => {
-        if (matcher.isIn(document.name)) return IN_NAME
-        if (first !== undefined && matcher.isIn(first)) return IN_BEGINNING
-        return others.some((text) => matcher.isIn(text)) ? IN_PASSAGE : 0
-      }),
-    ),
+  /** The score of a document. `same` are the parts of it and of the others about the same thing. */
+  of(document: StoredDocument, same: readonly Parts[]): number {
+    const { kind } = document.source
+    const base = same.reduce((best, other) => Math.max(best, other.base), 0)
+    const hasReadme = same.some((other) => other.document.source.kind === 'readme')
+    const second = kind === 'manifest' && !this.#asked.has(kind) && hasReadme
+    return (
+      // BM25 sums over the terms, which the coverage counts again: its root keeps one dense passage from winning.
+      Math.sqrt(base) *
+      (WITHOUT_TERMS + (1 - WITHOUT_TERMS) * this.#coverageOf(same)) *
+      (this.#asked.has(kind) ? 1 : KIND_SHARES[kind]) *
+      (second ? SECOND_SHARE : 1) *
+      (document.isCopied ? COPY_SHARE : 1)
+    )
+  }
+
+  /** The share of the queries' terms that documents about the same thing have together. */
+  #coverageOf(same: readonly Parts[]): number {
+    const shares = this.#queries.map((query, index) => {
+      let total = 0
+      let found = 0
+      for (const [term, { weight }] of query.entries()) {
+        total += weight
+        found += weight * same.reduce((best, other) => Math.max(best, other.found[index]?.[term] ?? 0), 0)
+      }
+      return found / total
+    })
+    // Queries may be forms of one question, or different questions: half counts the best one, half counts all.
+    return (Math.max(...shares) + shares.reduce((sum, share) => sum + share, 0) / shares.length) / 2
   }
 }
 
-/** The share of the queries' terms that documents about the same thing have together. */
-function coverageOf(queries: readonly (readonly Term[])[], same: readonly Parts[]): number {
-  const shares = queries.map((query, index) => {
-    let total = 0
-    let found = 0
-    for (const [term, { weight }] of query.entries()) {
-      total += weight
-      found += weight * same.reduce((best, other) => Math.max(best, other.found[index]?.[term] ?? 0), 0)
-    }
-    return found / total
-  })
-  // Queries may be forms of one question, or different questions: half counts the best one, half counts all.
-  return (Math.max(...shares) + shares.reduce((sum, share) => sum + share, 0) / shares.length) / 2
+/** Whether the document introduces its folder, as the others that do. */
+export function isIntroduction({ source: { kind } }: StoredDocument): boolean {
+  return kind === 'readme' || kind === 'manifest'
+}
+
+/** The passages whose texts {@link DocumentScore.partsOf} needs, the beginning first. */
+export function passagesOf({ document, passages }: Candidate): number[] {
+  if (passages.length === 0) return []
+  const counted = passages.slice(0, COUNTED_PASSAGES).map(({ passage }) => passage)
+  return [firstPassage(document.id), ...counted]
 }

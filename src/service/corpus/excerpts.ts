@@ -7,6 +7,11 @@ export interface StoredPassage {
   readonly gap: string
 }
 
+/** Stored passages by their ids. */
+interface StoredPassages {
+  get(id: number): StoredPassage | undefined
+}
+
 /** The ids of the passages that {@link excerptsAround} may use, to read them at once. Some may not exist. */
 export function passagesAround(ids: readonly number[], { excerptsPerResult }: ExcerptBudget): number[] {
   return ids.slice(0, excerptsPerResult).flatMap((id) => [id - 1, id, id + 1])
@@ -21,7 +26,7 @@ export function passagesAround(ids: readonly number[], { excerptsPerResult }: Ex
  */
 export function excerptsAround(
   ids: readonly number[],
-  passages: ReadonlyMap<number, StoredPassage>,
+  passages: StoredPassages,
   { charactersPerResult, excerptsPerResult }: ExcerptBudget,
 ): string[] {
   const [best] = ids

@@ -5,6 +5,8 @@ import { significantTerms, words } from './terms.ts'
 
 /** Maximum number of terms of a search, divided among its queries and its objective. Each term is a scan of its postings. */
 export const MAX_SEARCH_TERMS = 64
+/** Maximum number of terms that a passage must all have. */
+export const MAX_TERMS = 32
 /** Maximum length of a query that is read, in characters; the limit of requests. */
 const MAX_QUERY_LENGTH = 5_000
 /** Minimum length of each part of a compound word. */
@@ -18,6 +20,8 @@ export interface QueryTerm {
   readonly word: string
   /** The word, its other spelling, and its compound forms. A space separates the words of a phrase. */
   readonly forms: readonly string[]
+  /** Number of passages that have the words of its forms. */
+  readonly passages: number
   /** Whether a document may have it. */
   readonly isKnown: boolean
   /** How much it distinguishes documents. */
@@ -28,13 +32,18 @@ export interface QueryTerm {
 export interface SearchTerms {
   /** The terms of each query, and of the objective as the last one. */
   readonly queries: readonly (readonly QueryTerm[])[]
-  /** The words that are left out, since there are more than {@link MAX_SEARCH_TERMS}. */
+  /** The words that are left out, since there are more than {@link MAX_SEARCH_TERMS}, or than {@link MAX_TERMS} in a query for all. */
   readonly dropped: readonly string[]
 }
 
 /** The terms of a text. */
 export function queryTerms(query: string): string[] {
   return significantTerms(query.slice(0, MAX_QUERY_LENGTH))
+}
+
+/** Whether a search for these texts uses all of their terms. */
+export function hasFewTerms(texts: readonly string[]): boolean {
+  return texts.reduce((sum, text) => sum + queryTerms(text).length, 0) <= MAX_SEARCH_TERMS
 }
 
 /**
@@ -65,6 +74,18 @@ export function searchTerms(
   }
 }
 
+/**
+ * The terms of a search for passages with all terms of a query. Each query counts alone. One with more than {@link MAX_TERMS} is left
+ * out: with fewer of its terms, it would match other passages.
+ */
+export function wholeQueries(queries: readonly string[], frequencies: TermStatistics): SearchTerms {
+  const all = queries.map((query) => termsOf(query, frequencies))
+  const kept = all.filter((terms) => terms.length <= MAX_TERMS)
+  const used = new Set(kept.flat().map(({ word }) => word))
+  const words = new Set(all.flat().map(({ word }) => word))
+  return { queries: nonEmpty(kept), dropped: [...words].filter((word) => !used.has(word)) }
+}
+
 function nonEmpty<Item>(lists: readonly (readonly Item[])[]): (readonly Item[])[] {
   return lists.filter((list) => list.length > 0)
 }
@@ -80,7 +101,13 @@ function termsOf(query: string, frequencies: TermStatistics): QueryTerm[] {
     // A spelling that no document has does not make the term rare.
     const passages = forms.reduce((sum, form) => sum + (form.includes(' ') ? 0 : frequencies.of(form)), 0)
     const isKnown = passages > 0 || forms.some((form) => form.includes(' '))
-    return { word, forms: [...new Set(forms)], isKnown, weight: frequencies.weight(passages) }
+    return {
+      word,
+      forms: [...new Set(forms)],
+      isKnown,
+      passages,
+      weight: frequencies.weight(passages),
+    }
   })
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { dirname, join } from 'node:path'
-import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite'
 import { prepareArrays } from '../database.ts'
 import type {
   CorpusDocument,
@@ -10,15 +10,18 @@ import type {
   ExcerptBudget,
   Passage,
 } from './corpus.ts'
-import { excerptsAround, passagesAround, type StoredPassage } from './excerpts.ts'
+import { bestDocuments } from './best-documents.ts'
+import { excerptsAround, passagesAround } from './excerpts.ts'
 import { DocumentCache, type StoredDocument } from './document-cache.ts'
 import type { DocumentKind } from './document-kind.ts'
-import { COUNTED_PASSAGES, scoreDocuments } from './document-score.ts'
+import { DocumentScore } from './document-score.ts'
 import { toSource } from './document-source.ts'
 import { README_NAMES } from './entities.ts'
 import { Frequencies } from './frequencies.ts'
 import { anyTerm, everyTerm } from './match.ts'
-import { type SearchTerms, searchTerms } from './query-terms.ts'
+import { PASSAGES_BY_IDS, PassageTexts } from './passage-texts.ts'
+import { hasFewTerms, type SearchTerms, searchTerms, wholeQueries } from './query-terms.ts'
+import { distinguishing } from './distinguishing-terms.ts'
 import { ALL_HOSTS, ALLOWED_DOCUMENTS, type Restriction, restrictionOf } from './restriction.ts'
 import { documentOf, documentOfPassage, firstPassage } from './tables.ts'
 
@@ -30,9 +33,6 @@ const PASSAGES_PER_HIT = 8
 const MIN_PASSAGES = 64
 /** The factor by which more passages are ranked when duplicates and long documents leave too few hits. */
 const WIDENING = 8
-
-/** The passages that a search has read, by their ids. */
-type Passages = Map<number, StoredPassage>
 
 /** A matching passage. */
 interface Match {
@@ -52,6 +52,7 @@ interface Finding {
 export class CorpusSearch {
   readonly #everywhere: StatementSync
   readonly #restricted: StatementSync
+  readonly #among: StatementSync
   readonly #hosts: StatementSync
   readonly #documents: DocumentCache
   readonly #frequencies: Frequencies
@@ -65,13 +66,13 @@ export class CorpusSearch {
       database,
       ranking(`AND ${documentOf('corpus_terms.rowid')} IN (${ALLOWED_DOCUMENTS})`),
     )
+    // The plus sign keeps SQLite from a new search for each of these passages.
+    const among = 'SELECT rowid FROM corpus_terms WHERE corpus_terms MATCH $among'
+    this.#among = prepareArrays(database, ranking(`AND +corpus_terms.rowid IN (${among})`))
     this.#hosts = database.prepare(ALL_HOSTS)
     this.#documents = new DocumentCache(database)
     this.#frequencies = new Frequencies(database)
-    this.#passages = prepareArrays(
-      database,
-      'SELECT id, text, gap FROM corpus_passages WHERE id IN (SELECT value FROM json_each(?))',
-    )
+    this.#passages = prepareArrays(database, PASSAGES_BY_IDS)
     this.#document = database.prepare(
       'SELECT id, url, title, publish_date, kind FROM corpus_files WHERE url = ? AND visible = 1',
     )
@@ -85,66 +86,58 @@ export class CorpusSearch {
     if (query.limit < 1) return []
     const terms = this.#terms(query)
     const restriction = restrictionOf(query, this.#hosts)
-    const passages: Passages = new Map()
+    const texts = new PassageTexts(this.#passages)
+    const score = new DocumentScore(terms)
+    const expression = expressionOf(query, terms)
+    const findingsOf = (matches: readonly Match[]) =>
+      this.#findings(query, score, matches, restriction, texts)
     let width = Math.max(MIN_PASSAGES, query.limit * PASSAGES_PER_HIT)
+    const among = query.match === 'all' ? undefined : anyTerm([distinguishing(terms) ?? []])
+    if (expression !== undefined && among !== undefined && restriction === undefined) {
+      const parameters = { $expression: expression, $width: width, $among: among }
+      const findings = findingsOf(this.#among.all(parameters).map(toMatch))
+      if (findings.length >= query.limit) return this.#hits(findings.slice(0, query.limit), budget, texts)
+    }
     for (;;) {
-      const matches = this.#rank(expressionOf(query, terms), restriction, width)
-      const findings = this.#findings(query, terms, matches, restriction, passages)
+      const matches = this.#rank(expression, restriction, width)
+      const findings = findingsOf(matches)
       if (matches.length < width || findings.length >= query.limit) {
-        return this.#hits(findings.slice(0, query.limit), budget, passages)
+        return this.#hits(findings.slice(0, query.limit), budget, texts)
       }
       width *= WIDENING
     }
   }
 
-  /** The documents of passages, best first; of documents with the same text only the best. Reads passages into `stored`. */
+  /** The best documents of passages, best first: as many as the query wants, if there are so many. */
   #findings(
     query: CorpusQuery,
-    terms: SearchTerms,
+    score: DocumentScore,
     matches: readonly Match[],
     restriction: Restriction | undefined,
-    stored: Passages,
+    texts: PassageTexts,
   ): Finding[] {
     const byDocument = Map.groupBy(matches, ({ document }) => document)
     const found = this.#documents.withIds([...byDocument.keys()])
-    const countedOf = (id: number) => byDocument.get(id)?.slice(0, COUNTED_PASSAGES) ?? []
-    this.#load(
-      stored,
-      found.flatMap(({ id }) => [firstPassage(id), ...countedOf(id).map(({ passage }) => passage)]),
-    )
     if (query.match !== 'all') found.push(...this.#readmesOf(found, restriction))
-    const candidates = found.map((document) => ({
-      document,
-      // That of a README that a manifest has brought is not read, since no passage of it matches.
-      beginning: stored.get(firstPassage(document.id))?.text,
-      passages: countedOf(document.id).map(({ passage, score }) => ({
-        text: stored.get(passage)?.text ?? '',
-        score,
-      })),
-    }))
-    const texts = new Set<string>()
-    return scoreDocuments(terms, candidates)
-      .toSorted((a, b) => b.score - a.score || a.document.id - b.document.id)
-      .filter(({ document: { textHash } }) => !texts.has(textHash) && texts.add(textHash))
-      .map(({ document: { id, source }, score }) => ({
+    const candidates = found.map((document) => ({ document, passages: byDocument.get(document.id) ?? [] }))
+    return bestDocuments(candidates, score, query.limit, texts).map(
+      ({ document: { id, source }, passages, score: value }) => ({
         source,
-        score,
+        score: value,
         // A README that a manifest has brought is shown from its beginning.
-        passages: byDocument.get(id)?.map(({ passage }) => passage) ?? [firstPassage(id)],
-      }))
+        passages: passages.length === 0 ? [firstPassage(id)] : passages.map(({ passage }) => passage),
+      }),
+    )
   }
 
-  #hits(findings: readonly Finding[], budget: ExcerptBudget, stored: Passages): DocumentHit[] {
-    this.#load(
-      stored,
-      findings.flatMap(({ passages }) => passagesAround(passages, budget)),
-    )
+  #hits(findings: readonly Finding[], budget: ExcerptBudget, texts: PassageTexts): DocumentHit[] {
+    texts.load(findings.flatMap(({ passages }) => passagesAround(passages, budget)))
     let charactersLeft = budget.charactersInTotal ?? Infinity
     return findings.map(({ source: { url, title, publishDate, kind }, score, passages }, index) => {
       // The unused share of a hit is divided among the hits after it.
       const share = Math.floor(charactersLeft / (findings.length - index))
       const charactersPerResult = Math.min(budget.charactersPerResult, share)
-      const excerpts = excerptsAround(passages, stored, { ...budget, charactersPerResult })
+      const excerpts = excerptsAround(passages, texts, { ...budget, charactersPerResult })
       charactersLeft -= excerpts.reduce((sum, { length }) => sum + length, 0)
       return { url, title, publishDate, kind, excerpts, score }
     })
@@ -152,11 +145,16 @@ export class CorpusSearch {
 
   /** See `Corpus.unusedTerms`. */
   unusedTerms(query: Pick<CorpusQuery, 'queries' | 'objective' | 'match'>): readonly string[] {
-    return this.#terms(query).dropped
+    const { queries, objective = '', match } = query
+    // Most searches have few terms: their frequencies are not needed.
+    const usesAll = match !== 'all' && hasFewTerms([...queries, objective])
+    return usesAll ? [] : this.#terms(query).dropped
   }
 
   #terms(query: Pick<CorpusQuery, 'queries' | 'objective' | 'match'>): SearchTerms {
-    return searchTerms(query.match === 'all' ? { queries: query.queries } : query, this.#frequencies)
+    return query.match === 'all'
+      ? wholeQueries(query.queries, this.#frequencies)
+      : searchTerms(query, this.#frequencies)
   }
 
   /** Must be called after each change of the index. */
@@ -174,13 +172,10 @@ export class CorpusSearch {
       if (source !== undefined) found.push({ ...match, source })
       return found.length
     })
-    const stored: Passages = new Map()
-    this.#load(
-      stored,
-      found.map(({ passage }) => passage),
-    )
+    const texts = new PassageTexts(this.#passages)
+    texts.load(found.map(({ passage }) => passage))
     return found.flatMap(({ source, passage, score }) => {
-      const text = stored.get(passage)?.text
+      const text = texts.get(passage)?.text
       return text === undefined ? [] : [{ ...source, text, hash: hashOf(source.url, text), score }]
     })
   }
@@ -236,11 +231,7 @@ export class CorpusSearch {
       restriction === undefined
         ? this.#everywhere.all(parameters)
         : this.#restricted.all({ ...parameters, ...restriction })
-    return rows.map(({ 0: id, 1: rank }): Match => {
-      const passage = Number(id)
-      // FTS5 ranks the best match lowest.
-      return { passage, document: documentOfPassage(passage), score: -Number(rank) }
-    })
+    return rows.map(toMatch)
   }
 
   /**
@@ -259,15 +250,6 @@ export class CorpusSearch {
     return (document) => {
       if (!sources.has(document)) sources.set(document, read(document))
       return sources.get(document)
-    }
-  }
-
-  /** Reads the passages with these ids that exist, unless they were read. */
-  #load(stored: Passages, ids: readonly number[]): void {
-    const missing = ids.filter((id) => !stored.has(id))
-    if (missing.length === 0) return
-    for (const { 0: id, 1: text, 2: gap } of this.#passages.all(JSON.stringify(missing))) {
-      stored.set(Number(id), { text: String(text), gap: String(gap) })
     }
   }
 }
@@ -290,4 +272,11 @@ function expressionOf({ match }: CorpusQuery, { queries }: SearchTerms): string 
 
 function hashOf(url: string, text: string): string {
   return createHash('sha256').update(`${url}\0${text}`).digest('hex')
+}
+
+/** The match of a row of {@link ranking}. */
+function toMatch({ 0: id, 1: rank }: Record<string, SQLOutputValue>): Match {
+  const passage = Number(id)
+  // FTS5 ranks the best match lowest.
+  return { passage, document: documentOfPassage(passage), score: -Number(rank) }
 }

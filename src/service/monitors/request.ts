@@ -1,7 +1,6 @@
 import type { CreateMonitorRequest, MonitorProcessor } from '../../protocol/monitor.ts'
 import { createMonitorRequest } from '../../protocol/requests/monitors.ts'
-import { MAX_TERMS } from '../corpus/match.ts'
-import { queryTerms } from '../corpus/query-terms.ts'
+import { MAX_TERMS, queryTerms } from '../corpus/query-terms.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import { schemaFaults } from './schema-faults.ts'
 

@@ -1,4 +1,4 @@
-import { MAX_TERMS } from '../corpus/match.ts'
+import { MAX_TERMS } from '../corpus/query-terms.ts'
 import { stem } from '../corpus/stems.ts'
 import { isStopWord, words } from '../corpus/terms.ts'
 import { type Attribute, attributeOf } from './attributes.ts'

@@ -37,6 +37,42 @@ describe('the ranking of documents', () => {
     expect(search('parents of a path')).toEqual(['tiny/README.md', 'tiny/package.json'])
   })
 
+  it('counts the description of a manifest for more than the beginning of a README', async () => {
+    const search = await ranked({
+      'one/package.json': manifest('one', 'A valve for steam'),
+      'one/README.md': `# one\n\n${filler('pipes')}`,
+      'two/README.md': `# two\n\nA valve for steam. ${filler('pipes')}`,
+    })
+    expect(search('steam valve')[0]).toBe('one/README.md')
+  })
+
+  it('has documents with a rare word before those with common words alone, and these where there are no others', async () => {
+    const common = Array.from({ length: 250 }, (_, index): [string, string] => [
+      `common${index}.md`,
+      `# Number ${index}\n\nplain words`,
+    ])
+    const search = await ranked({
+      ...Object.fromEntries(common),
+      'rare.md': '# Other\n\nthe word quokka',
+      'both.md': '# Another\n\nplain quokka',
+    })
+    const found = search('quokka plain')
+    expect(found.slice(0, 2)).toEqual(['both.md', 'rare.md'])
+    expect(found).toHaveLength(10)
+  })
+
+  it('finds as many documents as are wanted behind many with equal texts', async () => {
+    const search = await ranked(
+      Object.fromEntries(
+        Array.from({ length: 60 }, (_, index): [string, string] => [
+          `${index}.md`,
+          index < 48 ? 'alpha beta' : `alpha beta ${filler(`thing${index}`)}`,
+        ]),
+      ),
+    )
+    expect(new Set(search('alpha beta')).size).toBe(10)
+  })
+
   it('counts the passages of a document together', async () => {
     const section = (word: string) => `## On ${word}\n\n${word} is here. ${filler('things')}`
     const search = await ranked({

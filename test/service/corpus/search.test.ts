@@ -220,6 +220,29 @@ describe('passages', () => {
     expect(found.map(({ url }) => url.replace(/.*\//, '')).toSorted()).toEqual(['both.md', 'title.md'])
   })
 
+  it('match each of several queries with many terms, and name the terms of one that has too many', async () => {
+    const words = (name: string, count: number) =>
+      Array.from({ length: count }, (_, index) => `${name}${index}x`).join(' ')
+    const corpus = await corpusOf({
+      'first.md': words('alpha', 20),
+      'second.md': words('beta', 20),
+      'third.md': words('gamma', 32),
+      'half.md': words('gamma', 31),
+      'long.md': words('delta', 33),
+    })
+    const query = {
+      queries: [words('alpha', 20), words('beta', 20), words('gamma', 32), words('delta', 33)],
+      match: 'all' as const,
+    }
+    const found = corpus.passages({ ...query, limit: 10 })
+    expect(found.map(({ url }) => url.replace(/.*\//, '')).toSorted()).toEqual([
+      'first.md',
+      'second.md',
+      'third.md',
+    ])
+    expect(corpus.unusedTerms(query)).toEqual(words('delta', 33).split(' '))
+  })
+
   it('carry a hash of their text and document', async () => {
     const text = 'the same passage'
     const corpus = await corpusOf({ 'a.md': `# A\n\n${text}`, 'b.md': `# B\n\n${text}` })
