@@ -57,9 +57,9 @@ export function bestDocuments(
   for (let from = 0; from < queue.length && best.length < limit; from += size) {
     const batch = queue.slice(from, from + size)
     texts.load(batch.flatMap(({ same }) => same.flatMap(({ candidate }) => passagesOf(candidate))))
-    const scored = batch.map(({ candidate, same }): BestDocument => {
+    const scored = batch.map(({ candidate: { document, passages }, same }): BestDocument => {
       const parts = same.map((other) => score.partsOf(other.candidate, other.most, texts))
-      return { ...candidate, score: score.of(candidate.document, parts) }
+      return { document, passages, score: score.of(document, parts) }
     })
     best = distinct(
       [...best, ...scored].toSorted((a, b) => b.score - a.score || a.document.id - b.document.id),

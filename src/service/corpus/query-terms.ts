@@ -82,8 +82,8 @@ export function wholeQueries(queries: readonly string[], frequencies: TermStatis
   const all = queries.map((query) => termsOf(query, frequencies))
   const kept = all.filter((terms) => terms.length <= MAX_TERMS)
   const used = new Set(kept.flat().map(({ word }) => word))
-  const words = new Set(all.flat().map(({ word }) => word))
-  return { queries: nonEmpty(kept), dropped: [...words].filter((word) => !used.has(word)) }
+  const asked = new Set(all.flat().map(({ word }) => word))
+  return { queries: nonEmpty(kept), dropped: [...asked].filter((word) => !used.has(word)) }
 }
 
 function nonEmpty<Item>(lists: readonly (readonly Item[])[]): (readonly Item[])[] {
