@@ -100,6 +100,25 @@ export function metadataEntry(text: string): readonly [name: string, value: stri
   throw new InvalidArgumentError('Expected name=value.')
 }
 
+/**
+ * Reads `https://wiki.example=WIKI_AUTH`: an origin, and the variable of the environment whose value is a header line. No message has
+ * the value.
+ */
+export function headerVariable(
+  text: string,
+): readonly [origin: string, header: Readonly<Record<string, string>>] {
+  const at = text.lastIndexOf('=')
+  const [url, variable] = [text.slice(0, Math.max(0, at)), text.slice(at + 1)]
+  if (!URL.canParse(url)) throw new UsageError('--source-header-env must be ORIGIN=VARIABLE')
+  const [, name, value] = /^([^:\s]+):[ \t]*(.+)$/.exec(process.env[variable] ?? '') ?? []
+  if (name === undefined || value === undefined) {
+    throw new UsageError(
+      `${variable} must be a header, such as "Authorization: Bearer …", for --source-header-env`,
+    )
+  }
+  return [new URL(url).origin, { [name]: value }]
+}
+
 /** Reads `https://docs.example=./docs`: a site, and the folder that it publishes. */
 export function siteFolder(text: string): { readonly site: string; readonly folder: string } {
   const at = text.lastIndexOf('=')

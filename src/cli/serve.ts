@@ -11,6 +11,7 @@ import {
   factor,
   folder,
   headerName,
+  headerVariable,
   portNumber,
   siteFolder,
   timeSpan,
@@ -28,6 +29,7 @@ interface ServeOptions extends CommonOptions, ModelFlags {
   readonly apiKey?: string
   readonly docs?: readonly string[]
   readonly source?: readonly string[]
+  readonly sourceHeaderEnv?: readonly (readonly [origin: string, header: Readonly<Record<string, string>>])[]
   readonly refresh?: number
   readonly site?: readonly { readonly site: string; readonly folder: string }[]
   readonly data?: string
@@ -77,6 +79,11 @@ export function addServe(program: Command, signal: AbortSignal): void {
       collect(documentSource),
     )
     .option(
+      '--source-header-env <origin=variable>',
+      'variable of the environment with a header for this origin, such as "Authorization: Bearer …"; may be repeated',
+      collect(headerVariable),
+    )
+    .option(
       '--refresh <time>',
       'how often to request a page of a source again, such as 5m (default: 15m)',
       timeSpan,
@@ -112,6 +119,13 @@ function privateAddresses({ host, allowPrivateAddresses = false }: ServeOptions)
   return { allowPrivateAddresses, allowPrivateWebhooks: allowPrivateAddresses || LOOPBACKS.has(host) }
 }
 
+/** Joins the headers of each origin. */
+function headersByOrigin(entries: NonNullable<ServeOptions['sourceHeaderEnv']>) {
+  const joined: Record<string, Readonly<Record<string, string>>> = {}
+  for (const [origin, header] of entries) joined[origin] = { ...joined[origin], ...header }
+  return joined
+}
+
 /** Logs the number of documents, and what each URL has and lacks, when the sources were requested for the first time. */
 async function logSources(service: ResearchService, log: Logger): Promise<void> {
   try {
@@ -132,6 +146,7 @@ async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> 
   const {
     docs = [],
     source: sources = [],
+    sourceHeaderEnv: sourceHeaders = [],
     site: sites = [],
     refresh,
     port,
@@ -153,6 +168,7 @@ async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> 
       ? { docs: [...docs, ...sites] }
       : sources.length === 0 && (await installedDocuments())),
     ...(sources.length > 0 && { sources }),
+    ...(sourceHeaders.length > 0 && { sourceHeaders: headersByOrigin(sourceHeaders) }),
     ...(refresh !== undefined && { refreshInterval: refresh }),
     speed,
     faults,

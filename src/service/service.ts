@@ -36,6 +36,7 @@ import { checkModel } from './model/check-model.ts'
 import { modelEvaluator } from './model/model-evaluator.ts'
 import { modelProcessor } from './model/model-processor.ts'
 import { type ModelOptions, ModelServer } from './model/model-server.ts'
+import { checkSourceHeaders } from './live-documents/source-headers.ts'
 import type { SourceState } from './live-documents/source-state.ts'
 import { createMonitors } from './monitors/monitors.ts'
 import { extractiveProcessor } from './processor/extractive.ts'
@@ -65,6 +66,11 @@ export interface ResearchServiceOptions {
    * Beyond the interface document.
    */
   readonly sources?: readonly string[]
+  /**
+   * Headers of the requests to sources, by origin: `{ 'https://wiki.example': { authorization: 'Bearer …' } }`. They are sent to this
+   * origin only, and never after a redirect by another one. Default: none. Beyond the interface document.
+   */
+  readonly sourceHeaders?: Readonly<Record<string, Readonly<Record<string, string>>>>
   /**
    * How often a page, feed or sitemap of `sources` is requested again, in ms of the clock; less often if its `max-age` is longer.
    * Default 15 minutes. Beyond the interface document.
@@ -218,6 +224,7 @@ async function assemble(
   {
     folders,
     sources,
+    sourceHeaders,
     refreshInterval,
     apiKeys,
     secrets,
@@ -272,6 +279,7 @@ async function assemble(
     corpus,
     isolated,
     sources,
+    headers: sourceHeaders,
     interval: refreshInterval,
     speed,
     onError,
@@ -457,6 +465,7 @@ function checked(options: ResearchServiceOptions) {
       ...sources.folders.map((folder) => ({ folder })),
     ],
     sources: sources.urls,
+    sourceHeaders: checkSourceHeaders('sourceHeaders', options.sourceHeaders ?? {}, sources.urls),
     refreshInterval,
     apiKeys: texts('apiKey', apiKey),
     secrets: texts('webhookSecret', webhookSecret),

@@ -120,6 +120,33 @@ describe('rivulet serve', () => {
     expect(results.map(({ url }) => url)).toEqual([`${pages.url}/`])
   })
 
+  it('sends the header in a variable of the environment to its origin, and prints it nowhere', async () => {
+    const wiki = await site({ '/': html('The rivulet of a page.') })
+    const args = ['serve', '--json', '--source', wiki.url, '--allow-private-addresses']
+    const service = rivulet([...args, '--source-header-env', `${wiki.url}=WIKI_AUTH`], {
+      WIKI_AUTH: 'Authorization: Bearer hunter2',
+    })
+    const printed = [await service.stdoutLine(), await service.stderrLine()].join('')
+
+    expect(wiki.requests[0]?.headers.authorization).toBe('Bearer hunter2')
+    expect(printed).not.toContain('hunter2')
+  })
+
+  it('refuses a variable that has no header, without its value', async () => {
+    const args = [
+      'serve',
+      '--source',
+      'https://wiki.example/',
+      '--source-header-env',
+      'https://wiki.example=X',
+    ]
+    const { code, stderr } = await rivulet(args, { X: 'hunter2' }).ended
+
+    expect(code).toBe(2)
+    expect(stderr).toContain('X must be a header')
+    expect(stderr).not.toContain('hunter2')
+  })
+
   it('injects the given faults', async () => {
     const { env } = await serveDocuments('--fault', 'status:status=503,times=1,retryAfter=0')
     const client = createClient({ baseUrl: env.RIVULET_BASE_URL, apiKey: env.RIVULET_API_KEY })

@@ -9,6 +9,7 @@ import { isolatedReaders, UnreadError } from './readers.ts'
 import { createRefresh, type HostPause } from './refresh.ts'
 import { createRobots } from './robots-access.ts'
 import { shownUrl } from './source.ts'
+import type { SourceHeaders } from './source-headers.ts'
 import { SourceError } from './source-error.ts'
 import { type Failure, LiveStore, NO_VALIDATORS, type Resource, type StoreLimits } from './store.ts'
 import type { SourceState } from './source-state.ts'
@@ -32,6 +33,8 @@ export interface LiveDocumentsOptions {
   readonly isolated: Pick<Isolated, 'readPage' | 'readListing'>
   /** URLs of sitemaps, feeds and pages. */
   readonly sources: readonly string[]
+  /** Sent with the requests of pages, listings and robots.txt. Default: none. */
+  readonly headers?: SourceHeaders
   /** How often a URL is requested, in ms of the clock. */
   readonly interval: number
   /**
@@ -73,11 +76,12 @@ const CONFIRMED = 2
  */
 export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocuments {
   const { database, clock, web, corpus, sources, speed = 1, hostDelay = HOST_DELAY, onError } = options
+  const { headers = new Map() } = options
   const interval = Math.max(options.interval, Math.min(options.interval, MIN_REAL_INTERVAL) * speed)
   const longestWait = DAY * speed
   const connections = realTimeOf(clock)
   const store = new LiveStore(database, { ...LIMITS, ...options.limits })
-  const robots = createRobots(web, connections)
+  const robots = createRobots(web, connections, headers)
   const readers = isolatedReaders(options.isolated)
   /** Number of failures of each host, one after another. */
   const failures = new Map<string, number>()
@@ -91,7 +95,11 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
     const url = new URL(resource.url)
     const delay = () => Math.max(hostDelay, Math.min(robots.crawlDelay(url) ?? 0, MAX_CRAWL_DELAY))
     try {
-      const visited = await visit(resource, { web, robots, readers, now: () => connections.now() }, signal)
+      const visited = await visit(
+        resource,
+        { web, robots, readers, headers, now: () => connections.now() },
+        signal,
+      )
       await corpus.pages.update((pages) => found(resource, visited, pages))
       failures.delete(url.host)
       return { delay: delay(), isFailing: false }

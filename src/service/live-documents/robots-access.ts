@@ -3,6 +3,7 @@ import { decodeText } from '../extract/charset.ts'
 import type { Web } from '../web/safe-fetch.ts'
 import { WebError } from '../web/web-error.ts'
 import { ALLOW_ALL, MAX_ROBOTS_BYTES, parseRobots, type RobotsRules } from './robots.ts'
+import type { SourceHeaders } from './source-headers.ts'
 
 /** How long the rules of a site are used, in ms of real time. RFC 9309 allows a day. */
 const MAX_AGE = 3_600_000
@@ -38,11 +39,17 @@ interface Site {
 }
 
 /** Creates the access to the robots.txt of sites. `clock` is that of connections. */
-export function createRobots(web: Web, clock: Clock): Robots {
+export function createRobots(web: Web, clock: Clock, headers: SourceHeaders): Robots {
   const sites = new Map<string, Site>()
 
   async function read(origin: string, signal: AbortSignal): Promise<RobotsRules> {
-    const request = { timeout: TIMEOUT, maxBytes: MAX_DOWNLOAD, maxRedirects: MAX_REDIRECTS, signal }
+    const request = {
+      headers: headers.get(origin) ?? {},
+      timeout: TIMEOUT,
+      maxBytes: MAX_DOWNLOAD,
+      maxRedirects: MAX_REDIRECTS,
+      signal,
+    }
     const response = await web.fetch(`${origin}/robots.txt`, request).catch((error: unknown) => {
       if (error instanceof WebError && error.kind === 'too_many_redirects') return undefined
       throw error

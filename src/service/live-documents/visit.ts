@@ -8,6 +8,7 @@ import { webUrl } from './listed-url.ts'
 import { dayOf, type Listing, MAX_LISTING_BYTES, readListing, unzipped } from './listing.ts'
 import type { Readers } from './readers.ts'
 import type { Robots } from './robots-access.ts'
+import type { SourceHeaders } from './source-headers.ts'
 import { NO_VALIDATORS, type Resource, type Validators } from './store.ts'
 
 /** Maximum size of a page, in bytes. */
@@ -64,6 +65,7 @@ interface VisitContext {
   readonly web: Web
   readonly robots: Robots
   readonly readers: Readers
+  readonly headers: SourceHeaders
   /** Real time, Unix time in ms. */
   readonly now: () => number
 }
@@ -77,7 +79,7 @@ class DisallowedError extends Error {}
  */
 export async function visit(
   resource: Resource,
-  { web, robots, readers, now }: VisitContext,
+  { web, robots, readers, headers, now }: VisitContext,
   signal: AbortSignal,
 ): Promise<Visited> {
   const { url, role } = resource
@@ -92,6 +94,7 @@ export async function visit(
     await checkRobots(new URL(url))
     const response = await web.fetch(url, {
       headers: {
+        ...headers.get(new URL(url).origin),
         accept:
           role === 'page'
             ? 'text/html, text/markdown, text/plain;q=0.9, */*;q=0.1'

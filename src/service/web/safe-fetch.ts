@@ -9,7 +9,7 @@ import { WebError } from './web-error.ts'
 export interface WebRequest {
   /** Default GET. */
   readonly method?: 'GET' | 'POST'
-  /** With lowercase names. Sent to the origin of the URL only: a redirect to another origin loses them. */
+  /** With lowercase names. Sent to the origin of the URL only: a redirect to another origin loses them for good. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   /** How long the request may take with its redirects and the body, in ms of real time. */
@@ -78,9 +78,12 @@ export function createWeb({ isAllowed = isPublicAddress, resolve }: WebOptions =
     try {
       let url = checkUrl(first)
       const { origin } = url
+      let isFirstOrigin = true
       for (let redirects = 0; ; redirects += 1) {
+        // Not again after another origin, which decided where they would go.
+        isFirstOrigin &&= url.origin === origin
         // oxlint-disable-next-line no-await-in-loop -- each redirect is known after the response
-        const response = await sendOnce(url, request, url.origin === origin, agent, signal)
+        const response = await sendOnce(url, request, isFirstOrigin, agent, signal)
         if (!(response instanceof URL)) return response
         if (redirects >= maxRedirects) {
           throw new WebError('too_many_redirects', `More than ${maxRedirects} redirects`)

@@ -173,6 +173,19 @@ describe('a redirect', () => {
     expect(await failureOf(url, { ...LOCAL, ...resolvingTo(['10.1.2.3']) })).toBe(kind)
   })
 
+  it('back to the first origin by another one is sent without the headers of the request', async () => {
+    const received: unknown[] = []
+    const first = await serve((request, response) => {
+      received.push(request.headers['x-token'])
+      if (request.url === '/back') response.end()
+      else response.writeHead(302, { location: second }).end()
+    })
+    const second = await serve((_, response) => response.writeHead(302, { location: `${first}/back` }).end())
+    await web().fetch(first, { ...LIMITS, headers: { 'x-token': 'secret' } })
+
+    expect(received).toEqual(['secret', undefined])
+  })
+
   it('to another origin is sent without the headers of the request', async () => {
     const received: (string | undefined)[] = []
     const listener = (target?: string) =>
