@@ -18,6 +18,7 @@ export interface EventOutput {
 
 /** What is known of a value that is stated as a field of its own, such as the document's address. */
 const STATED = confidenceOf({
+  likelihood: undefined,
   form: true,
   agreeing: 1,
   disagreeing: 0,
@@ -25,7 +26,7 @@ const STATED = confidenceOf({
   direct: true,
   own: true,
   stated: true,
-  lead: 1,
+  missing: [],
 })
 
 /**

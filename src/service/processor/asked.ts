@@ -34,6 +34,8 @@ export interface Asked {
   readonly asksForChanges: boolean
   /** Whether it can be answered with yes or no. */
   readonly isYesNo: boolean
+  /** Whether it asks for the name of something: an option, a function, a package. */
+  readonly asksForName: boolean
   readonly terms: readonly AskedTerm[]
   /** The question as FindAll's judge reads it. */
   readonly question: Question
@@ -114,6 +116,8 @@ const QUOTED = /["`“](\w+)["`”]/g
 /** What kind of thing is asked for: the name of a function, not the word `function`. */
 const TYPE_OF_ANSWER =
   /\b(?<which>(?:which|what|name of the|the name of)\s+(?:\w+\s+)?)(?:export|function|method|option|class|property|event|command|package|release|flag|setting|parameter|variable|field)\b/gi
+const ASKS_FOR_NAME =
+  /\b(?:exports?|functions?|methods?|options?|class|property|properties|events?|commands?|packages?|module|flags?|settings?|parameters?|variables?|fields?|switch|hook|callback|keyword|subpath|formatter|names?)\b|\bcalled\b|\bwhat do i (?:call|use|set)\b/i
 const CHANGES = /\b(?:chang\w*|new|news|differ\w*|happened|release notes)\b/i
 const YES_NO = /^\s*(?:does|do|is|are|can|could|has|have|did|was|were|will|may|must|should)\b/i
 
@@ -134,6 +138,7 @@ export function readAsked(text: string, names: readonly string[]): Asked {
     exact: release === undefined || exact.includes(release) ? exact : [release, ...exact],
     asksForChanges: release !== undefined && CHANGES.test(bare) && others.length === 0,
     isYesNo: YES_NO.test(whole),
+    asksForName: ASKS_FOR_NAME.test(bare),
     terms,
     question: questionOf(
       whole,

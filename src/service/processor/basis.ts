@@ -87,8 +87,8 @@ function featuresOf({ found, answer }: Searched): Features | undefined {
   const same = evidence.filter((one) => keyOf(one) === keyOf(best))
   const others = evidence.filter((one) => keyOf(one) !== keyOf(best))
   const comparesDocuments = by === 'attribute' && COMPARED.has(asked.attribute?.name ?? '')
-  const rival = others[0]?.score ?? 0
   return {
+    likelihood: by === 'words' ? best.likelihood : undefined,
     form:
       by !== 'words' || answer?.isOfShape === true
         ? true
@@ -101,7 +101,7 @@ function featuresOf({ found, answer }: Searched): Features | undefined {
     direct: best.direct,
     own: about !== undefined,
     stated: by === 'version' || (by === 'attribute' && best.score >= STATED),
-    lead: best.score <= 0 ? 0 : Math.max(0, (best.score - rival) / best.score),
+    missing: best.missing ?? [],
   }
 }
 

@@ -1,5 +1,9 @@
+import { HIGH, MEDIUM } from './statement-weights.ts'
+
 /** What is known of an answer, from which its confidence follows. */
 export interface Features {
+  /** How likely a statement is the answer, 0 to 1; undefined for an attribute or the changes of a version. */
+  readonly likelihood: number | undefined
   /** Whether it has the form that was asked for; undefined if the question asks for no known form. */
   readonly form: boolean | undefined
   /** Number of documents with the same answer. */
@@ -14,48 +18,30 @@ export interface Features {
   readonly own: boolean
   /** Whether it is what a manifest states, or stands under a heading of what is asked. */
   readonly stated: boolean
-  /** How much the best other answer falls behind it, 0 to 1. */
-  readonly lead: number
+  /** The words of the question that stand nowhere near it. */
+  readonly missing: readonly string[]
 }
 
 /** A level of confidence. */
 export type Confidence = 'low' | 'medium' | 'high'
 
-/** Minimum points of each level. */
-const HIGH = 5
-const MEDIUM = 2.5
-
 /** How sure an answer is, by its features. */
 export function confidenceOf(features: Features): Confidence {
-  const points = pointsOf(features)
-  if (points >= HIGH && features.own && features.form !== false) return 'high'
-  return points >= MEDIUM ? 'medium' : 'low'
+  const { likelihood, own, form } = features
+  if (likelihood === undefined) return confidenceOfFact(features)
+  if (likelihood >= HIGH && own && form !== false) return 'high'
+  return likelihood >= MEDIUM ? 'medium' : 'low'
 }
 
-function pointsOf({ form, agreeing, disagreeing, nearness, direct, own, stated, lead }: Features): number {
-  let points = 0
-  if (own) points += 1
-  if (stated) points += 3
-  if (form === true) points += 1
-  if (form === false) points -= 2
-  points += Math.min(2, (agreeing - 1) * 1) - disagreeing * 1.5
-  points += nearness >= 0.95 ? 2 : nearness >= 0.8 ? 1 : nearness < 0.6 ? -1 : 0
-  if (direct) points += 0.5
-  if (lead >= 0.15) points += 0.5
-  return points
+/** Of an attribute or the changes of a version: stated in a place of its own, and not contradicted by another document. */
+function confidenceOfFact({ own, stated, agreeing, disagreeing }: Features): Confidence {
+  if (own && (stated ? disagreeing <= agreeing : agreeing > 1 && disagreeing === 0)) return 'high'
+  return own && disagreeing <= agreeing ? 'medium' : 'low'
 }
 
 /** The features in words. */
-export function explain({
-  form,
-  agreeing,
-  disagreeing,
-  nearness,
-  direct,
-  own,
-  stated,
-  lead,
-}: Features): string {
+export function explain(features: Features): string {
+  const { likelihood, form, agreeing, disagreeing, nearness, direct, own, stated, missing } = features
   const parts = [
     own ? "the subject's own document" : 'a document about something else',
     ...(stated ? ['stated as a field of its own'] : []),
@@ -63,11 +49,12 @@ export function explain({
       ? []
       : [form ? 'has the form that was asked for' : 'lacks the form that was asked for']),
     `${Math.round(nearness * 100)} % of the question ${direct ? 'in the same statement' : 'around it'}`,
+    ...(missing.length > 0 ? [`without ${missing.map((word) => `“${word}”`).join(', ')}`] : []),
     ...(agreeing > 1 ? [`${agreeing} documents agree`] : []),
     ...(disagreeing > 0
       ? [`${disagreeing} ${disagreeing === 1 ? 'document says' : 'documents say'} otherwise`]
       : []),
-    ...(lead >= 0.15 ? ['no other answer is near'] : []),
+    ...(likelihood === undefined ? [] : [`right with a likelihood of ${Math.round(likelihood * 100)} %`]),
   ]
   return parts.join('; ')
 }

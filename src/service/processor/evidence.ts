@@ -5,7 +5,8 @@ import { describedThing } from './described.ts'
 import { factsOf } from './facts.ts'
 import type { Evidence } from './judge.ts'
 import type { Place, ReadPassage, SourcePassage, Thing } from './place.ts'
-import { type RankedPassage, statementsOf } from './statements.ts'
+import { ACCEPTED } from './statement-weights.ts'
+import { type RankedPassage, type Statement, statementsOf } from './statements.ts'
 import type { Subject } from './subject.ts'
 import { stemsOf } from './vocabulary.ts'
 
@@ -47,6 +48,16 @@ export interface EvidenceSearch {
   readonly subject: Subject
   /** Maximum number of passages that a search returns. */
   readonly depth: number
+  /** Receives all statements that were compared for an inquiry, accepted or not: the model is fitted with them. */
+  readonly observe?: (searched: Searched) => void
+}
+
+/** The statements that were compared for an inquiry. */
+export interface Searched {
+  readonly asked: Asked
+  /** The name whose documents were searched; undefined for all documents. */
+  readonly about: string | undefined
+  readonly statements: readonly Statement[]
 }
 
 /** A statement is nearly as good as the best one if it scores at least this fraction. */
@@ -59,8 +70,8 @@ const ENOUGH = 2
 const MAX_EVIDENCE = 200
 /** Number of characters of a document that are read for each passage of the depth. */
 const CHARACTERS = 1_500
-/** Minimum coverage of evidence in the subject's own documents. */
-const OWN_COVERAGE = 0.62
+/** Minimum coverage of evidence in passages that were found for the question. */
+const GIVEN_COVERAGE = 0.62
 /** Minimum coverage of evidence in other documents, and of a question without a subject. */
 const OTHER_COVERAGE = 0.8
 
@@ -117,7 +128,7 @@ function searchGiven(
   const facts = asked.attribute === undefined ? [] : factsOf(asked.attribute, readings, [''])
   if (facts.length > 0) return findings(asked, '', undefined, readings, facts, 'attribute')
   const ranked = readings.map((reading, rank) => ({ reading, rank }))
-  const evidence = statementsOf(asked, ranked, false).filter(({ coverage }) => coverage >= OWN_COVERAGE)
+  const evidence = statementsOf(asked, ranked, false).filter(({ coverage }) => coverage >= GIVEN_COVERAGE)
   return findings(asked, '', undefined, readings, evidence, 'words')
 }
 
@@ -239,10 +250,9 @@ function searchThing(search: EvidenceSearch, thing: Thing, asked: Asked, about: 
   for (const [index, reading] of readings.entries())
     if (reading.passage.kind !== 'licence') add(reading, Math.floor(index / 2))
   for (const [index, reading] of found.entries()) add(reading, index)
-  const evidence = oldestFirst(
-    asked,
-    statementsOf(asked, ranked, false).filter(({ coverage }) => coverage >= OWN_COVERAGE),
-  )
+  const statements = statementsOf(asked, ranked, false)
+  search.observe?.({ asked, about, statements })
+  const evidence = oldestFirst(asked, accepted(statements))
   return findings(
     asked,
     query,
@@ -251,6 +261,16 @@ function searchThing(search: EvidenceSearch, thing: Thing, asked: Asked, about: 
     evidence,
     'words',
   )
+}
+
+/** The statements that are likely enough, and the other items of a list whose item is the best of them. */
+function accepted(statements: readonly Statement[]): readonly Statement[] {
+  const [best] = statements
+  if (best === undefined) return []
+  const isOfList = ({ unit, passage }: Statement) =>
+    unit.kind === 'item' && unit.heading === best.unit.heading && passage.url === best.passage.url
+  const hasList = best.likelihood >= ACCEPTED && best.unit.kind === 'item' && best.unit.heading !== ''
+  return statements.filter((one) => one.likelihood >= ACCEPTED || (hasList && isOfList(one)))
 }
 
 /** For the version since which something is so: of statements that are nearly as good, that of the oldest version first. */
@@ -304,7 +324,7 @@ function searchRelease(
 
 /** Searches all documents. With a name, what they state must name it. */
 function searchAll(
-  { place, subject, depth }: EvidenceSearch,
+  { place, subject, depth, observe }: EvidenceSearch,
   asked: Asked,
   name: string | undefined,
 ): Findings {
@@ -312,7 +332,9 @@ function searchAll(
   const passages = query === '' ? [] : place.passages(query, undefined, depth)
   const ranked = passages.map((passage, rank) => ({ reading: place.within(passage), rank }))
   const nameStems = name === undefined ? [] : [...stemsOf(name)]
-  const evidence = statementsOf(asked, ranked, subject.names.length === 0).filter(
+  const statements = statementsOf(asked, ranked, subject.names.length === 0)
+  observe?.({ asked, about: undefined, statements })
+  const evidence = statements.filter(
     ({ coverage, unit }) =>
       coverage >= OTHER_COVERAGE && nameStems.every((wanted) => stemsOf(unit.text).has(wanted)),
   )

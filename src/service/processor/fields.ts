@@ -148,7 +148,7 @@ async function extractValue(
 }
 
 /** What is asked of the documents for a field: its description without examples and the word for the kind of its value. */
-function inquiryOf(name: string, spec: FieldSpec): Omit<Inquiry, 'name' | 'isOnly'> {
+export function inquiryOf(name: string, spec: FieldSpec): Omit<Inquiry, 'name' | 'isOnly'> {
   const wanted =
     spec.kind === 'string' || spec.kind === 'array' ? wantedOf(name, spec.description) : undefined
   const shape = typeof wanted === 'object' ? wanted : undefined

@@ -16,6 +16,10 @@ export interface Evidence {
   readonly direct: boolean
   /** Comparable within one search only. */
   readonly score: number
+  /** How likely it is the answer, 0 to 1, if the model has judged it. */
+  readonly likelihood?: number
+  /** The words of the question that stand nowhere near it. */
+  readonly missing?: readonly string[]
   /** The part of the unit that is the value, if its form is known. */
   readonly value?: string
   /** The value as a number, if it has one. */

@@ -9,7 +9,7 @@ import { unknownAnswer } from './unknown.ts'
 /** Maximum number of changes of a version that are quoted for each sentence of a prose answer. */
 const CHANGES_PER_SENTENCE = 4
 /** A further sentence scores at least this fraction of the best one. */
-const COMPARABLE = 0.9
+const COMPARABLE = 0.75
 
 /** Answers in prose: quotes the sentences that answer, or says that the documents do not say. */
 export function extractProse(
@@ -43,13 +43,21 @@ function quotesOf({ evidence, by, asked }: Findings, sentences: number): readonl
   if (by === 'version') return distinct(evidence).slice(0, sentences * CHANGES_PER_SENTENCE)
   if (by === 'attribute' && asked.attribute?.name !== 'definition') return evidence.slice(0, 1)
   const isWanted = ({ unit }: Evidence) => asked.form === 'address' || !isAddress(unit)
-  const statements = distinct(evidence.filter(isWanted))
+  return chosenQuotes(evidence.filter(isWanted), sentences)
+}
+
+/** The best statement, and further ones that are nearly as good. */
+export function chosenQuotes<One extends Evidence>(
+  evidence: readonly One[],
+  sentences: number,
+): readonly One[] {
+  const statements = distinct(evidence)
   const least = (statements[0]?.score ?? 0) * COMPARABLE
   return statements.filter(({ score }, index) => index === 0 || score >= least).slice(0, sentences)
 }
 
 /** The statement, below the heading that it depends on; of a description in a manifest without its key. */
-function quoteOf(evidence: Evidence): string {
+export function quoteOf(evidence: Evidence): string {
   const { unit, comment, continuation } = evidence
   const quote = comment === undefined ? statementOf(evidence) : `${comment}\n${statementOf(evidence)}`
   if (continuation === undefined || quote.includes(continuation)) return quote
@@ -72,8 +80,8 @@ const DEPENDENT =
 /** A heading that is the name of an option or a function. */
 const NAME = /^(?=.*(?:[`.($_]|\p{Ll}\p{Lu}))[`.$\w-]+(?:\([^)]*\))?[`?]*(?:\s*[:=].*)?$/u
 
-function distinct(evidence: readonly Evidence[]): Evidence[] {
-  const byText = new Map<string, Evidence>()
+function distinct<One extends Evidence>(evidence: readonly One[]): One[] {
+  const byText = new Map<string, One>()
   for (const one of evidence) if (!byText.has(one.unit.text)) byText.set(one.unit.text, one)
   return [...byText.values()]
 }
