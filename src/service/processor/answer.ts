@@ -28,6 +28,8 @@ export interface Answer {
 
 /** Maximum number of items of a list, unless the schema has a lower limit. */
 const MAX_ITEMS = 10
+/** Maximum number of short values of a list, unless the schema has a lower limit. */
+const MAX_LISTED = 50
 /** Items of a list score at least this fraction of the best one. */
 const COMPARABLE = 0.75
 /** Minimum coverage of a statement that answers a boolean field. */
@@ -96,7 +98,7 @@ function takeShort(spec: FieldSpec, shape: Shape, { found, field }: Taking): Ans
         ? defaultCells(candidate)
         : shortValuesOf(shape, candidate, field)),
     ]
-    const text = values.find((one) => fitsText(spec, one))
+    const text = values.find((one) => one !== '' && fitsText(spec, one))
     if (text !== undefined) return { value: text, evidence: [candidate], isOfShape: true }
   }
   return undefined
@@ -378,7 +380,9 @@ async function takeList(spec: FieldSpec, taking: Taking): Promise<Answer | undef
     const wanted = wantedOf(taking.field.name, `${spec.description} ${items.description}`.trim())
     const listed = wanted === 'statement' ? undefined : takeListed(wanted, taking)
     if (listed !== undefined) {
-      const values = listed.values.filter((value) => fitsText(items, value)).slice(0, maxItems)
+      const values = listed.values
+        .filter((value) => fitsText(items, value))
+        .slice(0, Math.min(spec.maxItems, MAX_LISTED))
       if (values.length >= Math.max(1, spec.minItems)) {
         return { value: values, evidence: values.map(() => listed.from) }
       }

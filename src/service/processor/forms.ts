@@ -180,7 +180,7 @@ function withNumber(value: FormValue, number: number): FormValue {
 
 /** A text without the quotes around it. */
 function bare(text: string): string {
-  return text.replace(/^[`"'*]+|[`"'*]+$/g, '').trim()
+  return text.replace(/^(?:\*\*)?[`"']+|[`"']+(?:\*\*)?$/g, '').trim()
 }
 
 /** The name of a person, as npm writes one: `Name <email> (url)`. */

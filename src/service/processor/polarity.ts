@@ -2,7 +2,8 @@ import { stemsOf } from './vocabulary.ts'
 
 const NEGATION = /\b(?:no|not|never|none|neither|nor|without|cannot|lacks?|lacking|unsupported)\b|n['’]t\b/i
 /** Where a statement turns to something else. */
-const TURN = /[,;:()]|\s[–—-]\s|\b(?:but|while|whereas|although|though|however|instead)\b/i
+const TURN =
+  /[,;:()]|\s[–—-]\s|\b(?:but|while|whereas|although|though|however|instead|because|since|so that|in the sense that)\b/i
 
 /** Whether a statement says yes to what is asked: its clause with the words of the question is negated if the question is. */
 export function affirms(statement: string, question: string): boolean {

@@ -36,7 +36,7 @@ const SHAPES: readonly Shape[] = [
     isThing: true,
     fits: (text, mark) =>
       mark !== 'quote' &&
-      /^(?:await |new )?[@\w$.#/-]+(?:\(.*\))?;?$/s.test(text) &&
+      /^(?:await |new )?[\w$.#]+(?:\(.*\))?;?$/s.test(text) &&
       !/^-|^\d/.test(text) &&
       !LITERAL.test(text),
   },
@@ -52,7 +52,7 @@ const SHAPES: readonly Shape[] = [
     name: 'option',
     nouns: 'option setting property parameter field argument prop',
     isThing: true,
-    fits: (text) => /^(?:--?)?[\w$][\w$.-]*(?:\(\))?$/.test(text) && !LITERAL.test(text),
+    fits: (text) => /^(?:--?)?[\w$][\w$.-]*(?:\(\))?(?:: ?\w+)?$/.test(text) && !LITERAL.test(text),
   },
   {
     name: 'command',
@@ -107,7 +107,12 @@ const SHAPES: readonly Shape[] = [
     nouns: 'type signature interface',
     qualifiers: 'typescript',
     isThing: false,
-    fits: (text, mark) => mark === 'code' && !LITERAL.test(text.replace(/^(?:undefined|null)$/, 'x')),
+    fits: (text, mark) =>
+      mark === 'code' &&
+      /^(?:[A-Z][\w$.]*|(?:string|number|boolean|void|object|unknown|any|never|bigint|symbol|function|array|buffer|integer|int|float|double|date|regexp|null|undefined)|.*[<>|{[(].*)$/s.test(
+        text,
+      ) &&
+      !/^(?:true|false|\d+)$/.test(text),
   },
   {
     name: 'token',
@@ -223,7 +228,7 @@ export function withoutExample(description: string): string {
 
 /** A description that asks for words instead of a value. */
 const STATEMENT =
-  /\b(?:sentences?|summar(?:y|ise|ize)|descriptions?|describes?|explain|explains|explanation|reasons?|why|how(?! (?:many|much|long|often|large|big|fast|old|far|wide))|statement|paragraphs?|overview|purpose|quote|passage|changes?|changed|happens|happened|behaviou?r|differences?|effects?|consequences?|meaning|advice|recommendations?|conditions?|warning|note|notes|details?|features?|benefits?|limitations?|use case|in (?:a few )?words|what it (?:is|does)|policy|fix|fixes|fixed)\b/i
+  /\b(?:sentences?|summar(?:y|ise|ize)|descriptions?|describes?|explain|explains|explanation|reasons?|why|how(?! (?:many|much|long|often|large|big|fast|old|far|wide))|statement|paragraphs?|overview|purpose|quote|passage|changes?|changed|happens|happened|behaviou?r|differences?|effects?|consequences?|meaning|advice|recommendations?|conditions?|warning|note|notes|details?|features?|benefits?|limitations?|use case|in (?:a few )?words|what it (?:is|does)|policy|fix|fixes|fixed|way|ways|requirements?|restrictions?|guarantees?|instructions?|steps?|caveats?)\b/i
 /** Words after which an example or a remark follows. */
 const ASIDE =
   /(?:,|\(|;)?\s*\b(?:such as|like|e\.g\.|for example|for instance|null if|empty if|if stated|as in)\b.*$/is
@@ -236,8 +241,6 @@ export type Wanted = Shape | 'statement' | undefined
  * says.
  */
 export function wantedOf(name: string, description: string): Wanted {
-  const byExample = shapeOfExample(description)
-  if (byExample !== undefined) return byExample
   const text = withoutExample(description)
   const lastOfName = name.split(/\s+/).at(-1) ?? ''
   if (STATEMENT.test(lastOfName)) return 'statement'
@@ -246,7 +249,17 @@ export function wantedOf(name: string, description: string): Wanted {
   if (described !== undefined && !asksForWords(text, described.index)) return described.shape
   if (STATEMENT.test(text)) return 'statement'
   if (named !== undefined) return named.shape
-  return undefined
+  return thingIn(text)
+}
+
+/** A noun with a clause that describes it, such as "Profile that ignores errors", asks for a thing of an unknown kind. */
+function thingIn(text: string): Shape | undefined {
+  const nouns =
+    /^(?:the |an? )?(?<nouns>(?:[\p{L}-]+ ){0,2}[\p{L}-]+) (?:that|which|whose|with (?:the|an?)|for the|to which|of which|in which|under which|upon which)\b/iu.exec(
+      text,
+    )?.groups?.['nouns']
+  const phrase = shapeNamed('phrase')
+  return nouns === undefined || phrase === undefined ? undefined : { ...phrase, nouns }
 }
 
 function asksForWords(text: string, before: number): boolean {
@@ -287,21 +300,4 @@ function withIndex(
   index: number,
 ): { readonly shape: Shape; readonly index: number } | undefined {
   return shape === undefined ? undefined : { shape, index }
-}
-
-/** The shape of an example with letters and digits: `ES2015` in "such as ES2015". */
-function shapeOfExample(description: string): Shape | undefined {
-  const example =
-    /\b(?:like|such as|e\.g\.|for example|for instance)\s+["'`]?(?<example>\p{L}+\d+)["'`]?(?![\p{L}\p{N}])/iu.exec(
-      description,
-    )?.groups?.['example']
-  if (example === undefined) return undefined
-  const source = example.replace(/\d+/g, String.raw`\d+`)
-  return {
-    name: 'example',
-    nouns: '',
-    isThing: false,
-    fits: (text) => new RegExp(`^${source}$`).test(text),
-    plain: plainOf(new RegExp(String.raw`(?<![\p{L}\p{N}])${source}(?![\p{L}\p{N}])`, 'gu')),
-  }
 }

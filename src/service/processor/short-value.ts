@@ -22,7 +22,10 @@ export interface FieldWords {
 export function shortValuesOf(shape: Shape, evidence: Evidence, field: FieldWords): string[] {
   const { unit } = evidence
   const isKnown = knownText(field)
-  const fits = (span: Span) => shape.fits(span.text, span.mark) && !isKnown(span.text)
+  // A name with that of the subject is the subject, unless it is a part of it such as an import.
+  const isOwn = (text: string) =>
+    shape.name === 'phrase' && field.subject.some((name) => text.toLowerCase().includes(name.toLowerCase()))
+  const fits = (span: Span) => shape.fits(span.text, span.mark) && !isKnown(span.text) && !isOwn(span.text)
   const wanted = stemsOf(`${field.name} ${field.description}`)
   const cell = cellFor(unit, wanted)
   if (cell !== undefined) {
@@ -34,7 +37,7 @@ export function shortValuesOf(shape: Shape, evidence: Evidence, field: FieldWord
   const spans = spansIn(shape, unit.text).filter(fits)
   const near = byDistance(unit.text, onSide(unit.text, spans, field), wanted).map(({ text }) => text)
   const related = shape.isThing || shape.name === 'person' ? relatedNames(unit.text, wanted).filter(fits) : []
-  const announced = announcedValue(evidence, fits)
+  const announced = announcedValue(shape, evidence, fits)
   const others = [...near, ...related.map(({ text }) => text), ...announced]
   return describesHead(unit.text) ? [...head, ...others] : [...others, ...head]
 }
@@ -65,7 +68,7 @@ export function knownText({ input, description, subject }: FieldWords): (text: s
   return (text) => {
     const bare = text.replace(/\([^'"]*\)$/s, '').replace(/^process\.env\./, '')
     if (bare === '' || names.has(bare.toLowerCase())) return true
-    return new RegExp(String.raw`(?<![\w@/.-])${literal(bare)}(?![\w/-])`, 'i').test(question)
+    return new RegExp(String.raw`(?<![\w@/.-])${literal(bare)}(?![\w/-])`).test(question)
   }
 }
 
@@ -93,8 +96,18 @@ function headFor(shape: Shape, { unit }: Evidence, fits: (span: Span) => boolean
 }
 
 /** The first line of code after a statement that announces it. */
-function announcedValue({ unit, continuation }: Evidence, fits: (span: Span) => boolean): string[] {
-  if (!unit.text.endsWith(':') || continuation === undefined || /^usage:/i.test(continuation)) return []
+function announcedValue(
+  shape: Shape,
+  { unit, continuation }: Evidence,
+  fits: (span: Span) => boolean,
+): string[] {
+  if (
+    shape.name === 'phrase' ||
+    !unit.text.endsWith(':') ||
+    continuation === undefined ||
+    /^usage:/i.test(continuation)
+  )
+    return []
   const text = bareText(
     continuation
       .split('\n', 1)

@@ -53,13 +53,6 @@ The available feathers are:
 |---|---|---|
 | 2.x | 18, 20 | 2025-04-30 |
 | 3.x | 20, 22 | 2027-09-01 |
-
-## Command line
-
-\`\`\`
-Options:
-  --marsh, -m    Choose the marsh in which herons nest
-\`\`\`
 `,
 }
 
@@ -102,12 +95,7 @@ describe('a text field that asks for a short value', () => {
     ],
     ['the cell below the column of its name', 'type', text('Type of plumage'), "'grey' | 'white'"],
     ['the cell of a default', 'default', text('Default of plumage'), 'grey'],
-    [
-      'a flag in the help of a command',
-      'flag',
-      text('Flag that chooses the marsh in which herons nest'),
-      '--marsh',
-    ],
+    ['the thing of a noun with a clause', 'feather', text('Plume that is stiff'), 'quill'],
   ])('is %s', async (_, name, schema, expected) => {
     expect(await ask({ package: 'heron' }, { [name]: schema })).toEqual({ [name]: expected })
   })
