@@ -34,7 +34,7 @@ const MIN_UNKNOWN = 0.94
 /** At least this share of those called `high` is right in the cross-validation. */
 const MIN_HIGH = 0.97
 /** At least this share of those called `medium` or `high` is right there. */
-const MIN_MEDIUM = 0.9
+const MIN_MEDIUM = 0.93
 
 const { values: options } = parseArgs({ options: { dry: { type: 'boolean', default: false } } })
 const { examples, strays } = await readExamples()

@@ -26,6 +26,8 @@ export interface Evidence {
   readonly number?: number
   /** The comments above a line of code. */
   readonly comment?: string
+  /** The first sentence of the list item that the unit continues. */
+  readonly opening?: string
   /** What the unit announces, such as the code after a colon, or continues with. */
   readonly continuation?: string
   /** All headings above the unit, the outermost first. */

@@ -64,13 +64,14 @@ export function quoteOf(evidence: Evidence): string {
   return `${quote}${unit.text.endsWith(':') ? '\n\n' : ' '}${continuation}`
 }
 
-function statementOf({ unit, value, passage, headings = [] }: Evidence): string {
+function statementOf({ unit, value, passage, opening, headings = [] }: Evidence): string {
   if (passage.kind === 'manifest') {
     return unit.text.startsWith('description: ') ? (value ?? unit.text) : unit.text
   }
   // The version or the day of a change stands in the heading of its section.
   const release = headings.findLast((heading) => value !== undefined && heading.includes(value))
   if (release !== undefined && !unit.text.includes(value ?? '')) return `${release}\n\n${unit.text}`
+  if (opening !== undefined) return `${opening}\n\n${unit.text}`
   return DEPENDENT.test(unit.text) && NAME.test(unit.heading) ? `${unit.heading}\n\n${unit.text}` : unit.text
 }
 

@@ -3,33 +3,33 @@ import type { ACCEPTANCE_FEATURES, RANKING_FEATURES } from './features.ts'
 
 /** The log-odds that each feature adds to a statement, compared with the others of its question. */
 export const RANKING: Readonly<Record<(typeof RANKING_FEATURES)[number], number>> = {
-  inUnit: 6.463,
-  asSynonym: 2.669,
-  asKind: 4.336,
-  inHeading: 5.791,
-  inComment: 5.213,
-  around: 0.174,
-  topInUnit: -0.199,
-  topMissing: -0.927,
-  namesInUnit: 0.399,
-  namesMissing: -0.357,
-  defines: 1.053,
-  phrases: 2.388,
-  density: 3.304,
-  ofForm: 2.727,
-  notOfForm: -1.044,
-  newName: 1.057,
-  code: -1.471,
-  row: 0.376,
-  item: -0.068,
-  long: 0.664,
-  short: -0.554,
-  announces: -0.342,
-  open: -2.387,
-  manifest: -1.48,
-  changelog: -0.505,
-  page: -0.025,
-  late: -1.315,
+  inUnit: 6.492,
+  asSynonym: 3.024,
+  asKind: 4.372,
+  inHeading: 5.877,
+  inComment: 5.33,
+  around: -0.197,
+  topInUnit: -0.106,
+  topMissing: -0.862,
+  namesInUnit: 0.371,
+  namesMissing: -0.36,
+  defines: 1.048,
+  phrases: 2.526,
+  density: 3.204,
+  ofForm: 2.762,
+  notOfForm: -1.057,
+  newName: 1.061,
+  code: -1.469,
+  row: 0.378,
+  item: -0.048,
+  long: 0.612,
+  short: -0.562,
+  announces: -0.351,
+  open: -2.417,
+  manifest: -1.436,
+  changelog: -0.53,
+  page: -0.026,
+  late: -1.281,
 }
 
 /** The log-odds that each input adds to a statement's being the answer. */
@@ -37,30 +37,30 @@ export const ACCEPTANCE: {
   readonly bias: number
   readonly weights: Readonly<Record<(typeof ACCEPTANCE_FEATURES)[number] | 'rank' | 'lead', number>>
 } = {
-  bias: -2.989,
+  bias: -2.991,
   weights: {
-    inUnit: 0.731,
-    inHeading: 1.194,
-    ofForm: 0.132,
-    notOfForm: -0.615,
-    newName: 0.3,
-    namesMissing: -0.342,
-    open: -1.257,
-    coverage: 1.329,
-    direct: 0.929,
-    missingTerms: -0.137,
-    unknownWords: -0.613,
-    unknownNames: -0.57,
-    rank: 0.138,
-    lead: 0.363,
+    inUnit: 0.722,
+    inHeading: 1.16,
+    ofForm: 0.125,
+    notOfForm: -0.628,
+    newName: 0.362,
+    namesMissing: -0.363,
+    open: -1.262,
+    coverage: 1.373,
+    direct: 0.866,
+    missingTerms: -0.136,
+    unknownWords: -0.589,
+    unknownNames: -0.58,
+    rank: 0.134,
+    lead: 0.384,
   },
 }
 
 /** Minimum likelihood of an answer. */
-export const ACCEPTED = 0.32
+export const ACCEPTED = 0.34
 
 /** Minimum likelihood of an answer that is called `high`. */
 export const HIGH = 0.74
 
 /** Minimum likelihood of an answer that is called `medium`. */
-export const MEDIUM = 0.33
+export const MEDIUM = 0.45

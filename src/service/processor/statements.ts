@@ -136,7 +136,7 @@ function isOfVersion({ text, headings, columns = [] }: PlacedUnit, version: RegE
 
 function evidenceOf(
   { unit }: ReadUnit,
-  { comments, continuation }: Surroundings,
+  { comments, continuation, opening }: Surroundings,
   passage: Evidence['passage'],
   value: FormValue | undefined,
 ): Omit<Evidence, 'coverage' | 'direct' | 'score'> {
@@ -144,6 +144,7 @@ function evidenceOf(
     unit,
     passage,
     ...(continuation !== undefined && { continuation }),
+    ...(opening !== undefined && { opening }),
     ...(comments.length > 0 && { comment: comments.map((above) => above.unit.text).join('\n') }),
     ...(unit.headings.length > 0 && { headings: unit.headings }),
     ...(value !== undefined && {

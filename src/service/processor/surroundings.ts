@@ -8,6 +8,8 @@ export interface Surroundings {
   readonly near: readonly ReadUnit[]
   /** The code or the list after a colon; else the next sentence of the same paragraph. */
   readonly continuation: string | undefined
+  /** The first sentence of the list item that the unit continues: it names what the item is about. */
+  readonly opening: string | undefined
   /** The comments above a line of code. */
   readonly comments: readonly ReadUnit[]
   /** The last sentence before a code block. */
@@ -24,6 +26,7 @@ export function surroundingsOf(units: readonly ReadUnit[], index: number): Surro
   return {
     comments: commentsAbove(units, index),
     continuation: continuationOf(units, index),
+    opening: openingOf(before, one),
     announcement: one?.kind === 'code' ? before.findLast(({ unit }) => unit.kind !== 'code') : undefined,
     block: around.filter(
       ({ unit }) => unit !== one && unit.kind !== 'code' && unit.block === one?.block && unit.kind !== 'row',
@@ -32,6 +35,11 @@ export function surroundingsOf(units: readonly ReadUnit[], index: number): Surro
       .filter((other) => other !== undefined)
       .filter(({ unit }) => unit.heading === one?.heading),
   }
+}
+
+function openingOf(before: readonly ReadUnit[], one: ReadUnit['unit'] | undefined): string | undefined {
+  if (one?.kind !== 'item') return undefined
+  return before.find(({ unit }) => unit.block === one.block && unit.kind === 'item')?.unit.text
 }
 
 /** Maximum length of what a unit continues with, in characters. */

@@ -241,6 +241,11 @@ describe('the confidence of an answer', () => {
     expect(basis[0]?.reasoning).toContain('has the form that was asked for')
   })
 
+  it('names the words of the question that are missing, and how likely the answer is', async () => {
+    const { basis } = await ask('Can kelp be tried by sailors in the browser?')
+    expect(basis[0]?.reasoning).toMatch(/without “sailors”; right with a likelihood of \d+ %/)
+  })
+
   it('is not high for a sentence that has only some of the words of the question', async () => {
     const { basis } = await ask('Can kelp be tried by sailors in the browser?')
     expect(basis[0]?.citations).not.toEqual([])
