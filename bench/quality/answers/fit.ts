@@ -243,7 +243,8 @@ function givenFrom(accepted: number) {
 function levelFrom(name: string, share: number): number {
   const right = (some: typeof given) => some.filter(({ isRight }) => isRight).length
   const from = (at: number) => given.filter(({ likelihood }) => likelihood >= at)
-  const chosen = lowest(threshold, (at) => right(from(at)) >= share * from(at).length)
+  const hundredths = Array.from({ length: 100 }, (_, index) => index / 100)
+  const chosen = hundredths.find((at) => at >= threshold && right(from(at)) >= share * from(at).length) ?? 1
   const called = from(chosen)
   print(`${name} from ${chosen}: ${right(called)} of ${called.length} right, of ${right(given)} right ones`)
   return chosen
