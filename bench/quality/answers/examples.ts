@@ -26,6 +26,8 @@ export interface Candidate {
   readonly isRight: boolean
   /** Whether the answer is in it. A field may take another value of it. */
   readonly isRelevant: boolean
+  /** Whether the answer is never called `high`, however likely: it lacks the form that was asked for, or is one of several values. */
+  readonly isDoubtful: boolean
 }
 
 /** A question or a field that no attribute answers, with the statements that were compared for it. */
@@ -86,7 +88,7 @@ function proseExample(
   const scoreOf = (quotes: readonly Statement[]) => scoreText(quotes.map(quoteOf).join('\n\n'), expect, form)
   const candidates = statements.map((statement) => {
     const isRight = expect !== 'unknown' && scoreOf([statement]) === 'right'
-    return { statement, isRight, isRelevant: isRight }
+    return { statement, isRight, isRelevant: isRight, isDoubtful: statement.features.notOfForm === 1 }
   })
   return {
     id,
@@ -134,7 +136,8 @@ async function fieldExample(
     const isAnswerable = expected !== 'unknown'
     const isRight = isAnswerable && answer !== undefined && scoreField(answer.value, expected) === 'right'
     const isRelevant = isRight || (isAnswerable && isQuoted(statement.unit.text, expected, item.note ?? ''))
-    candidates.push({ statement, isRight, isRelevant })
+    const lacksForm = statement.features.notOfForm === 1 && answer?.isOfShape !== true
+    candidates.push({ statement, isRight, isRelevant, isDoubtful: lacksForm || answer?.hasRivals === true })
   }
   return {
     id: `${item.id} ${name}`,

@@ -29,12 +29,14 @@ const LEFT_OUT = 0.3
 /** What a question counts that is asked of another subject, and how far that is in the list of subjects. */
 const STRAY_WEIGHT = 0.3
 const STRAY = 31
-/** At least this share of the questions without an answer is "unknown" in the cross-validation. */
-const MIN_UNKNOWN = 0.94
-/** At least this share of those called `high` is right in the cross-validation. */
+/** At least this share of the questions without an answer is "unknown" for other questions too, with a probability of 95 %. */
+const MIN_UNKNOWN = 0.9
+/** The same of those called `high`, which are right. */
 const MIN_HIGH = 0.97
-/** At least this share of those called `medium` or `high` is right there. */
-const MIN_MEDIUM = 0.93
+/** The same of those called `medium` or `high`. */
+const MIN_MEDIUM = 0.9
+/** Standard errors below a share at which its lower bound is, for 95 %. */
+const ONE_SIDED = 1.645
 
 const { values: options } = parseArgs({ options: { dry: { type: 'boolean', default: false } } })
 const { examples, strays } = await readExamples()
@@ -45,12 +47,20 @@ const judged = folds.flatMap((fold) => judgeFold(fold))
 printRanking()
 const threshold = lowest(
   0.01,
-  (at) => shareOf(withoutAnswer(), (one) => outcomeAt(one, at) === 'right') >= MIN_UNKNOWN,
+  (at) =>
+    lowerBound(
+      withoutAnswer().filter((one) => outcomeAt(one, at) === 'right').length,
+      withoutAnswer().length,
+    ) >= MIN_UNKNOWN,
 )
 printCurve(threshold)
 const given = givenFrom(threshold)
-const high = levelFrom('high', MIN_HIGH)
-const medium = levelFrom('medium', MIN_MEDIUM)
+const high = levelFrom(
+  'high',
+  given.filter(({ isDoubtful }) => !isDoubtful),
+  MIN_HIGH,
+)
+const medium = levelFrom('medium', given, MIN_MEDIUM)
 
 const ranking = rankingWithout([])
 const acceptance = fitAcceptance(judgementsWithout([]))
@@ -73,9 +83,12 @@ function judgeFold(fold: number): Judged[] {
     .filter((one) => foldOf(one) === fold)
     .map((example) => {
       const ranked: Judged['ranked'][number][] = []
-      for (const { statement, isRight, isRelevant, score, ...one } of compare(example.candidates, unseen)) {
+      for (const { statement, isRight, isRelevant, isDoubtful, score, ...one } of compare(
+        example.candidates,
+        unseen,
+      )) {
         const likelihood = 1 / (1 + Math.exp(-decides.apply(inputsOf(one))))
-        ranked.push({ statement: { ...statement, score }, isRight, isRelevant, likelihood })
+        ranked.push({ statement: { ...statement, score }, isRight, isRelevant, isDoubtful, likelihood })
       }
       return { example, ranked }
     })
@@ -199,6 +212,14 @@ function shareOf(some: readonly Judged[], is: (one: Judged) => boolean): number 
   return some.filter(is).length / Math.max(1, some.length)
 }
 
+/** The least share that some of all are likely to stand for: the lower end of the Wilson interval. */
+function lowerBound(some: number, all: number): number {
+  if (all === 0) return 0
+  const share = some / all
+  const z = ONE_SIDED ** 2 / all
+  return (share + z / 2 - ONE_SIDED * Math.sqrt((share * (1 - share)) / all + z / (4 * all))) / (1 + z)
+}
+
 /** The lowest hundredth at which something holds, and holds from there on. */
 function lowest(from: number, holds: (at: number) => boolean): number {
   let at = 0.99
@@ -240,11 +261,12 @@ function givenFrom(accepted: number) {
 }
 
 /** The likelihood from which enough answers are right to be called so. */
-function levelFrom(name: string, share: number): number {
+function levelFrom(name: string, all: typeof given, share: number): number {
   const right = (some: typeof given) => some.filter(({ isRight }) => isRight).length
-  const from = (at: number) => given.filter(({ likelihood }) => likelihood >= at)
+  const from = (at: number) => all.filter(({ likelihood }) => likelihood >= at)
   const hundredths = Array.from({ length: 100 }, (_, index) => index / 100)
-  const chosen = hundredths.find((at) => at >= threshold && right(from(at)) >= share * from(at).length) ?? 1
+  const chosen =
+    hundredths.find((at) => at >= threshold && lowerBound(right(from(at)), from(at).length) >= share) ?? 1
   const called = from(chosen)
   print(`${name} from ${chosen}: ${right(called)} of ${called.length} right, of ${right(given)} right ones`)
   return chosen

@@ -22,6 +22,7 @@ const STATED = confidenceOf({
   form: true,
   agreeing: 1,
   disagreeing: 0,
+  hasRivals: false,
   nearness: 1,
   direct: true,
   own: true,

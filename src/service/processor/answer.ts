@@ -24,6 +24,8 @@ export interface Answer {
   readonly evidence: readonly Evidence[]
   /** Whether it has the shape that the field asks for, such as the name of a function. Default false. */
   readonly isOfShape?: boolean
+  /** Whether its statement has other values that the field allows, of which this is the nearest one. Default false. */
+  readonly hasRivals?: boolean
 }
 
 /** Maximum number of items of a list, unless the schema has a lower limit. */
@@ -98,8 +100,10 @@ function takeShort(spec: FieldSpec, shape: Shape, { found, field }: Taking): Ans
         ? defaultCells(candidate)
         : shortValuesOf(shape, candidate, field)),
     ]
-    const text = values.find((one) => one !== '' && fitsText(spec, one))
-    if (text !== undefined) return { value: text, evidence: [candidate], isOfShape: true }
+    const [text, ...others] = values.filter((one) => one !== '' && fitsText(spec, one))
+    if (text === undefined) continue
+    const hasRivals = text !== value && others.some((one) => one !== text)
+    return { value: text, evidence: [candidate], isOfShape: true, hasRivals }
   }
   return undefined
 }

@@ -95,6 +95,7 @@ function featuresOf({ found, answer }: Searched): Features | undefined {
         : asked.form === undefined
           ? undefined
           : best.value !== undefined || isNumber(answer?.value),
+    hasRivals: answer?.hasRivals ?? false,
     agreeing: by === 'attribute' ? documentsOf(same) : 1,
     disagreeing: comparesDocuments ? documentsOf(others) : 0,
     nearness: best.coverage,

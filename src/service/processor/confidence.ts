@@ -6,6 +6,8 @@ export interface Features {
   readonly likelihood: number | undefined
   /** Whether it has the form that was asked for; undefined if the question asks for no known form. */
   readonly form: boolean | undefined
+  /** Whether its statement has other values that the field allows. */
+  readonly hasRivals: boolean
   /** Number of documents with the same answer. */
   readonly agreeing: number
   /** Number of documents with another answer. */
@@ -27,9 +29,9 @@ export type Confidence = 'low' | 'medium' | 'high'
 
 /** How sure an answer is, by its features. */
 export function confidenceOf(features: Features): Confidence {
-  const { likelihood, own, form } = features
+  const { likelihood, own, form, hasRivals } = features
   if (likelihood === undefined) return confidenceOfFact(features)
-  if (likelihood >= HIGH && own && form !== false) return 'high'
+  if (likelihood >= HIGH && own && form !== false && !hasRivals) return 'high'
   return likelihood >= MEDIUM ? 'medium' : 'low'
 }
 
@@ -41,7 +43,8 @@ function confidenceOfFact({ own, stated, agreeing, disagreeing }: Features): Con
 
 /** The features in words. */
 export function explain(features: Features): string {
-  const { likelihood, form, agreeing, disagreeing, nearness, direct, own, stated, missing } = features
+  const { likelihood, form, agreeing, disagreeing, nearness, direct, own, stated, missing, hasRivals } =
+    features
   const parts = [
     own ? "the subject's own document" : 'a document about something else',
     ...(stated ? ['stated as a field of its own'] : []),
@@ -50,6 +53,7 @@ export function explain(features: Features): string {
       : [form ? 'has the form that was asked for' : 'lacks the form that was asked for']),
     `${Math.round(nearness * 100)} % of the question ${direct ? 'in the same statement' : 'around it'}`,
     ...(missing.length > 0 ? [`without ${missing.map((word) => `“${word}”`).join(', ')}`] : []),
+    ...(hasRivals ? ['the nearest of several values in the statement'] : []),
     ...(agreeing > 1 ? [`${agreeing} documents agree`] : []),
     ...(disagreeing > 0
       ? [`${disagreeing} ${disagreeing === 1 ? 'document says' : 'documents say'} otherwise`]

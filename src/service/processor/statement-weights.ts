@@ -57,10 +57,10 @@ export const ACCEPTANCE: {
 }
 
 /** Minimum likelihood of an answer. */
-export const ACCEPTED = 0.36
+export const ACCEPTED = 0.39
 
 /** Minimum likelihood of an answer that is called `high`. */
-export const HIGH = 0.81
+export const HIGH = 0.86
 
 /** Minimum likelihood of an answer that is called `medium`. */
 export const MEDIUM = 0.45

@@ -59,12 +59,16 @@ The available feathers are:
 const isolated = isolatedWork()
 
 async function ask(input: string | Record<string, unknown>, properties: Record<string, unknown>) {
+  return (await outputOf(input, properties)).content
+}
+
+async function outputOf(input: string | Record<string, unknown>, properties: Record<string, unknown>) {
   const corpus = await corpusOf(DOCUMENTS)
   const json_schema = { type: 'object', properties }
   const task_spec = { output_schema: { type: 'json' as const, json_schema } }
   const task = { run_id: 'trun_1', input: { input, task_spec }, context: [], report() {} }
   const { output } = await extractiveProcessor(corpus, isolated).run(task, new AbortController().signal)
-  return output.content
+  return output
 }
 
 const text = (description: string) => ({ type: 'string', description })
@@ -168,5 +172,26 @@ describe('a boolean', () => {
   ])('follows %s', async (_, description, expected) => {
     const content = await ask({ package: 'heron' }, { value: { type: 'boolean', description } })
     expect(content).toEqual({ value: expected })
+  })
+})
+
+describe('confidence of a short value', () => {
+  const variable = { variable: text('Variable that moves the folder of eggs of heron') }
+
+  it('is high for the only value of a statement with all words of the question', async () => {
+    const { content, basis } = await outputOf('heron', variable)
+    expect(content).toEqual({ variable: 'HERON_HOME' })
+    expect(basis[0]).toMatchObject({ confidence: 'high' })
+  })
+
+  it('is not high for the nearest of several values, and says why', async () => {
+    const { content, basis } = await outputOf('heron', {
+      function: text('Function to call for a quiet colony of heron'),
+    })
+    expect(content).toEqual({ function: 'whisper()' })
+    expect(basis[0]).toMatchObject({
+      confidence: 'medium',
+      reasoning: expect.stringContaining('the nearest of several values in the statement'),
+    })
   })
 })
