@@ -48,6 +48,8 @@ export class FindAllPosition implements ReaderPosition<FindAllRunStatus> {
   #skipped = 0
   /** The id of the last status event. */
   #lastStatusId: string | undefined
+  /** Whether no status came since the service rejected a position. */
+  #isRestarted = false
   /** The last status event of a run that is over. An event that comes out of order does not replace it. */
   #final: KnownStatus | undefined
   #isActive: boolean | undefined
@@ -83,6 +85,7 @@ export class FindAllPosition implements ReaderPosition<FindAllRunStatus> {
     position.cursor = cursor
     position.#isWhole = whole
     position.#rewinds = rewinds
+    position.#isRestarted = rewinds > 0 && cursor === undefined
     position.#skipped = skipped
     position.#lastStatusId = last
     position.#isActive = active
@@ -159,6 +162,7 @@ export class FindAllPosition implements ReaderPosition<FindAllRunStatus> {
     this.#isWhole = true
     // Distinguishes the cursors from now on from equal ones before: the service may use them for other events.
     this.#rewinds += 1
+    this.#isRestarted = true
     return true
   }
 
@@ -207,8 +211,11 @@ export class FindAllPosition implements ReaderPosition<FindAllRunStatus> {
     const known = knownStatus(status)
     if (known?.isActive === false) this.#final = known
     const isRepeat = id === this.#lastStatusId
-    // Heartbeats are not remembered: they would push the candidates out of a saved position.
-    if (cursor !== undefined && !isRepeat && !this.#seen.addText(`status ${this.#rewinds} ${cursor}`))
+    // Heartbeats are not remembered: they would push the candidates out of a saved position. But the first status of a restart
+    // is none, even where it is the same.
+    const isHeartbeat = isRepeat && !this.#isRestarted
+    this.#isRestarted = false
+    if (cursor !== undefined && !isHeartbeat && !this.#seen.addText(`status ${this.#rewinds} ${cursor}`))
       return false
     if (cursor !== undefined) this.cursor = cursor
     this.#isActive = known?.isActive

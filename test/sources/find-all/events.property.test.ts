@@ -71,7 +71,22 @@ describe('the stream of a FindAll run whose service repeats events, breaks conne
         expect(statuses.filter(({ id }, n) => id === statuses[n - 1]?.id)).toEqual([])
         expect(statuses.at(-1)?.data).toMatchObject({ data: endOf(log) })
       }),
-      { numRuns: 150, interruptAfterTimeLimit: 10_000 },
+      {
+        numRuns: 150,
+        interruptAfterTimeLimit: 10_000,
+        examples: [
+          // The first status comes again after a rejected position, and once more after the last status.
+          [
+            0,
+            [
+              { repeats: [], sends: 1, beats: false, ends: 'cut' },
+              { repeats: [], sends: 0, beats: false, ends: 'rejected' },
+              { repeats: [], sends: 2, beats: false, ends: 'cut' },
+              { repeats: [0], sends: 0, beats: false, ends: 'cut' },
+            ],
+          ],
+        ],
+      },
     )
   })
 })
