@@ -1,0 +1,71 @@
+import { headers } from '@nats-io/transport-node'
+import { JetStreamApiError } from '@nats-io/jetstream'
+import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
+
+/** A message that is stored only where its subject stands as expected. */
+export interface ConditionalMessage {
+  readonly stream: string
+  readonly subject: string
+  /**
+   * Unique for what is written, so that a repeated write is recognised (`Nats-Msg-Id`). Within the server's window for
+   * duplicates, another message with it is not stored.
+   */
+  readonly id: string
+  /** The number of the last message of the subject; 0 for none. */
+  readonly expect: number
+  /** The fields besides the payload. Values are ASCII. */
+  readonly fields?: Readonly<Record<string, string>>
+  readonly payload: string | Uint8Array
+  /** Whether the earlier messages of the subject are deleted with it. Default false. */
+  readonly isRollup?: boolean
+}
+
+/** Error codes of the server's JetStream API. */
+const WRONG_LAST_SEQUENCE = 10_071
+
+/** How long a write is repeated while the server does not answer, in ms. */
+const PATIENCE = 30_000
+
+/**
+ * Publishes a message where the last one of its subject is as expected. This is the fence of every write: whoever was
+ * suspended or cut off meanwhile is refused, however long ago its check was.
+ *
+ * A write without an answer is repeated. If it was stored the first time, the repetition is refused, since the subject has
+ * moved; so the last message decides: the own id means that it is stored. Within the server's window for duplicates the repetition is
+ * acknowledged instead; nothing relies on that.
+ *
+ * @returns The number of the message; undefined where the subject has another last message.
+ */
+export async function publishConditionally(
+  { js, jsm }: { readonly js: JetStreamClient; readonly jsm: JetStreamManager },
+  message: ConditionalMessage,
+  signal?: AbortSignal,
+): Promise<number | undefined> {
+  const { stream, subject, id, expect, fields = {}, payload, isRollup = false } = message
+  const deadline = performance.now() + PATIENCE
+  for (;;) {
+    signal?.throwIfAborted()
+    const own = headers()
+    for (const [name, value] of Object.entries(fields)) own.set(name, value)
+    if (isRollup) own.set('Nats-Rollup', 'sub')
+    try {
+      const { seq } = await js.publish(subject, payload, {
+        headers: own,
+        msgID: id,
+        expect: { lastSubjectSequence: expect },
+        retries: 1,
+      })
+      return seq
+    } catch (error) {
+      const last = await lastOf(jsm, stream, subject).catch(() => undefined)
+      if (last !== undefined && last !== null && last.header.get('Nats-Msg-Id') === id) return last.seq
+      const isRefused = error instanceof JetStreamApiError && error.code === WRONG_LAST_SEQUENCE
+      if (isRefused && last !== undefined) return undefined
+      if ((error instanceof JetStreamApiError && !isRefused) || performance.now() > deadline) throw error
+    }
+  }
+}
+
+async function lastOf(jsm: JetStreamManager, stream: string, subject: string) {
+  return await jsm.streams.getMessage(stream, { last_by_subj: subject })
+}

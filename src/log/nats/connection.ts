@@ -1,0 +1,78 @@
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
+import { Kvm } from '@nats-io/kv'
+import type { KV } from '@nats-io/kv'
+import { connect } from '@nats-io/transport-node'
+import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
+import { Names } from './names.ts'
+
+/** What a log needs of a server, or of a cluster of them. */
+export interface ConnectionSettings {
+  /** Settings of the NATS client: servers, credentials, TLS. */
+  readonly client: NodeConnectionOptions
+  readonly log: string
+  readonly partitions: number
+  /** Number of servers that have a copy of each stream. */
+  readonly replicas: number
+  /** How long an owner that does not answer keeps its names, in ms. */
+  readonly lease: number
+}
+
+/** A connection with the streams and the bucket of one log, which it has created where they were missing. */
+export class Connection {
+  readonly nats: NatsConnection
+  readonly js: JetStreamClient
+  readonly jsm: JetStreamManager
+  readonly leases: KV
+  readonly names: Names
+
+  private constructor(nats: NatsConnection, jsm: JetStreamManager, leases: KV, names: Names) {
+    this.nats = nats
+    this.js = jetstream(nats)
+    this.jsm = jsm
+    this.leases = leases
+    this.names = names
+  }
+
+  static async open(settings: ConnectionSettings): Promise<Connection> {
+    const { client, log, partitions, replicas, lease } = settings
+    const names = new Names(log, partitions)
+    const nats = await connect({ ...client, maxReconnectAttempts: -1 })
+    try {
+      const jsm = await jetstreamManager(nats)
+      const common = {
+        storage: 'file',
+        num_replicas: replicas,
+        allow_rollup_hdrs: true,
+        // Reads that decide go to the leader.
+        allow_direct: false,
+        deny_delete: false,
+        deny_purge: false,
+        discard: 'new',
+      } as const
+      await ensure(jsm, names.events, { ...common, subjects: [names.allEntries] })
+      await ensure(jsm, names.state, { ...common, subjects: [...names.allState] })
+      const leases = await new Kvm(nats).create(names.leases, {
+        history: 1,
+        ttl: lease,
+        replicas,
+        storage: 'file',
+      })
+      return new Connection(nats, jsm, leases, names)
+    } catch (error) {
+      await nats.close()
+      throw error
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.nats.close()
+  }
+}
+
+type NewStream = Omit<Parameters<JetStreamManager['streams']['add']>[0], 'name'>
+
+/** Creates a stream; without effect for one that is there. */
+async function ensure(jsm: JetStreamManager, name: string, config: NewStream): Promise<void> {
+  await jsm.streams.add({ name, ...config })
+}

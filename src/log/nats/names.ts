@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto'
+
+/**
+ * The names of a log's streams, bucket and subjects in JetStream. Names of resources, readers and deliveries may have any
+ * characters and any length, so subjects have their hashes.
+ */
+export class Names {
+  /** The stream of the entries. */
+  readonly events: string
+  /** The stream of the journals, of what the log knows of itself, and of the inbox. */
+  readonly state: string
+  /** The bucket of the leases. */
+  readonly leases: string
+  readonly #root: string
+  readonly #partitions: number
+
+  /** @param log The name of the log: letters, digits, `-` and `_`. */
+  constructor(log: string, partitions: number) {
+    this.events = `rivulet_${log}_events`
+    this.state = `rivulet_${log}_state`
+    this.leases = `rivulet_${log}_leases`
+    this.#root = `rv.${log}`
+    this.#partitions = partitions
+  }
+
+  /** The subjects of {@link events}. */
+  get allEntries(): string {
+    return `${this.#root}.ev.>`
+  }
+
+  /** The subjects of {@link state}. */
+  get allState(): readonly string[] {
+    return ['about', 'jr.*', 'dl.*', 'sn.>', 'id.>', 'in.>'].map((rest) => `${this.#root}.${rest}`)
+  }
+
+  /** What the log knows of itself: its epoch, and what was trimmed. */
+  get about(): string {
+    return `${this.#root}.about`
+  }
+
+  /** The entries of a source. All of a source are in one partition. */
+  entries(source: string): string {
+    const hash = hashOf(source)
+    return `${this.#root}.ev.${this.partitionOf(source)}.${hash}`
+  }
+
+  /** The partition of a source. It depends on nothing but the source and the number of partitions. */
+  partitionOf(source: string): number {
+    return createHash('sha256').update(source).digest().readUInt32BE(0) % this.#partitions
+  }
+
+  /** The journal of a stream or a reader: who has claimed it, and what its owner has written. */
+  journal(claimed: string): string {
+    return `${this.#root}.jr.${hashOf(claimed)}`
+  }
+
+  /** The dead letters of a reader, as far as others than its owner change them. */
+  deadLetters(reader: string): string {
+    return `${this.#root}.dl.${hashOf(reader)}`
+  }
+
+  /** The parts of a snapshot of a reader's journal. */
+  snapshot(reader: string, generation: number): string {
+    return `${this.#root}.sn.${hashOf(reader)}.${generation}`
+  }
+
+  /** The identities of the deleted entries of a source. */
+  identities(source: string): string {
+    return `${this.#root}.id.${hashOf(source)}`
+  }
+
+  /** A webhook of the inbox. */
+  delivery(id: string): string {
+    return `${this.#root}.in.${hashOf(id)}`
+  }
+
+  /** The key of a lease. */
+  lease(claimed: string): string {
+    return hashOf(claimed)
+  }
+}
+
+/** A text as a token of a subject: 132 bits, so that two texts do not meet. */
+export function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url').slice(0, 22)
+}

@@ -1,0 +1,88 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as after } from 'node:timers/promises'
+
+/** How long a server may take to start, in ms. */
+const PATIENCE = 20_000
+
+/** A real NATS server with JetStream, on a free port and with a store of its own. */
+export class NatsServer {
+  readonly #folder: string
+  #process: ChildProcess | undefined
+  /** The port, which stays the same over restarts. */
+  port = -1
+
+  private constructor(folder: string) {
+    this.#folder = folder
+  }
+
+  static async start(): Promise<NatsServer> {
+    const server = new NatsServer(await mkdtemp(join(tmpdir(), 'rivulet-nats-')))
+    await server.resume()
+    return server
+  }
+
+  get url(): string {
+    return `nats://127.0.0.1:${this.port}`
+  }
+
+  /** The process, for signals. */
+  get pid(): number {
+    return this.#process?.pid ?? -1
+  }
+
+  /** Starts the process again, with the same store and port. */
+  async resume(): Promise<void> {
+    const ports = this.#folder
+    const child = spawn(
+      'nats-server',
+      [
+        '-js',
+        '-sd',
+        join(this.#folder, 'store'),
+        '-a',
+        '127.0.0.1',
+        '-p',
+        String(this.port),
+        '--ports_file_dir',
+        ports,
+      ],
+      { stdio: ['ignore', 'ignore', 'pipe'] },
+    )
+    this.#process = child
+    let output = ''
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => (output += text))
+    const file = join(ports, `nats-server_${child.pid}.ports`)
+    const deadline = performance.now() + PATIENCE
+    for (;;) {
+      const text = await readFile(file, 'utf8').catch(() => '')
+      if (text !== '' && output.includes('Server is ready')) {
+        const { nats }: { nats: readonly string[] } = JSON.parse(text)
+        this.port = Number(new URL(nats[0] ?? '').port)
+        return
+      }
+      if (child.exitCode !== null || performance.now() > deadline) {
+        throw new Error(`nats-server did not start: ${output}`)
+      }
+      await after(10)
+    }
+  }
+
+  /** Kills the process at once. Its store stays. */
+  async kill(): Promise<void> {
+    const child = this.#process
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    const exited = once(child, 'exit')
+    child.kill('SIGKILL')
+    await exited
+  }
+
+  /** Kills the process and removes its store. */
+  async remove(): Promise<void> {
+    await this.kill()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+}
