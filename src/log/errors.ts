@@ -265,6 +265,23 @@ export class LogFileError extends LogError {
   }
 }
 
+/**
+ * A NATS server or its streams cannot be used, or not now. `cause` is the client's error. Neither has credentials.
+ *
+ * A write that was rejected with it may have been stored in part, where the server could not be reached any more after the
+ * first part. Written again, nothing is doubled.
+ */
+export class LogServerError extends LogError {
+  override readonly name = 'LogServerError'
+  override readonly retryable: boolean
+
+  /** @param problem What is wrong, as in "the log "watch" cannot be reached: no server answers". */
+  constructor(log: string, problem: string, options: ErrorOptions & { readonly retryable?: boolean } = {}) {
+    super(`${log} ${problem}`, options)
+    this.retryable = options.retryable ?? false
+  }
+}
+
 /** The log is closed. */
 export class LogClosedError extends LogError {
   override readonly name = 'LogClosedError'

@@ -25,8 +25,23 @@ export class Connection {
   readonly jsm: JetStreamManager
   readonly leases: KV
   readonly names: Names
+  /** The log in errors. */
+  readonly log: string
+  /** Maximum size of a message with its fields, in bytes. */
+  readonly maxPayload: number
+  /** Of the subjects of answers; undefined for the default. */
+  readonly inboxPrefix: string | undefined
 
-  private constructor(nats: NatsConnection, jsm: JetStreamManager, leases: KV, names: Names) {
+  private constructor(
+    nats: NatsConnection,
+    jsm: JetStreamManager,
+    leases: KV,
+    names: Names,
+    settings: ConnectionSettings,
+  ) {
+    this.log = logName(settings.log)
+    this.maxPayload = nats.info?.max_payload ?? 1024 * 1024
+    this.inboxPrefix = settings.client.inboxPrefix
     this.nats = nats
     this.js = jetstream(nats)
     this.jsm = jsm
@@ -58,7 +73,7 @@ export class Connection {
         replicas,
         storage: 'file',
       })
-      return new Connection(nats, jsm, leases, names)
+      return new Connection(nats, jsm, leases, names, settings)
     } catch (error) {
       await nats.close()
       throw error
@@ -68,6 +83,11 @@ export class Connection {
   async close(): Promise<void> {
     await this.nats.close()
   }
+}
+
+/** How a log is called in errors. */
+export function logName(log: string): string {
+  return `the log ${JSON.stringify(log)}`
 }
 
 type NewStream = Omit<Parameters<JetStreamManager['streams']['add']>[0], 'name'>

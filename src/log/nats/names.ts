@@ -30,7 +30,9 @@ export class Names {
 
   /** The subjects of {@link state}. */
   get allState(): readonly string[] {
-    return ['about', 'jr.*', 'dl.*', 'sn.>', 'id.>', 'in.>'].map((rest) => `${this.#root}.${rest}`)
+    return ['about', 'jr.*', 'dl.*', 'sn.>', 'id.*', 'fg.*', 'in.*', 'pt.*'].map(
+      (rest) => `${this.#root}.${rest}`,
+    )
   }
 
   /** What the log knows of itself: its epoch, and what was trimmed. */
@@ -64,9 +66,39 @@ export class Names {
     return `${this.#root}.sn.${hashOf(reader)}.${generation}`
   }
 
-  /** The identities of the deleted entries of a source. */
-  identities(source: string): string {
-    return `${this.#root}.id.${hashOf(source)}`
+  /** The identities of the deleted entries of a source, by the hash of it. */
+  identities(token: string): string {
+    return `${this.#root}.id.${token}`
+  }
+
+  /** The identities of all deleted entries. */
+  get allIdentities(): string {
+    return `${this.#root}.id.*`
+  }
+
+  /** The identities of the forgotten entries of a source, by the hash of it. */
+  forgotten(token: string): string {
+    return `${this.#root}.fg.${token}`
+  }
+
+  /** The identities of the forgotten entries of all sources. */
+  get allForgotten(): string {
+    return `${this.#root}.fg.*`
+  }
+
+  /** The parts of texts that are too long for one message, by the last token of the subject of their messages. */
+  parts(token: string): string {
+    return `${this.#root}.pt.${token}`
+  }
+
+  /** What is published, without being stored, after a change of the log: calls that wait look again. */
+  get changes(): string {
+    return `${this.#root}.changed`
+  }
+
+  /** All webhooks of the inbox. */
+  get allDeliveries(): string {
+    return `${this.#root}.in.*`
   }
 
   /** A webhook of the inbox. */

@@ -1,0 +1,201 @@
+import { AckPolicy, DeliverPolicy, JetStreamApiError } from '@nats-io/jetstream'
+import { createInbox } from '@nats-io/transport-node'
+import type { Msg } from '@nats-io/transport-node'
+import type { Connection } from './connection.ts'
+import { serverError } from './server-error.ts'
+
+/** A message as a stream has it. */
+export interface StreamMessage {
+  readonly sequence: number
+  readonly subject: string
+  /** The payload. Empty where only fields are read. */
+  readonly data: Uint8Array
+  /** Number of messages of the same subjects that followed when it was sent. */
+  readonly pending: number
+  /** The field of this name; an empty text for none. */
+  field(name: string): string
+}
+
+/** Which messages to read. */
+export interface CursorOptions {
+  readonly stream: string
+  /** Default: all of the stream. */
+  readonly subject?: string
+  /** Only messages after this number. Default 0, all. */
+  readonly after?: number
+  /** Without the payloads. `Nats-Msg-Size` has their sizes then. Default false. */
+  readonly fieldsOnly?: boolean
+}
+
+/** Messages that were there. */
+export interface Pulled {
+  readonly messages: readonly StreamMessage[]
+  /** Whether there were no more of them. */
+  readonly isEnd: boolean
+}
+
+/** How long the server keeps the place of a cursor that is not used, in ms. It is found again then by the number. */
+const IDLE = 30_000
+
+/** How long nothing may come after a request, in ms. The server answers at once, whether there is something or not. */
+const SILENCE = 5_000
+
+/** How long a read is repeated while the server does not answer, in ms. */
+const PATIENCE = 30_000
+
+/** Between two attempts, in ms. */
+const INTERVAL = 100
+
+/** The answer did not come, or is not what follows. The place is asked for again by the number. */
+class LostPlaceError extends Error {}
+
+/**
+ * Reads the messages of a stream in order, as many as are asked for, without waiting for others. It does not notice that a server
+ * was restarted, or that a connection was lost: it goes on after the last message that it has.
+ */
+export class MessageCursor {
+  readonly #connection: Connection
+  readonly #options: CursorOptions
+  #consumer: string | undefined
+  /** Number of messages that this consumer has sent. */
+  #delivered = 0
+  #last: number
+
+  constructor(connection: Connection, options: CursorOptions) {
+    this.#connection = connection
+    this.#options = options
+    this.#last = options.after ?? 0
+  }
+
+  /** The number of the last message. */
+  get last(): number {
+    return this.#last
+  }
+
+  /**
+   * Reads on: at most `limit` messages, fewer where there are no more or their size together is large. Not to be called
+   * again before it has resolved.
+   */
+  async pull(limit: number): Promise<Pulled> {
+    const deadline = performance.now() + PATIENCE
+    for (;;) {
+      try {
+        return await this.#pull(limit)
+      } catch (error) {
+        this.#consumer = undefined
+        const isLasting = error instanceof JetStreamApiError && error.status !== 503
+        if (isLasting || this.#connection.nats.isClosed() || performance.now() > deadline) {
+          throw serverError(this.#connection.log, error)
+        }
+        await new Promise((resolve) => setTimeout(resolve, INTERVAL))
+      }
+    }
+  }
+
+  /** Reads everything that is there. */
+  async *all(step = 1_000): AsyncGenerator<StreamMessage, void> {
+    for (;;) {
+      const { messages, isEnd } = await this.pull(step)
+      yield* messages
+      if (isEnd) return
+    }
+  }
+
+  /** Forgets its place at the server. */
+  close(): void {
+    const consumer = this.#consumer
+    this.#consumer = undefined
+    // Otherwise the server forgets it by itself.
+    if (consumer !== undefined && !this.#connection.nats.isClosed()) {
+      this.#connection.jsm.consumers.delete(this.#options.stream, consumer).catch(() => {})
+    }
+  }
+
+  async #pull(limit: number): Promise<Pulled> {
+    if (this.#consumer === undefined) {
+      const { stream, subject, fieldsOnly = false } = this.#options
+      const { name, num_pending: pending } = await this.#connection.jsm.consumers.add(stream, {
+        ack_policy: AckPolicy.None,
+        deliver_policy: DeliverPolicy.StartSequence,
+        opt_start_seq: this.#last + 1,
+        inactive_threshold: IDLE * 1e6,
+        mem_storage: true,
+        num_replicas: 1,
+        headers_only: fieldsOnly,
+        ...(subject !== undefined && { filter_subject: subject }),
+      })
+      this.#consumer = name
+      this.#delivered = 0
+      if (pending === 0) return { messages: [], isEnd: true }
+    }
+    return this.#request(this.#consumer, limit)
+  }
+
+  #request(consumer: string, limit: number): Promise<Pulled> {
+    const { nats, js, maxPayload, inboxPrefix } = this.#connection
+    const messages: StreamMessage[] = []
+    return new Promise<Pulled>((resolve, reject) => {
+      const inbox = createInbox(inboxPrefix)
+      const lost = (problem: string) => finish(() => reject(new LostPlaceError(problem)))
+      const finish = (settle: () => void) => {
+        clearTimeout(timer)
+        subscription.unsubscribe()
+        settle()
+      }
+      const done = (isEnd: boolean) => finish(() => resolve({ messages, isEnd }))
+      const take = (raw: Msg) => {
+        const status = raw.headers?.code ?? 0
+        // No more messages; and after some of them, or where they are too large together.
+        if (raw.data.length === 0 && status >= 400) {
+          if (status === 404 || (status === 408 && messages.length > 0)) done(true)
+          else if (status === 409 && messages.length > 0) done(false)
+          else lost(`the server answered with ${status} ${raw.headers?.description ?? ''}`)
+          return
+        }
+        const { streamSequence, deliverySequence, pending } = placeOf(raw.reply)
+        if (deliverySequence !== this.#delivered + 1) {
+          lost('a message is missing')
+          return
+        }
+        timer.refresh()
+        this.#delivered = deliverySequence
+        this.#last = streamSequence
+        messages.push({
+          sequence: streamSequence,
+          subject: raw.subject,
+          data: raw.data,
+          pending,
+          field: (name) => raw.headers?.get(name) ?? '',
+        })
+        if (messages.length === limit) done(pending === 0)
+      }
+      const timer = setTimeout(() => lost('the server does not answer'), SILENCE)
+      const subscription = nats.subscribe(inbox, {
+        callback: (error, raw) => (error === null ? take(raw) : lost(error.message)),
+      })
+      const request = { batch: limit, no_wait: true, max_bytes: 2 * maxPayload }
+      nats.publish(
+        `${js.apiPrefix}.CONSUMER.MSG.NEXT.${this.#options.stream}.${consumer}`,
+        JSON.stringify(request),
+        { reply: inbox },
+      )
+    }).catch((error: unknown) => {
+      // What came before is in order.
+      if (messages.length === 0) throw error
+      this.#consumer = undefined
+      return { messages, isEnd: false }
+    })
+  }
+}
+
+/** What the server says of a message in its reply subject. Newer servers have two tokens before the stream, and one at the end. */
+function placeOf(reply = '') {
+  const tokens = reply.split('.')
+  const from = tokens.length === 9 ? 2 : 4
+  const [, , , streamSequence, deliverySequence, , pending] = tokens.slice(from).map(Number)
+  return {
+    streamSequence: streamSequence ?? Number.NaN,
+    deliverySequence: deliverySequence ?? Number.NaN,
+    pending: pending ?? Number.NaN,
+  }
+}

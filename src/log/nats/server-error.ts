@@ -1,0 +1,26 @@
+import { JetStreamApiError, JetStreamError } from '@nats-io/jetstream'
+import { errors } from '@nats-io/transport-node'
+import { LogServerError } from '../errors.ts'
+
+/** Errors of the client where a server does not answer, or not any more. */
+const UNREACHABLE = [
+  errors.TimeoutError,
+  errors.RequestError,
+  errors.NoRespondersError,
+  errors.ConnectionError,
+  errors.ClosedConnectionError,
+  errors.DrainingConnectionError,
+  errors.ProtocolError,
+  JetStreamError,
+]
+
+/** What the client throws as an error of the log. All else stays as it is. */
+export function serverError(log: string, error: unknown): unknown {
+  if (error instanceof JetStreamApiError) {
+    // Not enough of its cluster is there, or it is electing a leader.
+    const retryable = error.status === 503 || error.status === 408
+    return new LogServerError(log, `was refused by its server: ${error.message}`, { cause: error, retryable })
+  }
+  if (!(error instanceof Error) || !UNREACHABLE.some((known) => error instanceof known)) return error
+  return new LogServerError(log, `cannot be reached: ${error.message}`, { cause: error, retryable: true })
+}
