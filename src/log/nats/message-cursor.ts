@@ -46,6 +46,9 @@ const PATIENCE = 30_000
 /** Between two attempts, in ms. */
 const INTERVAL = 100
 
+/** How often a message that a server does not have yet is asked for. */
+const LATE_ATTEMPTS = 20
+
 /** The answer did not come, or is not what follows. The place is asked for again by the number. */
 class LostPlaceError extends Error {}
 
@@ -89,6 +92,22 @@ export class MessageCursor {
         }
         await new Promise((resolve) => setTimeout(resolve, INTERVAL))
       }
+    }
+  }
+
+  /**
+   * Reads on up to a message of which the leader knows. Where the server that is asked does not have it yet, or it was deleted
+   * meanwhile, it is waited for a little.
+   */
+  async pullUntil(sequence: number, step = 1_000): Promise<readonly StreamMessage[]> {
+    for (let attempt = 0; ; attempt++) {
+      const { messages, isEnd } = await this.pull(step)
+      if (messages.length > 0 || !isEnd || this.#last >= sequence) return messages
+      if (attempt === LATE_ATTEMPTS) {
+        this.#last = sequence
+        return []
+      }
+      await new Promise((resolve) => setTimeout(resolve, INTERVAL))
     }
   }
 

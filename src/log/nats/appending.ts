@@ -1,0 +1,226 @@
+import { JetStreamApiError } from '@nats-io/jetstream'
+import { headers, nuid } from '@nats-io/transport-node'
+import { isAtLeastAsComplete } from '../../protocol/event.ts'
+import { LogServerError } from '../errors.ts'
+import { mergeDuplicates } from '../store/completeness.ts'
+import type { PreparedEntry } from '../store/prepared-entry.ts'
+import type { Connection } from './connection.ts'
+import { sentFields } from './entry-message.ts'
+import type { Identities, Known, SourceIdentities } from './identities.ts'
+import type { LongTexts } from './long-texts.ts'
+import { hashOf } from './names.ts'
+import { patiently, PATIENCE } from './patience.ts'
+import type { RecordedTimes } from './recorded-times.ts'
+import { serverError } from './server-error.ts'
+
+/** Error codes of the server: the last message of the stream, or of the subject, is another one. */
+const WRONG_LAST_ID = 10_070
+const WRONG_LAST_SEQUENCE = 10_071
+
+/** What is appended to one source. */
+interface Run {
+  readonly source: string
+  readonly identities: SourceIdentities
+  /** What is neither stored nor known yet, in order. */
+  todo: readonly PreparedEntry[]
+}
+
+/** A message that is going to be sent. */
+interface Planned {
+  readonly run: Run
+  /** Of the entry in `todo`. */
+  readonly index: number
+  readonly entry: PreparedEntry
+  readonly revision: number
+  /** Unique: no other writer sends one with it, and this one sends the same again. */
+  readonly id: string
+  readonly payload: Uint8Array
+  readonly fields: Readonly<Record<string, string>>
+}
+
+type Outcome =
+  | { readonly kind: 'stored'; readonly sequence: number }
+  | { readonly kind: 'overtaken' }
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'unknown'; readonly error: unknown }
+
+/**
+ * Appends entries to the stream, each once and those of a source in order, whatever other writers do.
+ *
+ * The first entry of a source is stored only where the last one of its source is the one that this writer knows; each other one only
+ * directly after the one before. So all can be sent at once: what follows a refused one is refused too. After a refusal, what others have
+ * written is read, and the rest is sent again.
+ */
+export class Appending {
+  readonly #connection: Connection
+  readonly #identities: Identities
+  readonly #times: RecordedTimes
+  readonly #texts: LongTexts
+  readonly #writer = nuid.next()
+
+  constructor(connection: Connection, identities: Identities, times: RecordedTimes, texts: LongTexts) {
+    this.#connection = connection
+    this.#identities = identities
+    this.#times = times
+    this.#texts = texts
+  }
+
+  /**
+   * Appends entries, and merges or skips duplicates. Not to be called again before it has resolved. Rejects with a
+   * LogServerError where the server does not answer; some may have been stored then.
+   *
+   * @returns How many are new, and the number of the last one of these.
+   */
+  async append(
+    entries: readonly PreparedEntry[],
+  ): Promise<{ readonly count: number; readonly last: number }> {
+    const runs = await Promise.all(
+      [...Map.groupBy(entries, ({ source }) => source)].map(async ([source, todo]): Promise<Run> => {
+        const identities = await patiently(this.#connection, () => this.#identities.of(source))
+        return { source, identities, todo }
+      }),
+    )
+    let count = 0
+    let last = 0
+    let deadline = performance.now() + PATIENCE
+    for (;;) {
+      const times = await patiently(this.#connection, () => this.#times.next())
+      const planned = await patiently(this.#connection, async () => {
+        const all: Planned[][] = []
+        for (const run of runs) all.push(await this.#plan(run, times))
+        return all
+      })
+      if (planned.every(({ length }) => length === 0)) return { count, last }
+      const outcomes = await this.#send(planned)
+      for (const [at, sent] of planned.entries()) {
+        const stored = await this.#settle(sent, outcomes[at] ?? [])
+        for (const sequence of stored) this.#times.written(sequence, times.recorded)
+        count += stored.length
+        last = Math.max(last, ...stored)
+        if (stored.length > 0) deadline = performance.now() + PATIENCE
+      }
+      if (performance.now() > deadline) {
+        throw this.#failure(outcomes.flat())
+      }
+    }
+  }
+
+  /** What is to be sent of a run. */
+  async #plan(run: Run, times: { readonly recorded: number; readonly known: number }): Promise<Planned[]> {
+    const staged = new Map<string, Known & { readonly json: string }>()
+    const planned: Planned[] = []
+    for (const [index, entry] of run.todo.entries()) {
+      const hash = hashOf(entry.id)
+      const before = staged.get(hash)
+      const earlier = before ?? run.identities.known.get(hash)
+      if (earlier !== undefined && isAtLeastAsComplete(earlier.completeness, entry.completeness)) continue
+      const revision = (earlier?.revision ?? 0) + 1
+      const whole = earlier === undefined ? entry : await this.#merged(earlier, before?.json, entry)
+      staged.set(hash, {
+        revision,
+        completeness: whole.completeness,
+        sequence: undefined,
+        json: whole.json,
+      })
+      const { payload, fields } = await this.#texts.prepare(hashOf(entry.source), whole.json)
+      planned.push({
+        run,
+        index,
+        entry: whole,
+        revision,
+        id: `${hashOf(JSON.stringify([entry.source, entry.id, revision]))}.${this.#writer}`,
+        payload,
+        fields: { ...sentFields(whole, revision, times), ...fields },
+      })
+    }
+    return planned
+  }
+
+  /** The entry with what only the earlier one has, which may have been deleted. */
+  async #merged(earlier: Known, json: string | undefined, entry: PreparedEntry): Promise<PreparedEntry> {
+    if (isAtLeastAsComplete(entry.completeness, earlier.completeness)) return entry
+    const completeness = earlier.completeness | entry.completeness
+    const before = json ?? (await this.#json(earlier.sequence))
+    if (before === undefined) return { ...entry, completeness }
+    const event = mergeDuplicates(JSON.parse(before), JSON.parse(entry.json))
+    return { ...entry, completeness, json: JSON.stringify(event) }
+  }
+
+  async #json(sequence: number | undefined): Promise<string | undefined> {
+    if (sequence === undefined) return undefined
+    const { jsm, names } = this.#connection
+    const message = await jsm.streams.getMessage(names.events, { seq: sequence })
+    return message === null
+      ? undefined
+      : this.#texts.read({ data: message.data, field: (name) => message.header.get(name) })
+  }
+
+  /** Sends all, those of a source directly one after the other. */
+  #send(planned: readonly (readonly Planned[])[]): Promise<Outcome[][]> {
+    const { js, names } = this.#connection
+    const send = async ({ run, payload, id, fields }: Planned, before: Planned | undefined) => {
+      const own = headers()
+      for (const [name, value] of Object.entries(fields)) own.set(name, value)
+      const expect =
+        before === undefined ? { lastSubjectSequence: run.identities.last } : { lastMsgID: before.id }
+      try {
+        const subject = names.entries(run.source)
+        const { seq } = await js.publish(subject, payload, { headers: own, msgID: id, expect, retries: 1 })
+        return { kind: 'stored', sequence: seq } as const
+      } catch (error) {
+        const code = error instanceof JetStreamApiError ? error.code : 0
+        if (code === WRONG_LAST_ID) return { kind: 'overtaken' } as const
+        if (code === WRONG_LAST_SEQUENCE) return { kind: 'refused' } as const
+        return { kind: 'unknown', error } as const
+      }
+    }
+    return Promise.all(planned.map((run) => Promise.all(run.map((each, i) => send(each, run[i - 1])))))
+  }
+
+  /** Notes what was stored of a run, and leaves the rest to be done. Returns the numbers of what was stored. */
+  async #settle(planned: readonly Planned[], outcomes: readonly Outcome[]): Promise<readonly number[]> {
+    const [first] = planned
+    if (first === undefined) return []
+    const { run } = first
+    const { identities } = run
+    const sequences = outcomes.map((outcome) => (outcome.kind === 'stored' ? outcome.sequence : undefined))
+    const isDoubtful = outcomes.some(({ kind }) => kind === 'refused' || kind === 'unknown')
+    if (isDoubtful) {
+      const fatal = outcomes.find(
+        (outcome): outcome is Outcome & { readonly kind: 'unknown' } =>
+          outcome.kind === 'unknown' && isLasting(this.#connection.log, outcome.error),
+      )
+      if (fatal !== undefined) throw serverError(this.#connection.log, fatal.error)
+      const written = await patiently(this.#connection, () =>
+        this.#identities.refresh(run.source, identities),
+      )
+      for (const [i, { id }] of planned.entries()) sequences[i] ??= written.get(id)
+    }
+    // Each one is stored after the one before, or not at all.
+    const until = sequences.findLastIndex((sequence) => sequence !== undefined) + 1
+    for (const [i, { entry, revision }] of planned.slice(0, until).entries()) {
+      const sequence = sequences[i]
+      if (sequence === undefined) continue
+      identities.note(hashOf(entry.id), { revision, completeness: entry.completeness, sequence })
+      if (!isDoubtful) {
+        identities.last = sequence
+        identities.read = sequence
+      }
+    }
+    run.todo = until === planned.length ? [] : run.todo.slice(planned[until]?.index)
+    return sequences.slice(0, until).filter((sequence) => sequence !== undefined)
+  }
+
+  #failure(outcomes: readonly Outcome[]): unknown {
+    const unknown = outcomes.find((outcome) => outcome.kind === 'unknown')
+    if (unknown !== undefined) return serverError(this.#connection.log, unknown.error)
+    const problem = 'cannot be written to: other writers write to the same source all the time'
+    return new LogServerError(this.#connection.log, problem, { retryable: true })
+  }
+}
+
+/** Whether repeating it would not help. */
+function isLasting(log: string, error: unknown): boolean {
+  const known = serverError(log, error)
+  return !(known instanceof LogServerError) || !known.retryable
+}

@@ -1,0 +1,75 @@
+import type { ResearchEvent } from '../../protocol/event.ts'
+import type { Entry, Position } from '../store/contract.ts'
+import type { PreparedEntry } from '../store/prepared-entry.ts'
+import { hashOf } from './names.ts'
+
+/** What of a message of an entry is needed to know the entry without its event. */
+export interface EntryFields {
+  /** The hash of the event's id. */
+  readonly id: string
+  readonly revision: number
+  readonly completeness: number
+  /** See {@link typeField}. */
+  readonly type: string
+  /** When it was appended by the clock of its writer, in Unix ms. See `recorded-times.ts`. */
+  readonly recorded: number
+  /** Up to which number the writer knew all entries. */
+  readonly known: number
+  readonly isBackfill: boolean
+}
+
+/** A message that has fields. */
+export interface WithFields {
+  field(name: string): string
+}
+
+/** The fields of the message of an entry. */
+export function fieldsOf(message: WithFields): EntryFields {
+  return {
+    id: message.field('Rv-Id'),
+    revision: Number(message.field('Rv-Revision')),
+    completeness: Number(message.field('Rv-Completeness')),
+    type: message.field('Rv-Type'),
+    recorded: Number(message.field('Rv-Recorded')),
+    known: Number(message.field('Rv-Known')),
+    isBackfill: message.field('Rv-Backfill') !== '',
+  }
+}
+
+/** The fields of an entry as they are sent. */
+export function sentFields(
+  entry: PreparedEntry,
+  revision: number,
+  { recorded, known }: Pick<EntryFields, 'recorded' | 'known'>,
+): Readonly<Record<string, string>> {
+  return {
+    'Rv-Id': hashOf(entry.id),
+    'Rv-Revision': String(revision),
+    'Rv-Completeness': String(entry.completeness),
+    'Rv-Type': typeField(entry.type),
+    'Rv-Recorded': String(recorded),
+    'Rv-Known': String(known),
+    ...(entry.backfill && { 'Rv-Backfill': '1' }),
+  }
+}
+
+/** A type as a field: itself, or its hash where it is long or has other characters than those of the service's types. */
+export function typeField(type: string): string {
+  return /^[\w.-]{1,100}$/.test(type) ? type : `#${hashOf(type)}`
+}
+
+/** The entry that a reader gets. */
+export function entryOf(
+  json: string,
+  { revision, isBackfill }: EntryFields,
+  recorded: number,
+  position: Position,
+): Entry {
+  const event: ResearchEvent = JSON.parse(json)
+  return Object.assign(event, { position, recorded, revision, backfill: isBackfill })
+}
+
+/** The last token of a subject: a hash. */
+export function tokenOf(subject: string): string {
+  return subject.slice(subject.lastIndexOf('.') + 1)
+}

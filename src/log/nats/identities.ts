@@ -1,0 +1,150 @@
+import { isAtLeastAsComplete } from '../../protocol/event.ts'
+import { parseJson } from '../../protocol/json.ts'
+import type { EntryIdentity } from '../store/prepared-entry.ts'
+import type { Connection } from './connection.ts'
+import { fieldsOf } from './entry-message.ts'
+import { MessageCursor } from './message-cursor.ts'
+import { hashOf } from './names.ts'
+
+/** What the log knows of an identity. */
+export interface Known {
+  readonly revision: number
+  readonly completeness: number
+  /** The number of its latest revision; undefined once it was deleted. */
+  readonly sequence: number | undefined
+}
+
+/** The identities of a source, by the hash of their id. */
+export class SourceIdentities {
+  readonly known = new Map<string, Known>()
+  /** The number of the last entry of the source; 0 for none. */
+  last = 0
+  /** The number up to which it was read. */
+  read = 0
+
+  has(id: string, completeness: number): boolean {
+    const known = this.known.get(hashOf(id))
+    return known !== undefined && isAtLeastAsComplete(known.completeness, completeness)
+  }
+
+  /** Notes an identity, unless a later revision of it is known. */
+  note(hash: string, known: Known): void {
+    const earlier = this.known.get(hash)
+    if (earlier === undefined || earlier.revision < known.revision) this.known.set(hash, known)
+  }
+}
+
+/** An identity of a deleted entry as it is stored: the hash of its id, its revision and its completeness. */
+export type DeletedIdentity = readonly [id: string, revision: number, completeness: number]
+
+/** How many identities are kept in memory, about. */
+const MAX_KEPT = 1_000_000
+
+/**
+ * The identities of the sources that are appended to. Those of a source are read once, and then only what others have written, when a
+ * write is refused because of that. They are hints: whether something may be written is decided by the server.
+ */
+export class Identities {
+  readonly #connection: Connection
+  /** The one that was used last is the last one. */
+  readonly #sources = new Map<string, SourceIdentities>()
+
+  constructor(connection: Connection) {
+    this.#connection = connection
+  }
+
+  /** The identities of a source. */
+  async of(source: string): Promise<SourceIdentities> {
+    const found = this.#sources.get(source)
+    if (found !== undefined) {
+      this.#sources.delete(source)
+      this.#sources.set(source, found)
+      return found
+    }
+    const identities = new SourceIdentities()
+    await this.refresh(source, identities)
+    // After the entries: what is deleted meanwhile was stored there before.
+    const subject = this.#connection.names.identities(hashOf(source))
+    for (const [id, revision, completeness] of await this.#stored(subject)) {
+      identities.note(id, { revision, completeness, sequence: undefined })
+    }
+    this.#sources.set(source, identities)
+    this.#limit()
+    return identities
+  }
+
+  /**
+   * Reads what was written to a source since.
+   *
+   * @returns The unique ids of the messages that were read, with their numbers.
+   */
+  async refresh(source: string, identities: SourceIdentities): Promise<ReadonlyMap<string, number>> {
+    const { jsm, names } = this.#connection
+    const subject = names.entries(source)
+    const written = new Map<string, number>()
+    const last = await jsm.streams.getMessage(names.events, { last_by_subj: subject })
+    // Without entries, nothing is expected before the next one.
+    identities.last = last?.seq ?? 0
+    if (last === null || last.seq <= identities.read) return written
+    const { read: after } = identities
+    const cursor = new MessageCursor(this.#connection, {
+      stream: names.events,
+      subject,
+      after,
+      fieldsOnly: true,
+    })
+    while (cursor.last < last.seq) {
+      for (const message of await cursor.pullUntil(last.seq)) {
+        const { sequence } = message
+        const { id, revision, completeness } = fieldsOf(message)
+        identities.note(id, { revision, completeness, sequence })
+        written.set(message.field('Nats-Msg-Id'), sequence)
+      }
+    }
+    cursor.close()
+    identities.read = cursor.last
+    identities.last = cursor.last
+    return written
+  }
+
+  /** Whether the entry was forgotten, and not appended again since. */
+  async isForgotten(identity: EntryIdentity): Promise<boolean> {
+    const { names } = this.#connection
+    const forgotten = await this.#stored(names.forgotten(hashOf(identity.source)))
+    const hash = hashOf(identity.id)
+    const found = forgotten.findLast(([id]) => id === hash)
+    if (found === undefined) return false
+    const { known } = await this.of(identity.source)
+    return (known.get(hash)?.revision ?? 0) <= found[1]
+  }
+
+  async #stored(subject: string): Promise<readonly DeletedIdentity[]> {
+    const { jsm, names } = this.#connection
+    const last = await jsm.streams.getMessage(names.state, { last_by_subj: subject })
+    if (last === null) return []
+    const cursor = new MessageCursor(this.#connection, { stream: names.state, subject })
+    const found: DeletedIdentity[] = []
+    while (cursor.last < last.seq) {
+      for (const { data } of await cursor.pullUntil(last.seq)) {
+        const stored = parseJson(new TextDecoder().decode(data))
+        if (Array.isArray(stored)) found.push(...stored.filter(isDeletedIdentity))
+      }
+    }
+    cursor.close()
+    return found
+  }
+
+  #limit(): void {
+    let kept = 0
+    for (const { known } of this.#sources.values()) kept += known.size + 10
+    for (const [source, { known }] of this.#sources) {
+      if (kept <= MAX_KEPT || this.#sources.size === 1) return
+      this.#sources.delete(source)
+      kept -= known.size + 10
+    }
+  }
+}
+
+function isDeletedIdentity(value: unknown): value is DeletedIdentity {
+  return Array.isArray(value) && typeof value[0] === 'string' && value.slice(1, 3).every(Number.isInteger)
+}

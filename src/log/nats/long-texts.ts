@@ -1,0 +1,71 @@
+import type { Connection } from './connection.ts'
+
+/** The part of the maximum size of a message that is left to its fields, in bytes. */
+const ROOM_FOR_FIELDS = 32 * 1024
+
+/** The field of a message that names its parts: the numbers of the messages that have them. */
+export const PARTS = 'Rv-Parts'
+
+/** The payload of a message, and the fields that belong to it. */
+export interface Payload {
+  readonly payload: Uint8Array
+  readonly fields: Readonly<Record<string, string>>
+}
+
+/** Texts of any length: what is too long for a message is stored in parts before it, which belong to it once it is there. */
+export class LongTexts {
+  readonly #connection: Connection
+
+  constructor(connection: Connection) {
+    this.#connection = connection
+  }
+
+  /** Prepares a text for its message. @param token The last token of the message's subject. */
+  async prepare(token: string, text: string): Promise<Payload> {
+    const bytes = new TextEncoder().encode(text)
+    const size = this.#connection.maxPayload - ROOM_FOR_FIELDS
+    if (bytes.length <= size) return { payload: bytes, fields: {} }
+    const { js, names } = this.#connection
+    const parts: number[] = []
+    for (let from = 0; from < bytes.length; from += size) {
+      const { seq } = await js.publish(names.parts(token), bytes.subarray(from, from + size))
+      parts.push(seq)
+    }
+    return { payload: new Uint8Array(0), fields: { [PARTS]: parts.join() } }
+  }
+
+  /** The text of a message; undefined where its parts were deleted. */
+  async read(message: {
+    readonly data: Uint8Array
+    field(name: string): string
+  }): Promise<string | undefined> {
+    const parts = partsOf(message.field(PARTS))
+    if (parts.length === 0) return new TextDecoder().decode(message.data)
+    const { jsm, names } = this.#connection
+    const bytes: Uint8Array[] = []
+    for (const seq of parts) {
+      const part = await jsm.streams.getMessage(names.state, { seq })
+      if (part === null) return undefined
+      bytes.push(part.data)
+    }
+    return new TextDecoder().decode(Buffer.concat(bytes))
+  }
+
+  /** Deletes the parts of a text whose message is deleted, and older ones that belong to none. */
+  async remove(token: string, field: string): Promise<void> {
+    const last = partsOf(field).at(-1)
+    if (last === undefined) return
+    const { jsm, names } = this.#connection
+    await jsm.streams.purge(names.state, { filter: names.parts(token), seq: last + 1 })
+  }
+
+  /** Deletes all parts of one token. */
+  async removeAll(token: string): Promise<void> {
+    const { jsm, names } = this.#connection
+    await jsm.streams.purge(names.state, { filter: names.parts(token) })
+  }
+}
+
+function partsOf(field: string): readonly number[] {
+  return field === '' ? [] : field.split(',').map(Number)
+}

@@ -1,0 +1,27 @@
+import { LogServerError } from '../errors.ts'
+import type { Connection } from './connection.ts'
+import { serverError } from './server-error.ts'
+
+/** How long what fails for now is repeated, in ms. */
+export const PATIENCE = 30_000
+
+/** Between two attempts, in ms. The client's own limits of time come on top. */
+const INTERVAL = 100
+
+/** What can be repeated without another effect, until the server answers. Rejects with a LogServerError after 30 seconds. */
+export async function patiently<Result>(
+  connection: Connection,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const deadline = performance.now() + PATIENCE
+  for (;;) {
+    try {
+      return await work()
+    } catch (cause) {
+      const error = serverError(connection.log, cause)
+      const isPassing = error instanceof LogServerError && error.retryable
+      if (!isPassing || connection.nats.isClosed() || performance.now() > deadline) throw error
+      await new Promise((resolve) => setTimeout(resolve, INTERVAL))
+    }
+  }
+}

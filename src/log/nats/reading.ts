@@ -1,0 +1,240 @@
+import type { Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
+import { gapEntry } from '../gap.ts'
+import type { AboutRecord } from './about.ts'
+import type { Connection } from './connection.ts'
+import { entryOf, fieldsOf, typeField } from './entry-message.ts'
+import type { LongTexts } from './long-texts.ts'
+import { MessageCursor } from './message-cursor.ts'
+import type { StreamMessage } from './message-cursor.ts'
+import type { Positions } from './positions.ts'
+import type { RecordedTimes } from './recorded-times.ts'
+
+/** Maximum number of entries that one read looks at, so that a rare type does not take long. */
+const MAX_EXAMINED = 10_000
+
+/** The length of the events of a page after which it ends, in characters. */
+const MAX_PAGE_LENGTH = 1024 * 1024
+
+/** Maximum number of messages that are asked for at once. */
+const STEP = 500
+
+/** How long a message that a server does not have yet is waited for, in ms. */
+const LATE_INTERVAL = 20
+
+/** How many readers' places are kept, so that each goes on without asking for a new one. */
+const MAX_PLACES = 16
+
+/** A place in the stream, and when the entry before it was recorded. */
+interface Place {
+  readonly cursor: MessageCursor
+  /** Undefined where it is not known. */
+  recorded: number | undefined
+}
+
+/** A page that is being read. */
+interface Draft {
+  readonly entries: Entry[]
+  readonly lengths: number[]
+  length: number
+  examined: number
+  /** The number of the last message that was looked at. */
+  at: number
+  isEnd: boolean
+}
+
+/** Reads the entries of a log. */
+export class Reading {
+  readonly #connection: Connection
+  readonly #about: AboutRecord
+  readonly #positions: Positions
+  readonly #times: RecordedTimes
+  readonly #texts: LongTexts
+  /** Places that are not in use, by the number of the last message before. */
+  readonly #places = new Map<number, Place>()
+
+  constructor(
+    connection: Connection,
+    about: AboutRecord,
+    positions: Positions,
+    times: RecordedTimes,
+    texts: LongTexts,
+  ) {
+    this.#connection = connection
+    this.#about = about
+    this.#positions = positions
+    this.#times = times
+    this.#texts = texts
+  }
+
+  async read(position: Position, { limit, types, until }: ReadOptions): Promise<Page> {
+    const after = await this.#positions.parse(position)
+    const state = await this.#state()
+    const last = until === undefined ? state.last : await this.#positions.parse(until)
+    if (after + 1 < state.first) {
+      const gap = await this.#gap(position, after, last)
+      if (gap !== undefined) return gap
+    }
+    const draft: Draft = { entries: [], lengths: [], length: 0, examined: 0, at: after, isEnd: after >= last }
+    const place = this.#placeAfter(after)
+    const wanted = types && new Set(types.map(typeField))
+    while (!draft.isEnd && !isFull(draft, limit)) {
+      const most = Math.min(
+        STEP,
+        limit - draft.entries.length,
+        until === undefined ? Infinity : last - draft.at,
+      )
+      const { messages, isEnd } = await place.cursor.pull(most)
+      const isWhole = messages.every(({ sequence }, i) => {
+        return sequence === (messages[i - 1]?.sequence ?? draft.at) + 1
+      })
+      if (!isWhole || messages.length === 0) {
+        // Forgotten, or trimmed since this began.
+        const gap = await this.#gap(position, after, last)
+        if (gap !== undefined) return gap
+      }
+      for (const message of messages) {
+        if (until !== undefined && message.sequence > last) break
+        await this.#take(message, place, wanted, draft)
+      }
+      if (messages.length === 0 || place.cursor.last >= last) {
+        draft.isEnd =
+          messages.length > 0 ? isEnd || until !== undefined : await this.#isNothingBetween(draft.at, last)
+        // What was before is gone.
+        if (draft.isEnd) draft.at = Math.max(draft.at, last)
+      }
+    }
+    // Beyond `until`, a place has read on.
+    if (place.cursor.last <= draft.at) this.#keep(draft.at, place)
+    else place.cursor.close()
+    const { entries, lengths } = draft
+    const reached = this.#positions.format(draft.at)
+    return { entries, lengths, position: reached, isEnd: draft.isEnd }
+  }
+
+  /** The entry of a message; undefined where it is gone. */
+  async entryAt(sequence: number): Promise<Entry | undefined> {
+    const { jsm, names } = this.#connection
+    const found = sequence === 0 ? null : await jsm.streams.getMessage(names.events, { seq: sequence })
+    if (found === null) return undefined
+    const message = { sequence, data: found.data, field: (name: string) => found.header.get(name) }
+    const json = await this.#texts.read(message)
+    if (json === undefined) return undefined
+    const recorded = await this.#times.of(message)
+    return entryOf(json, fieldsOf(message), recorded, this.#positions.format(sequence))
+  }
+
+  async positionAt(start: StartAt): Promise<Position> {
+    const { last } = await this.#state()
+    if (start === 'end') return this.#positions.format(last)
+    const { trimmed } = await this.#about.read()
+    if (start === 'start') return this.#positions.format(trimmed.sequence)
+    let low = trimmed.sequence
+    let high = last
+    // All entries up to `low` are earlier, and all after `high` are not.
+    while (low < high) {
+      const middle = low + Math.floor((high - low) / 2)
+      const found = await this.first(middle + 1)
+      if (found === undefined || found.sequence > high) high = middle
+      else if (found.recorded >= start.time) high = Math.min(middle, found.sequence - 1)
+      else low = found.sequence
+    }
+    return this.#positions.format(low)
+  }
+
+  /** The first entry from a number on, and when it was recorded. */
+  async first(from: number): Promise<{ readonly sequence: number; readonly recorded: number } | undefined> {
+    const { jsm, names } = this.#connection
+    const next = { seq: from, next_by_subj: names.allEntries }
+    const found = await jsm.streams.getMessage(names.events, next)
+    if (found === null) return undefined
+    const message = { sequence: found.seq, field: (name: string) => found.header.get(name) }
+    return { sequence: found.seq, recorded: await this.#times.of(message) }
+  }
+
+  /** When the last entry was recorded; undefined for none. */
+  async newest(): Promise<number | undefined> {
+    const { jsm, names } = this.#connection
+    const found = await jsm.streams.getMessage(names.events, { last_by_subj: names.allEntries })
+    if (found === null) return undefined
+    return this.#times.of({ sequence: found.seq, field: (name: string) => found.header.get(name) })
+  }
+
+  close(): void {
+    for (const { cursor } of this.#places.values()) cursor.close()
+    this.#places.clear()
+  }
+
+  async #state(): Promise<{ readonly first: number; readonly last: number }> {
+    const { state } = await this.#connection.jsm.streams.info(this.#connection.names.events)
+    return { first: state.first_seq, last: state.last_seq }
+  }
+
+  /** The page of a position before entries that were trimmed. */
+  async #gap(position: Position, after: number, last: number): Promise<Page | undefined> {
+    const { trimmed } = await this.#about.read()
+    if (after >= trimmed.sequence) return undefined
+    const entry = gapEntry(position, this.#positions.format(trimmed.sequence), trimmed.recorded)
+    const next = await this.first(trimmed.sequence + 1)
+    return {
+      entries: [entry],
+      lengths: [0],
+      position: entry.position,
+      isEnd: next === undefined || next.sequence > last,
+      gap: entry.data,
+    }
+  }
+
+  /** Whether there is no entry after a number, up to another one. Otherwise the server that was asked has it not yet. */
+  async #isNothingBetween(after: number, until: number): Promise<boolean> {
+    const next = await this.first(after + 1)
+    const isNothing = next === undefined || next.sequence > until
+    if (!isNothing) await new Promise((resolve) => setTimeout(resolve, LATE_INTERVAL))
+    return isNothing
+  }
+
+  async #take(
+    message: StreamMessage,
+    place: Place,
+    wanted: ReadonlySet<string> | undefined,
+    draft: Draft,
+  ): Promise<void> {
+    const fields = fieldsOf(message)
+    const { sequence } = message
+    place.recorded =
+      place.recorded === undefined ? await this.#times.of(message) : Math.max(place.recorded, fields.recorded)
+    draft.at = sequence
+    draft.examined += 1
+    if (wanted !== undefined && !wanted.has(fields.type)) return
+    const json = await this.#texts.read(message)
+    // Deleted since.
+    if (json === undefined) return
+    draft.entries.push(entryOf(json, fields, place.recorded, this.#positions.format(sequence)))
+    draft.lengths.push(json.length)
+    draft.length += json.length
+  }
+
+  #placeAfter(sequence: number): Place {
+    const found = this.#places.get(sequence)
+    if (found !== undefined) {
+      this.#places.delete(sequence)
+      return found
+    }
+    const { events } = this.#connection.names
+    const cursor = new MessageCursor(this.#connection, { stream: events, after: sequence })
+    return { cursor, recorded: undefined }
+  }
+
+  /** Keeps a place for the next page. */
+  #keep(sequence: number, place: Place): void {
+    this.#places.get(sequence)?.cursor.close()
+    this.#places.set(sequence, place)
+    const [oldest] = this.#places
+    if (this.#places.size <= MAX_PLACES || oldest === undefined) return
+    oldest[1].cursor.close()
+    this.#places.delete(oldest[0])
+  }
+}
+
+function isFull({ entries, length, examined }: Draft, limit: number): boolean {
+  return entries.length >= limit || length >= MAX_PAGE_LENGTH || examined >= MAX_EXAMINED
+}
