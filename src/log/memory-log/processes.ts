@@ -111,12 +111,13 @@ export class Processes {
     this.#processes.delete(name)
   }
 
-  commit(name: string, commit: ProcessCommit): void {
+  /** @param generation The number of a new generation, greater than those before. Default: the next one of this log. */
+  commit(name: string, commit: ProcessCommit, generation = this.#generations + 1): void {
     const { memo, reset = false, holdsRetention = true, state, timers } = commit
     let process = this.#processes.get(name)
     if (reset || process === undefined) {
-      this.#generations += 1
-      process = new Process(this.#generations)
+      this.#generations = generation
+      process = new Process(generation)
       this.#processes.set(name, process)
     }
     process.memo = memo
@@ -126,10 +127,52 @@ export class Processes {
     for (const timer of timers) process.timers.set(timer)
     if (state.some((change) => change.state === null)) process.forget()
   }
+
+  /** All of a process, as of this moment; undefined for an unknown one. */
+  saved(name: string): SavedProcess | undefined {
+    const process = this.#processes.get(name)
+    if (process === undefined) return undefined
+    const { generation, memo, holdsRetention, lastChange, forgotten } = process
+    const parts = { states: process.currentChanges(), timers: process.timers.all() }
+    return { generation, memo, holdsRetention, lastChange, forgotten, ...parts }
+  }
+
+  /** Puts a process back as it was saved. Its states and timers follow, by {@link restoreParts}. */
+  restore(name: string, saved: SavedProcessHead): void {
+    const process = new Process(saved.generation)
+    process.memo = saved.memo
+    process.holdsRetention = saved.holdsRetention
+    process.lastChange = saved.lastChange
+    process.forgotten = saved.forgotten
+    this.#generations = Math.max(this.#generations, saved.generation)
+    this.#processes.set(name, process)
+  }
+
+  /** Puts states and timers back, in the order in which they were saved. */
+  restoreParts(name: string, states: readonly NumberedState[], timers: readonly Timer[]): void {
+    const process = this.#processes.get(name)
+    if (process === undefined) return
+    process.restore(states)
+    for (const timer of timers) process.timers.set(timer)
+  }
 }
 
-interface NumberedState extends StateChange {
+/** The state of one key, with the number of the change that it is from. */
+export interface NumberedState extends StateChange {
   readonly change: number
+}
+
+/** What is saved of a process, but its states and timers. */
+export interface SavedProcessHead extends ProcessChanges {
+  readonly memo: string
+  readonly holdsRetention: boolean
+}
+
+/** All of a process. */
+export interface SavedProcess extends SavedProcessHead {
+  /** Of each key the last change, in order. */
+  readonly states: readonly NumberedState[]
+  readonly timers: readonly Timer[]
 }
 
 /** One generation of a process. */
@@ -164,6 +207,19 @@ class Process implements ProcessChanges {
     if (this.#changes.length > 2 * this.states.size + SLACK) {
       this.#changes = this.#changes.filter((each) => this.#isCurrent(each))
     }
+  }
+
+  /** Of each key the last change, in order. */
+  currentChanges(): readonly NumberedState[] {
+    return this.#changes.filter((each) => this.#isCurrent(each))
+  }
+
+  restore(changes: readonly NumberedState[]): void {
+    for (const change of changes) {
+      this.states.set(change.key, change)
+      this.#changes.push(change)
+    }
+    this.#keys = undefined
   }
 
   changesAfter(
@@ -234,6 +290,10 @@ class Timers {
     const found = timers.slice(from, from + limit)
     const end = found.findIndex(({ due }) => due > until)
     return end === -1 ? found : found.slice(0, end)
+  }
+
+  all(): readonly Timer[] {
+    return [...this.#sorted.event, ...this.#sorted.recorded]
   }
 
   set(timer: TimerChange): void {

@@ -30,7 +30,7 @@ export class Names {
 
   /** The subjects of {@link state}. */
   get allState(): readonly string[] {
-    return ['about', 'jr.*', 'dl.*', 'sn.>', 'id.*', 'fg.*', 'in.*', 'pt.*'].map(
+    return ['about', 'jr.*', 'dl.>', 'sn.>', 'id.*', 'fg.*', 'in.*', 'pt.*'].map(
       (rest) => `${this.#root}.${rest}`,
     )
   }
@@ -56,14 +56,34 @@ export class Names {
     return `${this.#root}.jr.${hashOf(claimed)}`
   }
 
-  /** The dead letters of a reader, as far as others than its owner change them. */
-  deadLetters(reader: string): string {
-    return `${this.#root}.dl.${hashOf(reader)}`
+  /** All journals. */
+  get allJournals(): string {
+    return `${this.#root}.jr.*`
   }
 
-  /** The parts of a snapshot of a reader's journal. */
-  snapshot(reader: string, generation: number): string {
-    return `${this.#root}.sn.${hashOf(reader)}.${generation}`
+  /** What is published, without being stored, after a change of a journal for which calls may wait. */
+  journalChanges(claimed: string): string {
+    return `${this.#root}.ch.${hashOf(claimed)}`
+  }
+
+  /** The copy of an entry that a reader could not handle. */
+  deadLetter(reader: string, position: string): string {
+    return `${this.#root}.dl.${hashOf(reader)}.${hashOf(position)}`
+  }
+
+  /** The copies of all entries that a reader could not handle. */
+  deadLetters(reader: string): string {
+    return `${this.#root}.dl.${hashOf(reader)}.*`
+  }
+
+  /** The parts of a snapshot of a journal. */
+  snapshot(claimed: string, snapshot: string): string {
+    return `${this.#root}.sn.${hashOf(claimed)}.${snapshot}`
+  }
+
+  /** The parts of all snapshots of a journal. */
+  snapshots(claimed: string): string {
+    return `${this.#root}.sn.${hashOf(claimed)}.*`
   }
 
   /** The identities of the deleted entries of a source, by the hash of it. */
@@ -106,9 +126,14 @@ export class Names {
     return `${this.#root}.in.${hashOf(id)}`
   }
 
-  /** The key of a lease. */
-  lease(claimed: string): string {
-    return hashOf(claimed)
+  /** The stream of {@link leases}. */
+  get leaseStream(): string {
+    return `KV_${this.leases}`
+  }
+
+  /** The subject of the lease of an open log. */
+  lease(instance: string): string {
+    return `$KV.${this.leases}.${instance}`
   }
 }
 

@@ -1,0 +1,110 @@
+import type { Position } from '../store/entry.ts'
+import type { NewDeadLetter } from '../store/dead-letter-store.ts'
+
+/** A dead letter as a log keeps it. */
+export interface Letter<Copy> {
+  /** The entry, or where it is. */
+  readonly copy: Copy
+  readonly error: NewDeadLetter['error']
+  readonly attempts: number
+  /** When the last attempt failed, in Unix ms. */
+  readonly failed: number
+  /** The number of its mark; undefined where it is not handed out. */
+  readonly mark: number | undefined
+}
+
+/** Dead letters of one reader, or all that there are. */
+export type Which = 'all' | readonly Position[]
+
+/** The dead letters of one reader, by their positions. */
+export class Letters<Copy> {
+  readonly #order: (position: Position) => number
+  readonly #letters = new Map<Position, Letter<Copy>>()
+  /** Of all that were ever given, since numbers are never used twice. */
+  #lastMark = 0
+
+  /** @param order A number that grows in the order of the log. */
+  constructor(order: (position: Position) => number) {
+    this.#order = order
+  }
+
+  get size(): number {
+    return this.#letters.size
+  }
+
+  get lastMark(): number {
+    return this.#lastMark
+  }
+
+  has(position: Position): boolean {
+    return this.#letters.has(position)
+  }
+
+  /** Whether a letter is stored only with a copy of its entry: it is new. */
+  isNew({ position, redelivery }: Pick<NewDeadLetter, 'position' | 'redelivery'>): boolean {
+    return redelivery === undefined && !this.#letters.has(position)
+  }
+
+  /**
+   * Adds a letter, or updates the one that was handed out.
+   *
+   * @param copy For a new one. Without it, nothing is added.
+   */
+  put({ position, error, attempts, redelivery }: NewDeadLetter, copy: Copy | undefined, now: number): void {
+    const known = this.#letters.get(position)
+    const own = known === undefined ? copy : known.copy
+    if (own === undefined) return
+    // A letter that is stored a second time, after a crash, may have been marked meanwhile.
+    const mark = known?.mark === redelivery ? undefined : known?.mark
+    this.#letters.set(position, { copy: own, error: { ...error }, attempts, failed: now, mark })
+  }
+
+  /** Puts a letter back as it was saved. */
+  restore(position: Position, letter: Letter<Copy>): void {
+    this.#letters.set(position, letter)
+  }
+
+  /** Goes on with the numbers after this one. */
+  restoreLastMark(mark: number): void {
+    this.#lastMark = mark
+  }
+
+  /** The letters after a place in the order of the log, in that order. */
+  after(order: number): readonly (readonly [Position, Letter<Copy>])[] {
+    return this.#sorted((position) => this.#order(position) > order)
+  }
+
+  /** Marks letters for another delivery. Returns the number of those that had no mark. */
+  mark(which: Which): number {
+    const isWanted = which === 'all' ? () => true : (position: Position) => which.includes(position)
+    const unmarked = this.#sorted(isWanted).filter(([, { mark }]) => mark === undefined)
+    for (const [position, letter] of unmarked) {
+      this.#lastMark += 1
+      this.#letters.set(position, { ...letter, mark: this.#lastMark })
+    }
+    return unmarked.length
+  }
+
+  /** Returns the positions of the letters that were removed. */
+  remove(which: Which): readonly Position[] {
+    const removed = which === 'all' ? [...this.#letters.keys()] : which.filter((each) => this.has(each))
+    for (const position of removed) this.#letters.delete(position)
+    return removed
+  }
+
+  /** What was marked after the mark with this number, in the order of the marks. */
+  marked(after: number, limit: number): readonly (Letter<Copy> & { readonly mark: number })[] {
+    return Array.from(this.#letters.values())
+      .flatMap((letter) =>
+        letter.mark === undefined || letter.mark <= after ? [] : [{ ...letter, mark: letter.mark }],
+      )
+      .toSorted((a, b) => a.mark - b.mark)
+      .slice(0, limit)
+  }
+
+  #sorted(isWanted: (position: Position) => boolean): (readonly [Position, Letter<Copy>])[] {
+    return Array.from(this.#letters)
+      .filter(([position]) => isWanted(position))
+      .toSorted(([a], [b]) => this.#order(a) - this.#order(b))
+  }
+}
