@@ -6,7 +6,7 @@ import type {
   StoredDeadLetter,
 } from '../store/dead-letter-store.ts'
 import { Letters } from './letters.ts'
-import type { Letter } from './letters.ts'
+import type { Letter, MarkedLetter } from './letters.ts'
 import type { Partitions } from './partitions.ts'
 
 /** The dead letters of each reader. Entries are JSON, so that a caller and the log never share a value. */
@@ -73,6 +73,6 @@ function stored({ copy, error, attempts, failed, mark }: Letter<string>): Stored
   return { entry, error: { ...error }, attempts, failed, isRedelivered: mark !== undefined }
 }
 
-function marked(letter: Letter<string> & { readonly mark: number }): MarkedDeadLetter {
+function marked(letter: MarkedLetter<string>): MarkedDeadLetter {
   return { ...stored(letter), mark: letter.mark }
 }

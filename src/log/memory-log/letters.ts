@@ -13,6 +13,12 @@ export interface Letter<Copy> {
   readonly mark: number | undefined
 }
 
+/** A letter that is to be handed out again. */
+export interface MarkedLetter<Copy> extends Letter<Copy> {
+  readonly position: Position
+  readonly mark: number
+}
+
 /** Dead letters of one reader, or all that there are. */
 export type Which = 'all' | readonly Position[]
 
@@ -74,10 +80,19 @@ export class Letters<Copy> {
     return this.#sorted((position) => this.#order(position) > order)
   }
 
+  /** The positions of these letters, where they are there. */
+  known(which: Which): readonly Position[] {
+    return which === 'all' ? [...this.#letters.keys()] : which.filter((each) => this.has(each))
+  }
+
+  /** How many of these letters have no mark. */
+  markable(which: Which): number {
+    return this.#unmarked(which).length
+  }
+
   /** Marks letters for another delivery. Returns the number of those that had no mark. */
   mark(which: Which): number {
-    const isWanted = which === 'all' ? () => true : (position: Position) => which.includes(position)
-    const unmarked = this.#sorted(isWanted).filter(([, { mark }]) => mark === undefined)
+    const unmarked = this.#unmarked(which)
     for (const [position, letter] of unmarked) {
       this.#lastMark += 1
       this.#letters.set(position, { ...letter, mark: this.#lastMark })
@@ -87,19 +102,24 @@ export class Letters<Copy> {
 
   /** Returns the positions of the letters that were removed. */
   remove(which: Which): readonly Position[] {
-    const removed = which === 'all' ? [...this.#letters.keys()] : which.filter((each) => this.has(each))
+    const removed = this.known(which)
     for (const position of removed) this.#letters.delete(position)
     return removed
   }
 
   /** What was marked after the mark with this number, in the order of the marks. */
-  marked(after: number, limit: number): readonly (Letter<Copy> & { readonly mark: number })[] {
-    return Array.from(this.#letters.values())
-      .flatMap((letter) =>
-        letter.mark === undefined || letter.mark <= after ? [] : [{ ...letter, mark: letter.mark }],
+  marked(after: number, limit: number): readonly MarkedLetter<Copy>[] {
+    return Array.from(this.#letters)
+      .flatMap(([position, letter]) =>
+        letter.mark === undefined || letter.mark <= after ? [] : [{ ...letter, position, mark: letter.mark }],
       )
       .toSorted((a, b) => a.mark - b.mark)
       .slice(0, limit)
+  }
+
+  #unmarked(which: Which): (readonly [Position, Letter<Copy>])[] {
+    const isWanted = which === 'all' ? () => true : (position: Position) => which.includes(position)
+    return this.#sorted(isWanted).filter(([, { mark }]) => mark === undefined)
   }
 
   #sorted(isWanted: (position: Position) => boolean): (readonly [Position, Letter<Copy>])[] {

@@ -1,6 +1,8 @@
 import { headers } from '@nats-io/transport-node'
 import { JetStreamApiError } from '@nats-io/jetstream'
-import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
+import type { Connection } from './connection.ts'
+import { PATIENCE } from './patience.ts'
+import { isPassing, serverError } from './server-error.ts'
 
 /** A message that is stored only where its subject stands as expected. */
 export interface ConditionalMessage {
@@ -23,49 +25,50 @@ export interface ConditionalMessage {
 /** Error codes of the server's JetStream API. */
 const WRONG_LAST_SEQUENCE = 10_071
 
-/** How long a write is repeated while the server does not answer, in ms. */
-const PATIENCE = 30_000
+/** Between two attempts, in ms. The client's own limits of time come on top. */
+const INTERVAL = 50
 
 /**
- * Publishes a message where the last one of its subject is as expected. This is the fence of every write: whoever was
- * suspended or cut off meanwhile is refused, however long ago its check was.
+ * Publishes a message where the last one of its subject is as expected. This is the fence of every write: a writer that
+ * was suspended or cut off meanwhile is refused, however long ago its check was.
  *
  * A write without an answer is repeated. If it was stored the first time, the repetition is refused, since the subject has
  * moved; so the last message decides: the own id means that it is stored. Within the server's window for duplicates the repetition is
  * acknowledged instead; nothing relies on that.
  *
- * @returns The number of the message; undefined where the subject has another last message.
+ * @returns The number of the message; undefined where the subject has another last message. Rejects with a LogServerError.
  */
 export async function publishConditionally(
-  { js, jsm }: { readonly js: JetStreamClient; readonly jsm: JetStreamManager },
+  connection: Connection,
   message: ConditionalMessage,
-  signal?: AbortSignal,
 ): Promise<number | undefined> {
   const { stream, subject, id, expect, fields = {}, payload, isRollup = false } = message
   const deadline = performance.now() + PATIENCE
   for (;;) {
-    signal?.throwIfAborted()
     const own = headers()
     for (const [name, value] of Object.entries(fields)) own.set(name, value)
     if (isRollup) own.set('Nats-Rollup', 'sub')
     try {
-      const { seq } = await js.publish(subject, payload, {
+      const { seq } = await connection.js.publish(subject, payload, {
         headers: own,
         msgID: id,
         expect: { lastSubjectSequence: expect },
         retries: 1,
       })
       return seq
-    } catch (error) {
-      const last = await lastOf(jsm, stream, subject).catch(() => undefined)
+    } catch (cause) {
+      const last = await lastOf(connection, stream, subject).catch(() => undefined)
       if (last !== undefined && last !== null && last.header.get('Nats-Msg-Id') === id) return last.seq
-      const isRefused = error instanceof JetStreamApiError && error.code === WRONG_LAST_SEQUENCE
+      const isRefused = cause instanceof JetStreamApiError && cause.code === WRONG_LAST_SEQUENCE
       if (isRefused && last !== undefined) return undefined
-      if ((error instanceof JetStreamApiError && !isRefused) || performance.now() > deadline) throw error
+      const error = serverError(connection.log, cause)
+      const isFinal = !isRefused && !isPassing(error)
+      if (isFinal || connection.nats.isClosed() || performance.now() > deadline) throw error
+      await new Promise((resolve) => setTimeout(resolve, INTERVAL))
     }
   }
 }
 
-async function lastOf(jsm: JetStreamManager, stream: string, subject: string) {
+async function lastOf({ jsm }: Connection, stream: string, subject: string) {
   return await jsm.streams.getMessage(stream, { last_by_subj: subject })
 }

@@ -23,6 +23,8 @@ export interface CursorOptions {
   readonly subject?: string
   /** Only messages after this number. Default 0, all. */
   readonly after?: number
+  /** Only the last message of each subject. What is published while they are read may be missing. Default false. */
+  readonly isLastOnly?: boolean
   /** Without the payloads. `Nats-Msg-Size` has their sizes then. Default false. */
   readonly fieldsOnly?: boolean
 }
@@ -132,11 +134,12 @@ export class MessageCursor {
 
   async #pull(limit: number): Promise<Pulled> {
     if (this.#consumer === undefined) {
-      const { stream, subject, fieldsOnly = false } = this.#options
+      const { stream, subject, fieldsOnly = false, isLastOnly = false } = this.#options
       const { name, num_pending: pending } = await this.#connection.jsm.consumers.add(stream, {
         ack_policy: AckPolicy.None,
-        deliver_policy: DeliverPolicy.StartSequence,
-        opt_start_seq: this.#last + 1,
+        ...(isLastOnly
+          ? { deliver_policy: DeliverPolicy.LastPerSubject }
+          : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: this.#last + 1 }),
         inactive_threshold: IDLE * 1e6,
         mem_storage: true,
         num_replicas: 1,

@@ -76,6 +76,11 @@ export class Names {
     return `${this.#root}.dl.${hashOf(reader)}.*`
   }
 
+  /** The copies of the entries that any reader could not handle. */
+  get allDeadLetters(): string {
+    return `${this.#root}.dl.>`
+  }
+
   /** The parts of a snapshot of a journal. */
   snapshot(claimed: string, snapshot: string): string {
     return `${this.#root}.sn.${hashOf(claimed)}.${snapshot}`

@@ -24,3 +24,8 @@ export function serverError(log: string, error: unknown): unknown {
   if (!(error instanceof Error) || !UNREACHABLE.some((known) => error instanceof known)) return error
   return new LogServerError(log, `cannot be reached: ${error.message}`, { cause: error, retryable: true })
 }
+
+/** Whether the same call may succeed later. */
+export function isPassing(error: unknown): boolean {
+  return error instanceof LogServerError && error.retryable
+}

@@ -1,0 +1,303 @@
+import { randomUUID } from 'node:crypto'
+import { headers } from '@nats-io/transport-node'
+import { LogServerError } from '../errors.ts'
+import type { Connection } from './connection.ts'
+import { publishConditionally } from './conditional-publish.ts'
+import { decodeMessage, encodeMessage } from './journal-message.ts'
+import type { JournalHead, JournalMessage, SnapshotReference } from './journal-message.ts'
+import { restorePart, snapshotParts } from './journal-snapshot.ts'
+import { JournalState } from './journal-state.ts'
+import type { JournalSettings } from './journal-state.ts'
+import { MessageCursor } from './message-cursor.ts'
+import { patiently } from './patience.ts'
+
+/** A message to be added to a journal: what changes of its head, and the rest. */
+export type Draft = Omit<JournalMessage, 'head' | 'snapshot'> & { readonly head?: Partial<JournalHead> }
+
+/** New messages that are asked for one by one, each with one answer, before a consumer is worth its while. */
+const SINGLE_MESSAGES = 4
+
+/** How many messages, of what size in bytes, a journal may have before the earlier ones are deleted. */
+const MAX_LENGTH = 512
+const MAX_BYTES = 4 * 1024 * 1024
+
+/** A snapshot is written again once there is one more message for so many of its bytes. */
+const SNAPSHOT_BYTES_PER_MESSAGE = 1_024
+
+/** How often the reading of a journal begins again whose owner makes it short meanwhile. */
+const MAX_RESTARTS = 20
+
+/** The fields of the number of a part of a snapshot, and of what the client sends with each write. */
+const PART = 'Rv-Part'
+const EXPECTED = 'Nats-Expected-Last-Subject-Sequence'
+const MESSAGE_ID = 'Nats-Msg-Id'
+
+interface ReadMessage {
+  readonly sequence: number
+  readonly data: Uint8Array
+  field(name: string): string
+}
+
+/** A snapshot is not there any more: a newer one has replaced it. */
+class ReplacedSnapshotError extends Error {}
+
+/**
+ * The journal of one claimed name: messages of one subject, each added where the last one is known. What they make together is
+ * the same for each open log that reads them.
+ *
+ * A journal that is long is made short: a snapshot of what it makes is stored in parts, and then a message that names it
+ * takes the place of all earlier ones, in one write. Where the crash comes between, the parts are without effect.
+ */
+export class Journal {
+  readonly name: string
+  /** When it was used last, by `performance.now`. */
+  used = performance.now()
+  readonly #connection: Connection
+  readonly #settings: JournalSettings
+  readonly #subject: string
+  #state: JournalState
+  /** The last of the calls that run one after the other. */
+  #last: Promise<unknown> = Promise.resolve()
+  /** A look at the server that has not begun yet, for all calls that wait for one. */
+  #nextLook: Promise<void> | undefined
+
+  constructor(connection: Connection, name: string, settings: JournalSettings) {
+    this.name = name
+    this.#connection = connection
+    this.#settings = settings
+    this.#subject = connection.names.journal(name)
+    this.#state = new JournalState(name, settings)
+  }
+
+  /** Reads the state as of now, by the server. */
+  async read<Result>(effect: (state: JournalState) => Result | Promise<Result>): Promise<Result> {
+    this.used = performance.now()
+    this.#nextLook ??= this.#exclusive(async () => {
+      this.#nextLook = undefined
+      await this.#catchUp()
+    })
+    await this.#nextLook
+    return effect(this.#state)
+  }
+
+  /** The state as far as it is known here. */
+  get known(): JournalState {
+    return this.#state
+  }
+
+  /**
+   * Adds a message.
+   *
+   * @param make Makes it, or throws, from the state before it. It is called again where the state has changed meanwhile, and
+   * is not believed when it throws before that was looked at. Without a message, nothing is written.
+   * @returns The number of the message; undefined for none. It resolves once the entries of all commits are in the log.
+   */
+  write(
+    make: (state: JournalState) => Draft | undefined | Promise<Draft | undefined>,
+  ): Promise<number | undefined> {
+    this.used = performance.now()
+    return this.#exclusive(async () => {
+      await this.#publishEntries()
+      const sequence = await this.#write(make)
+      if (sequence !== undefined) await this.#publishEntries()
+      return sequence
+    })
+  }
+
+  /** Makes the journal short where it is long. Only for the owner of the name, as others would be in its way. */
+  async shorten(): Promise<void> {
+    if (this.#isLong) await this.#exclusive(() => this.#shorten())
+  }
+
+  async #write(
+    make: (state: JournalState) => Draft | undefined | Promise<Draft | undefined>,
+  ): Promise<number | undefined> {
+    for (let isFresh = false; ;) {
+      let draft: Draft | undefined
+      try {
+        draft = await make(this.#state)
+      } catch (error) {
+        if (isFresh) throw error
+        await this.#catchUp()
+        isFresh = true
+        continue
+      }
+      if (draft === undefined) return undefined
+      const state = this.#state
+      const isBare = this.#isLong && state.isBare && draft.commit === undefined
+      const sequence = await this.#publish({
+        ...draft,
+        head: { ...state.head, ...draft.head },
+        ...(isBare && { snapshot: state.bareSnapshot }),
+      })
+      if (sequence !== undefined) return sequence
+      isFresh = true
+    }
+  }
+
+  /** Those of the last owner too, who may have crashed before it could. */
+  async #publishEntries(): Promise<void> {
+    for (const { sequence, entries } of this.#state.unpublished) {
+      await this.#settings.publish(entries)
+      this.#state.published(sequence)
+    }
+  }
+
+  /** Undefined where the journal is further than was known. Then it is known. */
+  async #publish(message: JournalMessage): Promise<number | undefined> {
+    const { names } = this.#connection
+    const id = randomUUID()
+    const payload = encodeMessage(message)
+    const sequence = await publishConditionally(this.#connection, {
+      stream: names.state,
+      subject: this.#subject,
+      id,
+      expect: this.#state.sequence,
+      payload,
+      isRollup: message.snapshot !== undefined,
+    })
+    // A repeated write may be refused because of the first one, which others have followed already.
+    if (sequence === undefined) return this.#catchUp(id)
+    // As all others read it.
+    this.#state.apply(decodeMessage(payload, sequence), sequence, payload.length)
+    return sequence
+  }
+
+  /** Reads what is new. Returns the number of the message with this id where it is among it. */
+  async #catchUp(id?: string): Promise<number | undefined> {
+    let found: number | undefined
+    const take = async (message: ReadMessage) => {
+      if (message.field(MESSAGE_ID) === id) found = message.sequence
+      await this.#take(message)
+    }
+    for (let restarts = 0; ;) {
+      try {
+        for (let count = 0; ; count++) {
+          const message =
+            count < SINGLE_MESSAGES ? await this.#next(this.#state.sequence + 1) : await this.#takeMany(take)
+          if (message === undefined) return found
+          await take(message)
+        }
+      } catch (error) {
+        if (error instanceof SyntaxError) throw this.#damaged(error)
+        if (!(error instanceof ReplacedSnapshotError)) throw error
+        if (restarts++ === MAX_RESTARTS) throw this.#damaged(error)
+        this.#state = new JournalState(this.name, this.#settings)
+      }
+    }
+  }
+
+  /** All that there are. */
+  async #takeMany(take: (message: ReadMessage) => Promise<void>): Promise<undefined> {
+    const cursor = new MessageCursor(this.#connection, {
+      stream: this.#connection.names.state,
+      subject: this.#subject,
+      after: this.#state.sequence,
+    })
+    try {
+      for await (const message of cursor.all()) await take(message)
+    } finally {
+      cursor.close()
+    }
+  }
+
+  /** The first message from this number on. */
+  async #next(from: number): Promise<ReadMessage | undefined> {
+    const { jsm, names } = this.#connection
+    const query = { seq: from, next_by_subj: this.#subject }
+    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.state, query))
+    if (found === null) return undefined
+    return { sequence: found.seq, data: found.data, field: (name) => found.header.get(name) }
+  }
+
+  async #take({ sequence, data, field }: ReadMessage): Promise<void> {
+    if (sequence <= this.#state.sequence) return
+    const message = decodeMessage(data, sequence)
+    const { snapshot } = message
+    // Otherwise the messages between were deleted.
+    if (Number(field(EXPECTED)) !== this.#state.sequence) {
+      if (snapshot === undefined) throw new ReplacedSnapshotError('the messages before it are missing')
+      this.#state = await this.#load(snapshot)
+    }
+    this.#state.apply(message, sequence, data.length)
+  }
+
+  async #load(snapshot: SnapshotReference): Promise<JournalState> {
+    const { names } = this.#connection
+    const state = new JournalState(this.name, this.#settings)
+    state.restore(snapshot)
+    if (snapshot.parts === 0) return state
+    const subject = names.snapshot(this.name, snapshot.token)
+    const cursor = new MessageCursor(this.#connection, { stream: names.state, subject })
+    let parts = 0
+    try {
+      for await (const { data, field } of cursor.all()) {
+        // A part that was sent twice is there twice, at worst.
+        if (Number(field(PART)) !== parts) continue
+        restorePart(state, data)
+        parts += 1
+      }
+    } finally {
+      cursor.close()
+    }
+    if (parts !== snapshot.parts) throw new ReplacedSnapshotError('parts of its snapshot are missing')
+    return state
+  }
+
+  get #isLong(): boolean {
+    const { length, bytes, snapshotBytes } = this.#state
+    return (
+      length > Math.max(MAX_LENGTH, snapshotBytes / SNAPSHOT_BYTES_PER_MESSAGE) ||
+      bytes > Math.max(MAX_BYTES, snapshotBytes)
+    )
+  }
+
+  async #shorten(): Promise<void> {
+    const state = this.#state
+    // The next message takes the place of the others by itself; and entries are published first.
+    if (!this.#isLong || state.isBare || state.unpublished.length > 0) return
+    const { jsm, names } = this.#connection
+    const token = randomUUID()
+    const parts: number[] = []
+    let bytes = 0
+    for (const part of snapshotParts(state)) {
+      parts.push(await this.#storePart(names.snapshot(this.name, token), token, parts.length, part))
+      bytes += part.length
+    }
+    const saved = state.processes.saved(this.name)
+    let process: SnapshotReference['process'] = null
+    if (saved !== undefined) {
+      const { states: _, timers: __, ...head } = saved
+      process = head
+    }
+    const { lastMark } = state.letters
+    const snapshot = { token, parts: parts.length, bytes, lastMark, process }
+    const sequence = await this.#publish({ head: state.head, snapshot })
+    if (sequence === undefined) return
+    // Earlier snapshots, and parts of those that were not completed.
+    await jsm.streams.purge(names.state, { filter: names.snapshots(this.name), seq: parts[0] ?? 0 })
+    if (state.letters.size > 0) return
+    await jsm.streams.purge(names.state, { filter: names.deadLetters(this.name), seq: sequence })
+  }
+
+  async #storePart(subject: string, token: string, part: number, payload: Uint8Array): Promise<number> {
+    const { js } = this.#connection
+    const fields = headers()
+    fields.set(PART, String(part))
+    const { seq } = await patiently(this.#connection, () =>
+      js.publish(subject, payload, { headers: fields, msgID: `${token}:${part}` }),
+    )
+    return seq
+  }
+
+  #exclusive<Result>(call: () => Promise<Result>): Promise<Result> {
+    const result = this.#last.then(call)
+    this.#last = result.catch(() => {})
+    return result
+  }
+
+  #damaged(cause: unknown): LogServerError {
+    const { log } = this.#settings
+    return new LogServerError(log, `has a damaged journal of ${JSON.stringify(this.name)}`, { cause })
+  }
+}

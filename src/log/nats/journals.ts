@@ -1,0 +1,91 @@
+import type { Connection } from './connection.ts'
+import { Journal } from './journal.ts'
+import { decodeMessage } from './journal-message.ts'
+import type { JournalHead } from './journal-message.ts'
+import type { JournalSettings } from './journal-state.ts'
+import { MessageCursor } from './message-cursor.ts'
+import { patiently } from './patience.ts'
+import { LogServerError } from '../errors.ts'
+
+/** How long a journal that is not used is kept, in ms. It is read again then. */
+const IDLE = 5 * 60_000
+
+/** How many names are asked for at once. */
+const CONCURRENCY = 64
+
+/** The journals of all claimed names: those that are in use, and the last message of any. */
+export class Journals {
+  readonly #connection: Connection
+  readonly #settings: JournalSettings
+  readonly #journals = new Map<string, Journal>()
+  #swept = performance.now()
+
+  constructor(connection: Connection, settings: JournalSettings) {
+    this.#connection = connection
+    this.#settings = settings
+  }
+
+  /** The log in errors. */
+  get log(): string {
+    return this.#settings.log
+  }
+
+  /** The journal of a name, which is followed from now on. */
+  of(name: string): Journal {
+    this.#sweep()
+    const journal = this.#journals.get(name) ?? new Journal(this.#connection, name, this.#settings)
+    this.#journals.set(name, journal)
+    return journal
+  }
+
+  /** What the last message of a journal says; undefined for none. */
+  async head(name: string): Promise<JournalHead | undefined> {
+    const { jsm, names } = this.#connection
+    const query = { last_by_subj: names.journal(name) }
+    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.state, query))
+    return found === null ? undefined : this.#headOf(found.data, found.seq)
+  }
+
+  /** The same of several names. */
+  async heads(of: readonly string[]): Promise<readonly (JournalHead | undefined)[]> {
+    const heads: (JournalHead | undefined)[] = []
+    for (let at = 0; at < of.length; at += CONCURRENCY) {
+      heads.push(...(await Promise.all(of.slice(at, at + CONCURRENCY).map((name) => this.head(name)))))
+    }
+    return heads
+  }
+
+  /** What the last message of each journal says, in the order of the names. */
+  async all(): Promise<readonly JournalHead[]> {
+    const { names } = this.#connection
+    const heads = new Map<string, JournalHead>()
+    const cursor = new MessageCursor(this.#connection, {
+      stream: names.state,
+      subject: names.allJournals,
+      isLastOnly: true,
+    })
+    try {
+      for await (const { subject, data, sequence } of cursor.all()) {
+        heads.set(subject, this.#headOf(data, sequence))
+      }
+    } finally {
+      cursor.close()
+    }
+    return [...heads.values()].toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)))
+  }
+
+  #headOf(data: Uint8Array, sequence: number): JournalHead {
+    try {
+      return decodeMessage(data, sequence).head
+    } catch (cause) {
+      throw new LogServerError(this.log, `has a damaged journal at ${sequence}`, { cause })
+    }
+  }
+
+  #sweep(): void {
+    const now = performance.now()
+    if (now - this.#swept < IDLE / 2) return
+    this.#swept = now
+    for (const [name, { used }] of this.#journals) if (used < now - IDLE) this.#journals.delete(name)
+  }
+}

@@ -1,0 +1,89 @@
+import { randomBytes } from 'node:crypto'
+import { isObject } from '../../protocol/event.ts'
+import { parseJson } from '../../protocol/json.ts'
+import type { Connection } from './connection.ts'
+import { MessageCursor } from './message-cursor.ts'
+import { patiently } from './patience.ts'
+
+/** How often a lease is renewed in the time in which it runs out. */
+const RENEWALS = 3
+
+/**
+ * That an open log lives: a key of a bucket whose keys run out, which it renews. It says when others may take over the names that it
+ * has claimed, and nothing else: what an open log writes is refused because of the journal, however good its lease is.
+ */
+export class Lease {
+  /** Of this open log. */
+  readonly instance = randomBytes(12).toString('hex')
+  /** How long it lives without being renewed, in ms. */
+  readonly duration: number
+  readonly #connection: Connection
+  readonly #owner: string
+  #renewed = -Infinity
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(connection: Connection, owner: string, duration: number) {
+    this.#connection = connection
+    this.#owner = owner
+    this.duration = duration
+  }
+
+  /** Takes the lease, or renews it where that is due: a log that was suspended may have lost it. From then on it is renewed. */
+  async hold(): Promise<void> {
+    const interval = this.duration / RENEWALS
+    if (performance.now() - this.#renewed < interval) return
+    await patiently(this.#connection, () => this.#renew())
+    this.#timer ??= setInterval(() => {
+      // The next time is soon, and the owner is fenced where another one was faster.
+      this.#renew().catch(() => {})
+    }, interval).unref()
+  }
+
+  /** Whether an open log lives. */
+  async isAlive(instance: string): Promise<boolean> {
+    const { jsm, names } = this.#connection
+    const query = { last_by_subj: names.lease(instance) }
+    // Of the leader. A copy may not have it yet.
+    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.leaseStream, query))
+    return found !== null && ownerOf(found.data) !== undefined
+  }
+
+  /** The open logs that live: their owners, by instance. */
+  async alive(): Promise<ReadonlyMap<string, string>> {
+    const { names } = this.#connection
+    const alive = new Map<string, string>()
+    const cursor = new MessageCursor(this.#connection, { stream: names.leaseStream })
+    try {
+      for await (const { subject, data } of cursor.all()) {
+        const instance = subject.slice(names.lease('').length)
+        const owner = ownerOf(data)
+        if (owner === undefined) alive.delete(instance)
+        else alive.set(instance, owner)
+      }
+    } finally {
+      cursor.close()
+    }
+    return alive
+  }
+
+  /** Gives the lease up. */
+  async release(): Promise<void> {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    if (this.#renewed === -Infinity) return
+    this.#renewed = -Infinity
+    await this.#connection.leases.delete(this.instance)
+  }
+
+  async #renew(): Promise<void> {
+    const started = performance.now()
+    await this.#connection.leases.put(this.instance, JSON.stringify({ owner: this.#owner }))
+    this.#renewed = started
+  }
+}
+
+/** Undefined for a key that was deleted: it has no value. */
+function ownerOf(data: Uint8Array): string | undefined {
+  const value = parseJson(new TextDecoder().decode(data))
+  return isObject(value) && typeof value['owner'] === 'string' ? value['owner'] : undefined
+}

@@ -1,0 +1,60 @@
+import { ProcessPositions } from '../process/process-position.ts'
+import { Claims } from './claims.ts'
+import type { Connection } from './connection.ts'
+import { DeadLetterCalls } from './dead-letter-calls.ts'
+import { DeadLetterCopies } from './dead-letter-copies.ts'
+import { JournalChanges } from './journal-changes.ts'
+import type { JournaledEntries } from './journaled-entries.ts'
+import { Journals } from './journals.ts'
+import { Lease } from './lease.ts'
+import { ProcessCalls } from './process-calls.ts'
+import { Readers } from './readers.ts'
+import { Streams } from './streams.ts'
+
+/** Settings of the journals of one open log. */
+export interface OpenJournalsSettings {
+  /** The name in the errors of others. */
+  readonly owner: string
+  /** How long an owner that does not answer keeps its names, in ms. */
+  readonly lease: number
+  readonly epoch: string
+  readonly clock: () => number
+  /** Aborted once the log is closed, with what calls reject with from then on. */
+  readonly closed: AbortSignal
+}
+
+/** What one open log does with journals: claims, upstream positions, readers, processes and dead letters. */
+export class OpenJournals {
+  readonly journals: Journals
+  readonly claims: Claims
+  readonly streams: Streams
+  readonly readers: Readers
+  readonly processes: ProcessCalls
+  readonly deadLetters: DeadLetterCalls
+
+  constructor(connection: Connection, settings: OpenJournalsSettings, entries: JournaledEntries) {
+    const { owner, epoch, clock, closed } = settings
+    const { log } = connection
+    const journals = new Journals(connection, {
+      log,
+      epoch,
+      order: (position) => entries.order(position),
+      publish: (prepared) => entries.publish(prepared),
+    })
+    const changes = new JournalChanges(connection, closed)
+    const lease = new Lease(connection, owner, settings.lease)
+    const claims = new Claims(journals, changes, { owner, lease, closed })
+    const copies = new DeadLetterCopies(connection)
+    this.journals = journals
+    this.claims = claims
+    this.streams = new Streams(journals, claims)
+    this.readers = new Readers({ journals, claims, changes, copies, entries, clock })
+    this.processes = new ProcessCalls(journals, claims, changes, new ProcessPositions(log, epoch).start)
+    this.deadLetters = new DeadLetterCalls({ journals, claims, copies, entries })
+  }
+
+  /** Gives up every claim. Calls that wait reject before that, by the signal of the settings. */
+  async close(): Promise<void> {
+    await this.claims.close()
+  }
+}
