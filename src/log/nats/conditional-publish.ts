@@ -1,8 +1,8 @@
-import { headers } from '@nats-io/transport-node'
+import { errors, headers } from '@nats-io/transport-node'
 import { JetStreamApiError } from '@nats-io/jetstream'
-import type { Connection } from './connection.ts'
+import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
 import { PATIENCE } from './patience.ts'
-import { isPassing, serverError } from './server-error.ts'
+import { isPassing } from './server-error.ts'
 
 /** A message that is stored only where its subject stands as expected. */
 export interface ConditionalMessage {
@@ -36,10 +36,10 @@ const INTERVAL = 50
  * moved; so the last message decides: the own id means that it is stored. Within the server's window for duplicates the repetition is
  * acknowledged instead; nothing relies on that.
  *
- * @returns The number of the message; undefined where the subject has another last message. Rejects with a LogServerError.
+ * @returns The number of the message; undefined where the subject has another last message. Rejects with the client's error.
  */
 export async function publishConditionally(
-  connection: Connection,
+  { js, jsm }: { readonly js: JetStreamClient; readonly jsm: JetStreamManager },
   message: ConditionalMessage,
 ): Promise<number | undefined> {
   const { stream, subject, id, expect, fields = {}, payload, isRollup = false } = message
@@ -49,7 +49,7 @@ export async function publishConditionally(
     for (const [name, value] of Object.entries(fields)) own.set(name, value)
     if (isRollup) own.set('Nats-Rollup', 'sub')
     try {
-      const { seq } = await connection.js.publish(subject, payload, {
+      const { seq } = await js.publish(subject, payload, {
         headers: own,
         msgID: id,
         expect: { lastSubjectSequence: expect },
@@ -57,18 +57,18 @@ export async function publishConditionally(
       })
       return seq
     } catch (cause) {
-      const last = await lastOf(connection, stream, subject).catch(() => undefined)
+      const last = await lastOf(jsm, stream, subject).catch(() => undefined)
       if (last !== undefined && last !== null && last.header.get('Nats-Msg-Id') === id) return last.seq
       const isRefused = cause instanceof JetStreamApiError && cause.code === WRONG_LAST_SEQUENCE
       if (isRefused && last !== undefined) return undefined
-      const error = serverError(connection.log, cause)
-      const isFinal = !isRefused && !isPassing(error)
-      if (isFinal || connection.nats.isClosed() || performance.now() > deadline) throw error
+      const isClosed =
+        cause instanceof errors.ClosedConnectionError || cause instanceof errors.DrainingConnectionError
+      if (isClosed || (!isRefused && !isPassing(cause)) || performance.now() > deadline) throw cause
       await new Promise((resolve) => setTimeout(resolve, INTERVAL))
     }
   }
 }
 
-async function lastOf({ jsm }: Connection, stream: string, subject: string) {
+async function lastOf(jsm: JetStreamManager, stream: string, subject: string) {
   return await jsm.streams.getMessage(stream, { last_by_subj: subject })
 }

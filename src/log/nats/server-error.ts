@@ -25,7 +25,8 @@ export function serverError(log: string, error: unknown): unknown {
   return new LogServerError(log, `cannot be reached: ${error.message}`, { cause: error, retryable: true })
 }
 
-/** Whether the same call may succeed later. */
-export function isPassing(error: unknown): boolean {
+/** Whether the same call may succeed later, after what the client throws. */
+export function isPassing(cause: unknown): boolean {
+  const error = serverError('', cause)
   return error instanceof LogServerError && error.retryable
 }
