@@ -33,6 +33,11 @@ export class Claims {
     this.#claimer = claimer
   }
 
+  /** The open log, in the keys of the leases. */
+  get instance(): string {
+    return this.#claimer.lease.instance
+  }
+
   /** Whether this open log has claimed a name and not given it up, as far as it knows. */
   holds(name: string): boolean {
     return this.#held.has(name)

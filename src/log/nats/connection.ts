@@ -6,6 +6,9 @@ import { connect } from '@nats-io/transport-node'
 import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { Names } from './names.ts'
 
+/** How long an answer is waited for, in ms. What a server that was killed had received has none, and is sent again then. */
+const ANSWER = 2_000
+
 /** What a log needs of a server, or of a cluster of them. */
 export interface ConnectionSettings {
   /** Settings of the NATS client: servers, credentials, TLS. */
@@ -43,7 +46,7 @@ export class Connection {
     this.maxPayload = nats.info?.max_payload ?? 1024 * 1024
     this.inboxPrefix = settings.client.inboxPrefix
     this.nats = nats
-    this.js = jetstream(nats)
+    this.js = jetstream(nats, { timeout: ANSWER })
     this.jsm = jsm
     this.leases = leases
     this.names = names
@@ -54,7 +57,7 @@ export class Connection {
     const names = new Names(log, partitions)
     const nats = await connect({ ...client, maxReconnectAttempts: -1 })
     try {
-      const jsm = await jetstreamManager(nats)
+      const jsm = await jetstreamManager(nats, { timeout: ANSWER })
       const common = {
         storage: 'file',
         num_replicas: replicas,

@@ -179,7 +179,7 @@ export class Journal {
           await take(message)
         }
       } catch (error) {
-        if (error instanceof SyntaxError) throw this.#damaged(error)
+        if (error instanceof SyntaxError || error instanceof TypeError) throw this.#damaged(error)
         if (!(error instanceof ReplacedSnapshotError)) throw error
         if (restarts++ === MAX_RESTARTS) throw this.#damaged(error)
         this.#state = new JournalState(this.name, this.#settings)
