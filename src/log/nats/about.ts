@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { nuid } from '@nats-io/transport-node'
-import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
 import { isObject } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
 import { LogServerError } from '../errors.ts'
 import { publishConditionally } from './conditional-publish.ts'
-import type { Names } from './names.ts'
+import type { Connection } from './connection.ts'
+import { patiently } from './patience.ts'
 
 /** What a log knows of itself. */
 export interface About {
@@ -28,39 +28,24 @@ export interface About {
 
 const FORMAT = 1
 
-interface JetStream {
-  readonly js: JetStreamClient
-  readonly jsm: JetStreamManager
-}
-
 /** The one message that has what a log knows of itself. */
 export class AboutRecord {
-  readonly #jetStream: JetStream
-  readonly #names: Names
-  readonly #log: string
+  readonly #connection: Connection
   #about: About
   #sequence: number
 
-  private constructor(jetStream: JetStream, names: Names, log: string, about: About, sequence: number) {
-    this.#jetStream = jetStream
-    this.#names = names
-    this.#log = log
+  private constructor(connection: Connection, about: About, sequence: number) {
+    this.#connection = connection
     this.#about = about
     this.#sequence = sequence
   }
 
   /** Reads it, or stores the first one: of several processes, one does. */
-  static async open(
-    jetStream: JetStream,
-    names: Names,
-    log: string,
-    partitions: number,
-  ): Promise<AboutRecord> {
+  static async open(connection: Connection, partitions: number): Promise<AboutRecord> {
+    const { names } = connection
     for (;;) {
-      const found = await stored(jetStream, names, log)
-      if (found !== undefined) {
-        return new AboutRecord(jetStream, names, log, found.about, found.sequence)
-      }
+      const found = await stored(connection)
+      if (found !== undefined) return new AboutRecord(connection, found.about, found.sequence)
       const epoch = randomBytes(9).toString('base64url')
       const about: About = {
         format: FORMAT,
@@ -72,7 +57,7 @@ export class AboutRecord {
         uptime: 0,
         identities: 0,
       }
-      await publishConditionally(jetStream, {
+      await publishConditionally(connection, {
         stream: names.state,
         subject: names.about,
         id: `about-${epoch}`,
@@ -89,10 +74,11 @@ export class AboutRecord {
 
   /** Reads it from the leader. */
   async read(): Promise<About> {
-    const found = await stored(this.#jetStream, this.#names, this.#log)
-    if (found === undefined) throw new LogServerError(this.#log, 'was deleted from its server')
+    const { log } = this.#connection
+    const found = await patiently(this.#connection, () => stored(this.#connection))
+    if (found === undefined) throw new LogServerError(log, 'was deleted from its server')
     if (found.about.epoch !== this.#about.epoch) {
-      throw new LogServerError(this.#log, 'was deleted from its server and created anew: open it again')
+      throw new LogServerError(log, 'was deleted from its server and created anew: open it again')
     }
     this.#about = found.about
     this.#sequence = found.sequence
@@ -103,9 +89,10 @@ export class AboutRecord {
   async change(change: (about: About) => About): Promise<About> {
     for (;;) {
       const about = change(this.#about)
-      const sequence = await publishConditionally(this.#jetStream, {
-        stream: this.#names.state,
-        subject: this.#names.about,
+      const { names } = this.#connection
+      const sequence = await publishConditionally(this.#connection, {
+        stream: names.state,
+        subject: names.about,
         id: `about-${nuid.next()}`,
         expect: this.#sequence,
         payload: JSON.stringify(about),
@@ -120,7 +107,7 @@ export class AboutRecord {
   }
 }
 
-async function stored({ jsm }: JetStream, names: Names, log: string) {
+async function stored({ jsm, names, log }: Connection) {
   const message = await jsm.streams.getMessage(names.state, { last_by_subj: names.about })
   if (message === null) return undefined
   const about = parseJson(message.string())

@@ -1,10 +1,14 @@
 import type { Connection } from './connection.ts'
+import { patiently } from './patience.ts'
 
 /** The part of the maximum size of a message that is left to its fields, in bytes. */
 const ROOM_FOR_FIELDS = 32 * 1024
 
 /** The field of a message that names its parts: the numbers of the messages that have them. */
 export const PARTS = 'Rv-Parts'
+
+/** The size of a text in parts, in bytes. */
+export const SIZE = 'Rv-Size'
 
 /** The payload of a message, and the fields that belong to it. */
 export interface Payload {
@@ -31,7 +35,7 @@ export class LongTexts {
       const { seq } = await js.publish(names.parts(token), bytes.subarray(from, from + size))
       parts.push(seq)
     }
-    return { payload: new Uint8Array(0), fields: { [PARTS]: parts.join() } }
+    return { payload: new Uint8Array(0), fields: { [PARTS]: parts.join(), [SIZE]: String(bytes.length) } }
   }
 
   /** The text of a message; undefined where its parts were deleted. */
@@ -59,10 +63,15 @@ export class LongTexts {
     await jsm.streams.purge(names.state, { filter: names.parts(token), seq: last + 1 })
   }
 
-  /** Deletes all parts of one token. */
-  async removeAll(token: string): Promise<void> {
+  /** Deletes the parts of a text, also in the server's files. */
+  async erase(field: string): Promise<void> {
     const { jsm, names } = this.#connection
-    await jsm.streams.purge(names.state, { filter: names.parts(token) })
+    for (const seq of partsOf(field)) {
+      await patiently(this.#connection, async () => {
+        if ((await jsm.streams.getMessage(names.state, { seq })) === null) return
+        await jsm.streams.deleteMessage(names.state, seq, true)
+      })
+    }
   }
 }
 

@@ -12,7 +12,8 @@ export class Names {
   /** The bucket of the leases. */
   readonly leases: string
   readonly #root: string
-  readonly #partitions: number
+  /** The number of partitions. That of the log is known once it is open. */
+  partitions: number
 
   /** @param log The name of the log: letters, digits, `-` and `_`. */
   constructor(log: string, partitions: number) {
@@ -20,7 +21,7 @@ export class Names {
     this.state = `rivulet_${log}_state`
     this.leases = `rivulet_${log}_leases`
     this.#root = `rv.${log}`
-    this.#partitions = partitions
+    this.partitions = partitions
   }
 
   /** The subjects of {@link events}. */
@@ -48,7 +49,7 @@ export class Names {
 
   /** The partition of a source. It depends on nothing but the source and the number of partitions. */
   partitionOf(source: string): number {
-    return createHash('sha256').update(source).digest().readUInt32BE(0) % this.#partitions
+    return createHash('sha256').update(source).digest().readUInt32BE(0) % this.partitions
   }
 
   /** The journal of a stream or a reader: who has claimed it, and what its owner has written. */
@@ -128,7 +129,12 @@ export class Names {
 
   /** A webhook of the inbox. */
   delivery(id: string): string {
-    return `${this.#root}.in.${hashOf(id)}`
+    return this.deliveryOf(hashOf(id))
+  }
+
+  /** The same by the hash of its id. */
+  deliveryOf(token: string): string {
+    return `${this.#root}.in.${token}`
   }
 
   /** The stream of {@link leases}. */

@@ -1,0 +1,284 @@
+import { isObject } from '../../protocol/event.ts'
+import { parseJson } from '../../protocol/json.ts'
+import type { InboxOutcome } from '../../protocol/webhook.ts'
+import { isWebhookOfSource } from '../of-source.ts'
+import { MAX_PENDING_LENGTH } from '../store/inbox-store.ts'
+import type { InboxLimits, InboxPlace, PendingDelivery, PreparedDelivery } from '../store/inbox-store.ts'
+import type { Changes } from './changes.ts'
+import { publishConditionally } from './conditional-publish.ts'
+import type { Connection } from './connection.ts'
+import { tokenOf } from './entry-message.ts'
+import { PARTS } from './long-texts.ts'
+import type { LongTexts, Payload } from './long-texts.ts'
+import { MessageCursor } from './message-cursor.ts'
+import { hashOf } from './names.ts'
+import { patiently } from './patience.ts'
+
+/** A delivery that is not done. */
+interface Stored {
+  readonly sequence: number
+  readonly bytes: number
+  /** The field that names its parts. */
+  readonly parts: string
+}
+
+/** A call of `put`. */
+interface Put {
+  readonly delivery: PreparedDelivery
+  readonly received: number
+  readonly resolve: (outcome: InboxOutcome) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Marks a delivery as done: its id stays known, and its payload is gone. */
+const DONE = 'Rv-Done'
+
+/** The size of a payload, in bytes. */
+const BYTES = 'Rv-Bytes'
+
+/** How many messages are asked for at once. */
+const CONCURRENCY = 32
+
+/**
+ * The webhooks of a log. Each has a subject of its own, on which it is stored where there is nothing yet: so each is stored once,
+ * whichever open logs receive it. The others see it there.
+ */
+export class Inbox {
+  readonly #connection: Connection
+  readonly #texts: LongTexts
+  readonly #changes: Changes
+  readonly #limits: Required<InboxLimits>
+  readonly #cursor: MessageCursor
+  /** What is not done, by the last token of its subject, in the order of arrival. */
+  readonly #pending = new Map<string, Stored>()
+  #bytes = 0
+  #puts: Put[] = []
+  #isPutting = false
+  /** The look at the server that is under way, or the last one. */
+  #looking: Promise<unknown> = Promise.resolve()
+  /** One that has not begun, for all calls that want one. */
+  #nextLook: Promise<void> | undefined
+
+  constructor(connection: Connection, texts: LongTexts, changes: Changes, limits: Required<InboxLimits>) {
+    this.#connection = connection
+    this.#texts = texts
+    this.#changes = changes
+    this.#limits = limits
+    const { names } = connection
+    this.#cursor = new MessageCursor(connection, {
+      stream: names.state,
+      subject: names.allDeliveries,
+      fieldsOnly: true,
+    })
+  }
+
+  put(delivery: PreparedDelivery, now: number): Promise<InboxOutcome> {
+    return new Promise((resolve, reject) => {
+      this.#puts.push({ delivery, received: Math.floor(now), resolve, reject })
+      if (!this.#isPutting) void this.#putAll()
+    })
+  }
+
+  /** What was known last. It looks again, so that the next answer is newer. */
+  isFull(id: string): boolean {
+    if (!this.#hasNoRoom(0, 0)) return false
+    this.#look().catch(() => {})
+    return !this.#pending.has(hashOf(id))
+  }
+
+  /** Marks deliveries as done. Others are ignored. */
+  async done(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return
+    await this.#look()
+    await Promise.all([...new Set(ids)].map((id) => this.#done(hashOf(id))))
+    await this.#look()
+  }
+
+  async pending(after: InboxPlace | null, limit: number): Promise<readonly PendingDelivery[]> {
+    await this.#look()
+    const wanted = [...this.#pending.values()].filter(({ sequence }) => sequence > Number(after))
+    const page: PendingDelivery[] = []
+    let length = 0
+    for (let at = 0; at < wanted.length; at += CONCURRENCY) {
+      const some = wanted.slice(at, at + CONCURRENCY)
+      const found = await Promise.all(some.map(({ sequence }) => this.#read(sequence)))
+      for (const delivery of found) {
+        if (page.length >= limit || length >= MAX_PENDING_LENGTH) return page
+        // Done meanwhile.
+        if (delivery === undefined) continue
+        page.push(delivery)
+        length += delivery.length
+      }
+    }
+    return page
+  }
+
+  async hasMore(after: InboxPlace | null): Promise<boolean> {
+    await this.#look()
+    return [...this.#pending.values()].some(({ sequence }) => sequence > Number(after))
+  }
+
+  /** What is not done. */
+  async totals(): Promise<{ readonly pending: number; readonly bytes: number }> {
+    await this.#look()
+    return { pending: this.#pending.size, bytes: this.#bytes }
+  }
+
+  /** Removes the deliveries of a source. Their ids stay known. */
+  async forget(source: string): Promise<void> {
+    await this.#look()
+    for (const [token, { sequence }] of [...this.#pending]) {
+      const delivery = await this.#read(sequence)
+      if (delivery !== undefined && isWebhookOfSource(JSON.stringify(delivery.payload), source)) {
+        await this.#done(token)
+      }
+    }
+    await this.#look()
+  }
+
+  async #putAll(): Promise<void> {
+    this.#isPutting = true
+    while (this.#puts.length > 0) {
+      const puts = this.#puts
+      this.#puts = []
+      try {
+        await this.#putSome(puts)
+      } catch (error) {
+        for (const { reject } of puts) reject(error)
+      }
+    }
+    this.#isPutting = false
+  }
+
+  /** Stores some, as many at once as there is room for without knowing what becomes of each. */
+  async #putSome(puts: readonly Put[]): Promise<void> {
+    await this.#look()
+    const payloads = await Promise.all(puts.map((put) => this.#payload(put)))
+    let isStored = false
+    for (let at = 0; at < puts.length;) {
+      const some = new Map<string, readonly [Put, Promise<number | undefined>]>()
+      let bytes = 0
+      for (; at < puts.length; at++) {
+        const put = puts[at]
+        const payload = payloads[at]
+        if (put === undefined || payload === undefined) continue
+        const token = hashOf(put.delivery.id)
+        if (this.#pending.has(token)) {
+          put.resolve('duplicate')
+          continue
+        }
+        // What becomes of those before decides.
+        if (some.has(token)) break
+        if (this.#hasNoRoom(some.size, bytes)) {
+          if (some.size > 0) break
+          put.resolve((await this.#isKnown(put.delivery.id)) ? 'duplicate' : 'full')
+          continue
+        }
+        bytes += Buffer.byteLength(put.delivery.json)
+        some.set(token, [put, this.#store(put, payload)])
+      }
+      for (const [{ resolve, reject }, stored] of some.values()) {
+        await stored.then((sequence) => {
+          isStored ||= sequence !== undefined
+          resolve(sequence === undefined ? 'duplicate' : 'stored')
+        }, reject)
+      }
+      if (some.size > 0) await this.#look()
+    }
+    if (isStored) this.#changes.notify()
+  }
+
+  #payload({ delivery: { id, timestamp, json }, received }: Put): Promise<Payload> {
+    const head = JSON.stringify({ id, timestamp, received })
+    return this.#texts.prepare(hashOf(id), `${head}\n${json}`)
+  }
+
+  #store({ delivery: { id, json } }: Put, { payload, fields }: Payload): Promise<number | undefined> {
+    const { names } = this.#connection
+    return publishConditionally(this.#connection, {
+      stream: names.state,
+      subject: names.delivery(id),
+      id: `in-${crypto.randomUUID()}`,
+      expect: 0,
+      fields: { ...fields, [BYTES]: String(Buffer.byteLength(json)) },
+      payload,
+    })
+  }
+
+  async #done(token: string): Promise<void> {
+    const stored = this.#pending.get(token)
+    if (stored === undefined) return
+    const { names } = this.#connection
+    await publishConditionally(this.#connection, {
+      stream: names.state,
+      subject: names.deliveryOf(token),
+      id: `done-${crypto.randomUUID()}`,
+      expect: stored.sequence,
+      fields: { [DONE]: '1' },
+      payload: '',
+      isRollup: true,
+    })
+    await patiently(this.#connection, () => this.#texts.remove(token, stored.parts))
+  }
+
+  async #read(sequence: number): Promise<PendingDelivery | undefined> {
+    const { jsm, names } = this.#connection
+    const text = await patiently(this.#connection, async () => {
+      const found = await jsm.streams.getMessage(names.state, { seq: sequence })
+      return found === null
+        ? undefined
+        : this.#texts.read({ data: found.data, field: (name) => found.header.get(name) })
+    })
+    if (text === undefined) return undefined
+    const end = text.indexOf('\n')
+    const head = parseJson(text.slice(0, end))
+    const json = text.slice(end + 1)
+    if (!isObject(head)) return undefined
+    return {
+      id: String(head['id']),
+      timestamp: Number(head['timestamp']),
+      payload: parseJson(json),
+      place: String(sequence),
+      received: Number(head['received']),
+      length: json.length,
+    }
+  }
+
+  async #isKnown(id: string): Promise<boolean> {
+    const { jsm, names } = this.#connection
+    const query = { last_by_subj: names.delivery(id) }
+    return (await patiently(this.#connection, () => jsm.streams.getMessage(names.state, query))) !== null
+  }
+
+  #hasNoRoom(more: number, moreBytes: number): boolean {
+    const { maxDeliveries, maxBytes } = this.#limits
+    return this.#pending.size + more >= maxDeliveries || this.#bytes + moreBytes >= maxBytes
+  }
+
+  /** Reads what is new. */
+  #look(): Promise<void> {
+    this.#nextLook ??= this.#looking.then(async () => {
+      this.#nextLook = undefined
+      await this.#readOn()
+    })
+    this.#looking = this.#nextLook.catch(() => {})
+    return this.#nextLook
+  }
+
+  async #readOn(): Promise<void> {
+    const { jsm, names } = this.#connection
+    const query = { last_by_subj: names.allDeliveries }
+    const last = await patiently(this.#connection, () => jsm.streams.getMessage(names.state, query))
+    while (last !== null && this.#cursor.last < last.seq) {
+      for (const message of await this.#cursor.pullUntil(last.seq)) {
+        const token = tokenOf(message.subject)
+        this.#bytes -= this.#pending.get(token)?.bytes ?? 0
+        this.#pending.delete(token)
+        if (message.field(DONE) !== '') continue
+        const bytes = Number(message.field(BYTES))
+        this.#pending.set(token, { sequence: message.sequence, bytes, parts: message.field(PARTS) })
+        this.#bytes += bytes
+      }
+    }
+  }
+}

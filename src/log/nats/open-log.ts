@@ -1,0 +1,175 @@
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import type { Appended, Position, StreamAppend } from '../store/contract.ts'
+import { IDENTITY_LIMITS } from '../store/identity-age.ts'
+import type { IdentityLimits } from '../store/identity-age.ts'
+import type { InboxLimits } from '../store/inbox-store.ts'
+import type { PreparedEntry } from '../store/prepared-entry.ts'
+import { AboutRecord } from './about.ts'
+import { Appending } from './appending.ts'
+import { Changes } from './changes.ts'
+import { Connection } from './connection.ts'
+import type { ConnectionSettings } from './connection.ts'
+import { Forgetting } from './forgetting.ts'
+import { Identities } from './identities.ts'
+import { Inbox } from './inbox.ts'
+import type { JournaledEntries } from './journaled-entries.ts'
+import { LongTexts } from './long-texts.ts'
+import { OpenJournals } from './open-journals.ts'
+import { patiently } from './patience.ts'
+import { Positions } from './positions.ts'
+import { Reading } from './reading.ts'
+import { RecordedTimes } from './recorded-times.ts'
+import { Trimming } from './trimming.ts'
+
+/** Number of partitions of a new log. */
+const DEFAULT_PARTITIONS = 64
+
+/** How long writes that are under way are waited for when the log is closed, in ms. */
+const CLOSE_PATIENCE = 3_000
+
+/** Settings of an {@link OpenLog}. */
+export interface OpenLogSettings extends Omit<ConnectionSettings, 'partitions'> {
+  /** Undefined for that of the log. */
+  readonly partitions: number | undefined
+  readonly owner: string
+  readonly clock: () => number
+  readonly inbox: Required<InboxLimits>
+  readonly identityLimits?: IdentityLimits
+}
+
+/** What a stream brings, prepared. */
+export type PreparedAppend = Pick<StreamAppend, 'fence' | 'expect' | 'position'> & {
+  readonly entries: readonly PreparedEntry[]
+}
+
+/** The parts of a log whose server is connected. */
+export class OpenLog implements JournaledEntries {
+  readonly connection: Connection
+  readonly about: AboutRecord
+  readonly positions: Positions
+  readonly reading: Reading
+  readonly changes: Changes
+  readonly inbox: Inbox
+  readonly trimming: Trimming
+  readonly forgetting: Forgetting
+  readonly journals: OpenJournals
+  readonly #identities: Identities
+  readonly #appending: Appending
+  /** The last of the appends, which run one after the other. */
+  #lastAppend: Promise<unknown> = Promise.resolve()
+
+  /** @param closed Aborted once the log is closed, with what calls reject with from then on. */
+  static async open(settings: OpenLogSettings, closed: AbortSignal): Promise<OpenLog> {
+    const connection = await Connection.open({
+      ...settings,
+      partitions: settings.partitions ?? DEFAULT_PARTITIONS,
+    })
+    try {
+      const about = await AboutRecord.open(connection, settings.partitions ?? DEFAULT_PARTITIONS)
+      const { partitions } = about.current
+      if (settings.partitions !== undefined && settings.partitions !== partitions) {
+        throw new ArgumentError('partitions', `${partitions}, as the log has, or none`, settings.partitions)
+      }
+      connection.names.partitions = partitions
+      return new OpenLog(connection, about, settings, closed)
+    } catch (error) {
+      await connection.close()
+      throw error
+    }
+  }
+
+  private constructor(
+    connection: Connection,
+    about: AboutRecord,
+    { owner, clock, lease, inbox, identityLimits = IDENTITY_LIMITS }: OpenLogSettings,
+    closed: AbortSignal,
+  ) {
+    const { epoch } = about.current
+    const texts = new LongTexts(connection)
+    const times = new RecordedTimes(connection, about, clock)
+    this.connection = connection
+    this.about = about
+    this.positions = new Positions(connection.log, epoch, async () => {
+      const { jsm, names } = connection
+      const { state } = await patiently(connection, () => jsm.streams.info(names.events))
+      return state.last_seq
+    })
+    this.reading = new Reading(connection, about, this.positions, times, texts)
+    this.changes = new Changes(connection)
+    this.inbox = new Inbox(connection, texts, this.changes, inbox)
+    this.trimming = new Trimming(connection, about, texts, identityLimits)
+    this.forgetting = new Forgetting(connection, about, texts)
+    this.journals = new OpenJournals(connection, { owner, lease, epoch, clock, closed }, this)
+    this.#identities = new Identities(connection)
+    this.#appending = new Appending(connection, this.#identities, times, texts)
+  }
+
+  /** Appends what streams bring, and then marks deliveries as done. */
+  async append(appends: readonly PreparedAppend[], done: readonly string[]): Promise<Appended> {
+    const moves = await this.journals.streams.check(appends)
+    const added = appends.flatMap(({ entries }) => entries)
+    const { count, last } = await this.#append(added)
+    await this.journals.streams.move(moves)
+    await this.inbox.done(done)
+    const end = Math.max(last, count > 0 ? 0 : await this.positions.last())
+    return { entries: count, duplicates: added.length - count, end: this.positions.format(end) }
+  }
+
+  async publish(entries: readonly PreparedEntry[]): Promise<void> {
+    await this.#append(entries)
+  }
+
+  async checkPositions(positions: readonly Position[]): Promise<void> {
+    for (const position of positions) await this.positions.parse(position)
+  }
+
+  order(position: Position): number {
+    return this.positions.number(position)
+  }
+
+  async entryAt(position: Position) {
+    return this.reading.entryAt(await this.positions.parse(position))
+  }
+
+  notify(): void {
+    this.changes.notify()
+  }
+
+  /** Gives up its claims, after the writes that are under way. */
+  async close(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const patience = new Promise((resolve) => (timer = setTimeout(resolve, CLOSE_PATIENCE)))
+    try {
+      await Promise.race([this.#lastAppend, patience])
+      this.changes.close()
+      await Promise.race([this.journals.close(), patience])
+    } finally {
+      clearTimeout(timer)
+      await this.connection.close()
+    }
+  }
+
+  #append(entries: readonly PreparedEntry[]) {
+    const append = this.#lastAppend.then(async () => {
+      if (entries.length === 0) return { count: 0, last: 0 }
+      const appended = await this.#appending.append(await this.#notForgotten(entries))
+      if (appended.count > 0) this.changes.notify()
+      return appended
+    })
+    this.#lastAppend = append.catch(() => {})
+    return append
+  }
+
+  /** Without what a process appends because of an entry that was forgotten. */
+  async #notForgotten(entries: readonly PreparedEntry[]): Promise<readonly PreparedEntry[]> {
+    const kept: PreparedEntry[] = []
+    for (const entry of entries) {
+      const { cause } = entry
+      const isForgotten =
+        cause !== undefined &&
+        (await patiently(this.connection, () => this.#identities.isForgotten(cause)))
+      if (!isForgotten) kept.push(entry)
+    }
+    return kept
+  }
+}

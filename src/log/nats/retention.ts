@@ -1,0 +1,173 @@
+import { checkInteger, checkText } from '../../protocol/check.ts'
+import { LogUnsupportedError } from '../errors.ts'
+import type {
+  LogRoom,
+  LogUsage,
+  RetentionStore,
+  StoreStats,
+  Trimmed,
+  TrimLimit,
+} from '../store/retention-store.ts'
+import type { JournalHead } from './journal-message.ts'
+import type { OpenLog } from './open-log.ts'
+import { patiently } from './patience.ts'
+import type { Holder } from './trimming.ts'
+
+/** How a call is run. */
+export type Call = <Result>(effect: (log: OpenLog) => Promise<Result>) => Promise<Result>
+
+/** Retention of a log on a NATS server. */
+export class NatsRetention implements RetentionStore {
+  readonly defaultMaxBytes = 8 * 1024 ** 3
+  readonly #call: Call
+  readonly #clock: () => number
+
+  constructor(call: Call, clock: () => number) {
+    this.#call = call
+    this.#clock = clock
+  }
+
+  stats(): Promise<StoreStats> {
+    return this.#call(async (log) => {
+      const about = await log.about.read()
+      const { trimmed } = about
+      const [usage, heads, owners, inbox, last, oldest] = await Promise.all([
+        usageOf(log),
+        log.journals.journals.all(),
+        log.journals.claims.owners(),
+        log.inbox.totals(),
+        log.positions.last(),
+        log.reading.first(trimmed.sequence + 1),
+      ])
+      return {
+        now: this.#clock(),
+        entries: usage.entries,
+        bytes: usage.bytes,
+        walBytes: 0,
+        oldest: oldest?.recorded ?? null,
+        newest: oldest === undefined ? null : usage.newest,
+        readers: await Promise.all(
+          heads.flatMap(({ reader, ...head }) => {
+            return reader === null ? [] : [readerStats(log, { ...head, reader }, last, trimmed.sequence, owners)]
+          }),
+        ),
+        streams: heads.flatMap((head) => {
+          const { name, position } = head
+          return position === null ? [] : [{ name, position, owner: owners(head) }]
+        }),
+        inbox,
+        pausedBy: about.pausedBy,
+      }
+    })
+  }
+
+  async backup(): Promise<void> {
+    throw new LogUnsupportedError(
+      'a log on a NATS server cannot be copied to a file: use `nats stream backup` for its streams, or log.export',
+    )
+  }
+
+  usage(): Promise<LogUsage> {
+    return this.#call(async (log) => {
+      const { bytes, newest } = await usageOf(log)
+      return { bytes, walBytes: 0, newest }
+    })
+  }
+
+  room(): Promise<LogRoom> {
+    return this.#call(async (log) => {
+      const { trimmed, maxBytes } = await log.about.read()
+      const [{ bytes, newest }, holders, oldest] = await Promise.all([
+        usageOf(log),
+        holdersOf(log),
+        log.reading.first(trimmed.sequence + 1),
+      ])
+      const holder = oldest && holders.find(({ cursor }) => cursor < oldest.sequence)
+      return { bytes, walBytes: 0, newest, maxBytes, neededBy: holder?.name ?? null }
+    })
+  }
+
+  isTrimmed(): Promise<boolean> {
+    return this.#call(async (log) => (await log.about.read()).trimmed.sequence > 0)
+  }
+
+  async trim(limit: TrimLimit): Promise<Trimmed> {
+    checkInteger('limit', limit.limit, 1)
+    return this.#call(async (log) => log.trimming.trim(limit, await holdersOf(log)))
+  }
+
+  trimIdentities(): Promise<boolean> {
+    return this.#call((log) => log.trimming.trimIdentities())
+  }
+
+  async truncateWal(): Promise<void> {}
+
+  async forget(source: string): Promise<number> {
+    checkText('source', source)
+    return this.#call(async (log) => {
+      const count = await log.forgetting.forget(source)
+      await log.journals.deadLetters.forget(source)
+      await log.inbox.forget(source)
+      return count
+    })
+  }
+
+  async setPaused(reader: string | null, maxBytes: number): Promise<void> {
+    await this.#call((log) => log.about.change((about) => ({ ...about, pausedBy: reader, maxBytes })))
+  }
+
+  async remove(reader: string): Promise<void> {
+    await this.#call((log) => log.journals.readers.remove(reader))
+  }
+}
+
+/** How much there is, in messages and in bytes of the server's files. */
+async function usageOf(log: OpenLog) {
+  const { jsm, names } = log.connection
+  const [events, state, newest] = await Promise.all([
+    patiently(log.connection, () => jsm.streams.info(names.events)),
+    patiently(log.connection, () => jsm.streams.info(names.state)),
+    log.reading.newest(),
+  ])
+  return {
+    entries: events.state.messages,
+    bytes: events.state.bytes + state.state.bytes,
+    newest: newest ?? log.about.current.trimmed.recorded,
+  }
+}
+
+/** The readers for which retention waits. */
+async function holdersOf(log: OpenLog): Promise<readonly Holder[]> {
+  const heads = await log.journals.journals.all()
+  return heads
+    .filter(({ holdsRetention }) => holdsRetention)
+    .flatMap(({ name, reader }) =>
+      reader === null ? [] : [{ name, cursor: log.positions.number(reader.cursor) }],
+    )
+    .toSorted((a, b) => a.cursor - b.cursor)
+}
+
+async function readerStats(
+  log: OpenLog,
+  head: JournalHead & { readonly reader: NonNullable<JournalHead['reader']> },
+  last: number,
+  trimmed: number,
+  owners: (head: JournalHead) => string | null,
+): Promise<StoreStats['readers'][number]> {
+  const { name, claim, reader, pausedToken, deadLetters, holdsRetention } = head
+  const { cursor, acknowledged } = reader
+  const from = Math.max(trimmed, log.positions.number(cursor))
+  const next = await log.reading.first(from + 1)
+  const owner = owners(head)
+  return {
+    name,
+    cursor,
+    behind: next === undefined ? 0 : Math.max(0, last - from - acknowledged.length),
+    oldestUnacknowledged: next?.recorded ?? null,
+    acknowledgedAhead: acknowledged.length,
+    deadLetters,
+    holdsRetention,
+    isPaused: owner !== null && pausedToken === claim.token,
+    owner,
+  }
+}

@@ -1,0 +1,205 @@
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkInteger, checkSignal, checkText } from '../../protocol/check.ts'
+import { isObject } from '../../protocol/event.ts'
+import { LogClosedError } from '../errors.ts'
+import type {
+  Appended,
+  Commit,
+  Fence,
+  LogStore,
+  Page,
+  Position,
+  ReaderState,
+  ReadOptions,
+  StartAt,
+  StreamAppend,
+} from '../store/contract.ts'
+import type { DeadLetterStore } from '../store/dead-letter-store.ts'
+import { prepareDelivery } from '../store/inbox-store.ts'
+import type { InboxPlace, InboxStore } from '../store/inbox-store.ts'
+import { preparedCommit } from '../store/prepared-commit.ts'
+import { checkAppendSize, checkDone, prepareEntry } from '../store/prepared-entry.ts'
+import type { ProcessStore } from '../store/process-store.ts'
+import type { RetentionStore } from '../store/retention-store.ts'
+import { logName } from './connection.ts'
+import { OpenLog } from './open-log.ts'
+import type { OpenLogSettings } from './open-log.ts'
+import { NatsRetention } from './retention.ts'
+import { serverError } from './server-error.ts'
+
+/** A log on a NATS server. It is connected by the first call. */
+export class NatsLogStore implements LogStore {
+  readonly deadLetters: DeadLetterStore
+  readonly inbox: InboxStore
+  readonly retention: RetentionStore
+  readonly processes: ProcessStore
+  readonly #settings: OpenLogSettings
+  readonly #name: string
+  readonly #closed = new AbortController()
+  #opening: Promise<OpenLog> | undefined
+  #log: OpenLog | undefined
+  #closing: Promise<void> | undefined
+
+  constructor(settings: OpenLogSettings) {
+    this.#settings = settings
+    this.#name = logName(settings.log)
+    this.deadLetters = this.#deadLetterStore()
+    this.inbox = this.#inboxStore()
+    this.retention = new NatsRetention((effect) => this.#call(effect), settings.clock)
+    this.processes = this.#processStore()
+  }
+
+  async claim(name: string, options: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
+    checkText('name', name)
+    const { wait } = options
+    if (wait !== undefined) checkSignal('wait', wait)
+    return this.#call((log) => log.journals.claims.claim(name, wait))
+  }
+
+  async release(fence: Fence): Promise<void> {
+    await this.#call((log) => log.journals.claims.release(fence))
+  }
+
+  async append(appends: readonly StreamAppend[], done: readonly string[] = []): Promise<Appended> {
+    this.#checkOpen()
+    // At the call, so that what the caller does to them later has no effect.
+    const ids = checkDone(this.#name, appends, done)
+    const streams = appends.map(({ fence, expect, position, entries }) => ({
+      fence,
+      expect,
+      ...(position !== undefined && { position }),
+      entries: entries.map((entry) => prepareEntry(this.#name, fence.name, entry)),
+    }))
+    checkAppendSize(
+      this.#name,
+      streams.flatMap(({ entries }) => entries),
+    )
+    return this.#call((log) => log.append(streams, ids))
+  }
+
+  async streamPositions(names: readonly string[]): Promise<readonly (string | null)[]> {
+    return this.#call((log) => log.journals.streams.positions(names))
+  }
+
+  async read(after: Position, options: ReadOptions): Promise<Page> {
+    checkInteger('limit', options.limit, 1)
+    return this.#call((log) => log.reading.read(after, options))
+  }
+
+  async wait(
+    after: Position,
+    signal: AbortSignal,
+    redelivery?: { readonly reader: string; readonly after: number },
+  ): Promise<void> {
+    await this.#until(signal, async (log) => {
+      if ((await log.positions.parse(after)) < (await log.positions.last())) return true
+      if (redelivery === undefined) return false
+      return log.journals.deadLetters.hasRedelivery(redelivery.reader, redelivery.after)
+    })
+  }
+
+  async positionAt(start: StartAt): Promise<Position> {
+    const isTime = isObject(start) && typeof start.time === 'number' && !Number.isNaN(start.time)
+    if (!isTime && start !== 'start' && start !== 'end') {
+      throw new ArgumentError('start', '"start", "end" or { time: Unix ms }', start)
+    }
+    return this.#call((log) => log.reading.positionAt(start))
+  }
+
+  async reader(name: string): Promise<ReaderState | undefined> {
+    return this.#call((log) => log.journals.readers.state(name))
+  }
+
+  async commit(fence: Fence, given: Commit): Promise<void> {
+    const commit = preparedCommit(this.#name, fence.name, given)
+    await this.#call((log) => log.journals.readers.commit(fence, commit))
+  }
+
+  prepareClose(): void {}
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close(this.#opening)
+    return this.#closing
+  }
+
+  async #close(opening: Promise<OpenLog> | undefined): Promise<void> {
+    this.#closed.abort(new LogClosedError(this.#name))
+    const log = await opening?.catch(() => {})
+    await log?.close()
+  }
+
+  async #until(signal: AbortSignal, isReached: (log: OpenLog) => Promise<boolean>): Promise<void> {
+    checkSignal('signal', signal)
+    await this.#call(async (log) => {
+      await log.changes.until(() => isReached(log), signal)
+      signal.throwIfAborted()
+      this.#checkOpen()
+    })
+  }
+
+  /** Runs one call. What the client throws becomes a LogServerError. */
+  async #call<Result>(effect: (log: OpenLog) => Promise<Result>): Promise<Result> {
+    this.#checkOpen()
+    try {
+      const log = await this.#open()
+      this.#checkOpen()
+      return await effect(log)
+    } catch (cause) {
+      const error = serverError(this.#name, cause)
+      // Its connection was closed below it.
+      if (error !== cause) this.#checkOpen()
+      throw error
+    }
+  }
+
+  /** An opening that failed is tried again by the next call. */
+  #open(): Promise<OpenLog> {
+    if (this.#opening !== undefined) return this.#opening
+    const opening = OpenLog.open(this.#settings, this.#closed.signal).then((log) => (this.#log = log))
+    opening.catch(() => (this.#opening = undefined))
+    this.#opening = opening
+    return opening
+  }
+
+  #checkOpen(): void {
+    this.#closed.signal.throwIfAborted()
+  }
+
+  #deadLetterStore(): DeadLetterStore {
+    return {
+      list: (...of) => this.#call((log) => log.journals.deadLetters.list(...of)),
+      counts: () => this.#call((log) => log.journals.deadLetters.counts()),
+      redeliver: (...of) => this.#call((log) => log.journals.deadLetters.redeliver(...of)),
+      remove: (...of) => this.#call((log) => log.journals.deadLetters.remove(...of)),
+      redeliveries: (...of) => this.#call((log) => log.journals.deadLetters.redeliveries(...of)),
+    }
+  }
+
+  #inboxStore(): InboxStore {
+    return {
+      put: async (delivery, json) => {
+        const prepared = prepareDelivery(delivery, json)
+        return this.#call((log) => log.inbox.put(prepared, this.#settings.clock()))
+      },
+      isFull: (id) => this.#closing === undefined && this.#log?.inbox.isFull(id) === true,
+      pending: (...of) => this.#call((log) => log.inbox.pending(...of)),
+      wait: (after: InboxPlace | null, signal) => this.#until(signal, (log) => log.inbox.hasMore(after)),
+    }
+  }
+
+  #processStore(): ProcessStore {
+    return {
+      memo: (name) => this.#call((log) => log.journals.processes.memo(name)),
+      holdsRetention: (name) => this.#call((log) => log.journals.processes.holdsRetention(name)),
+      states: (...of) => this.#call((log) => log.journals.processes.states(...of)),
+      timers: (...of) => this.#call((log) => log.journals.processes.timers(...of)),
+      start: () => this.#call((log) => log.journals.processes.start()),
+      end: (name) => this.#call((log) => log.journals.processes.end(name)),
+      changes: (...of) => this.#call((log) => log.journals.processes.changes(...of)),
+      range: (...of) => this.#call((log) => log.journals.processes.range(...of)),
+      wait: (...of) => this.#call((log) => log.journals.processes.wait(...of)),
+      pause: (fence) => this.#call((log) => log.journals.processes.pause(fence)),
+      clean: () => this.#call((log) => log.journals.processes.clean()),
+    }
+  }
+}
