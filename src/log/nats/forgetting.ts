@@ -54,10 +54,7 @@ export class Forgetting {
   }
 
   /** Looks at what is there now. What is appended meanwhile is left to the next one, or it would not end. */
-  async #pass(
-    source: string,
-    after: number,
-  ): Promise<{ readonly found: number; readonly last: number }> {
+  async #pass(source: string, after: number): Promise<{ readonly found: number; readonly last: number }> {
     const { jsm, names } = this.#connection
     const { state } = await patiently(this.#connection, () => jsm.streams.info(names.events))
     const last = state.last_seq
@@ -91,18 +88,8 @@ export class Forgetting {
     if (found.length === 0) return
     const { jsm, names } = this.#connection
     // First of all, so that what processes do because of them is not appended any more.
-    await storeIdentities(
-      this.#connection,
-      (token) => names.forgotten(token),
-      found,
-      this.#about.current,
-    )
-    await storeIdentities(
-      this.#connection,
-      (token) => names.identities(token),
-      found,
-      this.#about.current,
-    )
+    await storeIdentities(this.#connection, (token) => names.forgotten(token), found, this.#about.current)
+    await storeIdentities(this.#connection, (token) => names.identities(token), found, this.#about.current)
     for (let at = 0; at < found.length; at += CONCURRENCY) {
       await Promise.all(
         found.slice(at, at + CONCURRENCY).map(async ({ sequence, parts }) => {

@@ -166,8 +166,7 @@ export class OpenLog implements JournaledEntries {
     for (const entry of entries) {
       const { cause } = entry
       const isForgotten =
-        cause !== undefined &&
-        (await patiently(this.connection, () => this.#identities.isForgotten(cause)))
+        cause !== undefined && (await patiently(this.connection, () => this.#identities.isForgotten(cause)))
       if (!isForgotten) kept.push(entry)
     }
     return kept

@@ -48,7 +48,9 @@ export class NatsRetention implements RetentionStore {
         newest: oldest === undefined ? null : usage.newest,
         readers: await Promise.all(
           heads.flatMap(({ reader, ...head }) => {
-            return reader === null ? [] : [readerStats(log, { ...head, reader }, last, trimmed.sequence, owners)]
+            return reader === null
+              ? []
+              : [readerStats(log, { ...head, reader }, last, trimmed.sequence, owners)]
           }),
         ),
         streams: heads.flatMap((head) => {

@@ -1,0 +1,148 @@
+import { hostname } from 'node:os'
+import {
+  credsAuthenticator,
+  nkeyAuthenticator,
+  tokenAuthenticator,
+  usernamePasswordAuthenticator,
+} from '@nats-io/transport-node'
+import type { Authenticator, TlsOptions } from '@nats-io/transport-node'
+import { ArgumentError } from '../protocol/argument-error.ts'
+import { checkInteger, checkOptions, checkText } from '../protocol/check.ts'
+import { isObject } from '../protocol/event.ts'
+import { NatsLogStore } from './nats/store.ts'
+import type { LogStore } from './store/contract.ts'
+import { inboxLimits } from './store/inbox-store.ts'
+import type { InboxLimits } from './store/inbox-store.ts'
+
+/** How a log signs in at its server: one of these. */
+export type NatsCredentials =
+  | { readonly user: string; readonly password: string }
+  | { readonly token: string }
+  /** The text of a `.creds` file: a JWT and the seed of its key. */
+  | { readonly creds: string }
+  /** The seed of an NKEY. */
+  | { readonly seed: string }
+
+/** Settings of {@link natsLog}. */
+export interface NatsLogOptions {
+  /** The servers of one cluster, as `nats://host:4222` or `tls://host:4222`, without credentials. Others of the cluster are found. */
+  readonly servers: string | readonly string[]
+  /** The name of the log: letters, digits, `-` and `_`, at most 64. Logs with other names on the same server are other logs. */
+  readonly name: string
+  /** Default: none. They are in no error. */
+  readonly credentials?: NatsCredentials
+  /** Certificates, as of the NATS client. Default: those of the system, where the server wants TLS. */
+  readonly tls?: TlsOptions
+  /**
+   * The number of partitions of a new log, 1 to 1,000: among so many workers its sources can be shared. It stays as it is; one
+   * that differs from that of the log is an `ArgumentError`. Default 64, or that of the log.
+   */
+  readonly partitions?: number
+  /** Number of servers that have a copy of a new log, 1 to 5. Default 1. */
+  readonly replicas?: number
+  /**
+   * How long what this log has claimed stays its own when it does not answer, in ms, 1,000 to 3,600,000: after so long another
+   * one takes it over. All that open the log should have the same. Default 10,000.
+   */
+  readonly lease?: number
+  /** The name in the `LogInUseError` of others. Default: the process id and the host. */
+  readonly owner?: string
+  /** Unix time in ms, for `recorded`. Default `Date.now`. */
+  readonly clock?: () => number
+  /** How many webhooks may be stored and not recorded. Default 10,000 of 256 MiB. */
+  readonly inbox?: InboxLimits
+}
+
+/**
+ * A log on NATS JetStream, for any number of processes on any number of machines. The first call that needs it connects, and creates
+ * the log's two streams and its bucket where they are missing.
+ *
+ * What was appended is as durable as its streams: it survives a crash of the server, and with three replicas the loss of one
+ * server. Calls wait for up to 30 seconds while no server answers.
+ *
+ * Methods reject with a `LogServerError` where the server cannot be reached or refuses something.
+ *
+ * @throws {ArgumentError} for an option that cannot be right.
+ */
+export function natsLog(options: NatsLogOptions): LogStore {
+  checkOptions('options', options, [
+    'servers',
+    'name',
+    'credentials',
+    'tls',
+    'partitions',
+    'replicas',
+    'lease',
+    'owner',
+    'clock',
+    'inbox',
+  ])
+  const {
+    name,
+    credentials,
+    tls,
+    partitions,
+    replicas = 1,
+    lease = 10_000,
+    owner = `process ${process.pid} on ${hostname()}`,
+    clock = Date.now,
+    inbox,
+  } = options
+  const servers = checkedServers(options.servers)
+  checkText('name', name)
+  if (!/^[\w-]{1,64}$/.test(name)) {
+    throw new ArgumentError('name', 'letters, digits, "-" and "_", at most 64', name)
+  }
+  if (partitions !== undefined) checkInteger('partitions', partitions, 1, 1_000)
+  checkInteger('replicas', replicas, 1, 5)
+  checkInteger('lease', lease, 1_000, 3_600_000)
+  checkText('owner', owner)
+  if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
+  const authenticator = credentials && authenticatorOf(credentials)
+  return new NatsLogStore({
+    client: {
+      servers,
+      name: `rivulet ${name}`,
+      ...(authenticator && { authenticator }),
+      ...(tls && { tls }),
+    },
+    log: name,
+    partitions,
+    replicas,
+    lease,
+    owner,
+    clock,
+    inbox: inboxLimits(inbox),
+  })
+}
+
+function checkedServers(given: unknown): string[] {
+  const servers: readonly unknown[] = Array.isArray(given) ? given : [given]
+  if (servers.length === 0) throw new ArgumentError('servers', 'at least one server', given)
+  return servers.map((server) => {
+    const url = typeof server === 'string' && URL.canParse(server) ? new URL(server) : undefined
+    if (url === undefined || !['nats:', 'tls:'].includes(url.protocol) || url.hostname === '') {
+      // It may have a password.
+      throw new ArgumentError('servers', 'like nats://host:4222 or tls://host:4222', typeof server)
+    }
+    if (url.username !== '' || url.password !== '') {
+      throw new ArgumentError('servers', 'without credentials, which are an option', url.host)
+    }
+    return String(server)
+  })
+}
+
+function authenticatorOf(credentials: unknown): Authenticator {
+  const given: Readonly<Record<string, unknown>> = isObject(credentials) ? credentials : {}
+  const { user, password, token, creds, seed } = given
+  if (isText(user) && isText(password)) return usernamePasswordAuthenticator(user, password)
+  if (isText(token)) return tokenAuthenticator(token)
+  if (isText(creds)) return credsAuthenticator(new TextEncoder().encode(creds))
+  if (isText(seed)) return nkeyAuthenticator(new TextEncoder().encode(seed))
+  const names = Object.keys(given).join(', ')
+  throw new ArgumentError('credentials', '{ user, password }, { token }, { creds } or { seed }', names)
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
+}
