@@ -32,6 +32,8 @@ export class Connection {
   readonly log: string
   /** Maximum size of a message with its fields, in bytes. */
   readonly maxPayload: number
+  /** Whether its streams have copies, which may be behind. */
+  readonly isReplicated: boolean
   /** Of the subjects of answers; undefined for the default. */
   readonly inboxPrefix: string | undefined
 
@@ -44,6 +46,7 @@ export class Connection {
   ) {
     this.log = logName(settings.log)
     this.maxPayload = nats.info?.max_payload ?? 1024 * 1024
+    this.isReplicated = settings.replicas > 1
     this.inboxPrefix = settings.client.inboxPrefix
     this.nats = nats
     this.js = jetstream(nats, { timeout: ANSWER })

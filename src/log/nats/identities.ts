@@ -82,28 +82,23 @@ export class Identities {
     const { jsm, names } = this.#connection
     const subject = names.entries(source)
     const written = new Map<string, number>()
-    const last = await jsm.streams.getMessage(names.events, { last_by_subj: subject })
-    // Without entries, nothing is expected before the next one.
-    identities.last = last?.seq ?? 0
-    if (last === null || last.seq <= identities.read) return written
-    const { read: after } = identities
     const cursor = new MessageCursor(this.#connection, {
       stream: names.events,
       subject,
-      after,
+      after: identities.read,
       fieldsOnly: true,
     })
-    while (cursor.last < last.seq) {
-      for (const message of await cursor.pullUntil(last.seq)) {
-        const { sequence } = message
-        const { id, revision, completeness } = fieldsOf(message)
-        identities.note(id, { revision, completeness, sequence })
-        written.set(message.field('Nats-Msg-Id'), sequence)
-      }
+    for await (const message of cursor.all()) {
+      const { sequence } = message
+      const { id, revision, completeness } = fieldsOf(message)
+      identities.note(id, { revision, completeness, sequence })
+      written.set(message.field('Nats-Msg-Id'), sequence)
     }
     cursor.close()
     identities.read = cursor.last
-    identities.last = cursor.last
+    // Those that were read may be deleted. Without entries, nothing is expected before the next one.
+    const last = await jsm.streams.getMessage(names.events, { last_by_subj: subject })
+    identities.last = Math.min(last?.seq ?? 0, identities.read)
     return written
   }
 
@@ -119,16 +114,12 @@ export class Identities {
   }
 
   async #stored(subject: string): Promise<readonly DeletedIdentity[]> {
-    const { jsm, names } = this.#connection
-    const last = await jsm.streams.getMessage(names.state, { last_by_subj: subject })
-    if (last === null) return []
+    const { names } = this.#connection
     const cursor = new MessageCursor(this.#connection, { stream: names.state, subject })
     const found: DeletedIdentity[] = []
-    while (cursor.last < last.seq) {
-      for (const { data } of await cursor.pullUntil(last.seq)) {
-        const stored = parseJson(new TextDecoder().decode(data))
-        if (Array.isArray(stored)) found.push(...stored.filter(isDeletedIdentity))
-      }
+    for await (const { data } of cursor.all()) {
+      const stored = parseJson(new TextDecoder().decode(data))
+      if (Array.isArray(stored)) found.push(...stored.filter(isDeletedIdentity))
     }
     cursor.close()
     return found

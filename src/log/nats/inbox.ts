@@ -48,7 +48,8 @@ export class Inbox {
   readonly #texts: LongTexts
   readonly #changes: Changes
   readonly #limits: Required<InboxLimits>
-  readonly #cursor: MessageCursor
+  /** The number of the last message that was read. */
+  #last = 0
   /** What is not done, by the last token of its subject, in the order of arrival. */
   readonly #pending = new Map<string, Stored>()
   #bytes = 0
@@ -64,12 +65,6 @@ export class Inbox {
     this.#texts = texts
     this.#changes = changes
     this.#limits = limits
-    const { names } = connection
-    this.#cursor = new MessageCursor(connection, {
-      stream: names.state,
-      subject: names.allDeliveries,
-      fieldsOnly: true,
-    })
   }
 
   put(delivery: PreparedDelivery, now: number): Promise<InboxOutcome> {
@@ -127,7 +122,8 @@ export class Inbox {
   /** Removes the deliveries of a source. Their ids stay known. */
   async forget(source: string): Promise<void> {
     await this.#look()
-    for (const [token, { sequence }] of [...this.#pending]) {
+    const pending = Array.from(this.#pending)
+    for (const [token, { sequence }] of pending) {
       const delivery = await this.#read(sequence)
       if (delivery !== undefined && isWebhookOfSource(JSON.stringify(delivery.payload), source)) {
         await this.#done(token)
@@ -266,19 +262,23 @@ export class Inbox {
   }
 
   async #readOn(): Promise<void> {
-    const { jsm, names } = this.#connection
-    const query = { last_by_subj: names.allDeliveries }
-    const last = await patiently(this.#connection, () => jsm.streams.getMessage(names.state, query))
-    while (last !== null && this.#cursor.last < last.seq) {
-      for (const message of await this.#cursor.pullUntil(last.seq)) {
-        const token = tokenOf(message.subject)
-        this.#bytes -= this.#pending.get(token)?.bytes ?? 0
-        this.#pending.delete(token)
-        if (message.field(DONE) !== '') continue
-        const bytes = Number(message.field(BYTES))
-        this.#pending.set(token, { sequence: message.sequence, bytes, parts: message.field(PARTS) })
-        this.#bytes += bytes
-      }
+    const { names } = this.#connection
+    const cursor = new MessageCursor(this.#connection, {
+      stream: names.state,
+      subject: names.allDeliveries,
+      after: this.#last,
+      fieldsOnly: true,
+    })
+    for await (const message of cursor.all()) {
+      const token = tokenOf(message.subject)
+      this.#bytes -= this.#pending.get(token)?.bytes ?? 0
+      this.#pending.delete(token)
+      if (message.field(DONE) !== '') continue
+      const bytes = Number(message.field(BYTES))
+      this.#pending.set(token, { sequence: message.sequence, bytes, parts: message.field(PARTS) })
+      this.#bytes += bytes
     }
+    cursor.close()
+    this.#last = cursor.last
   }
 }

@@ -1,8 +1,10 @@
-import { AckPolicy, DeliverPolicy, JetStreamApiError } from '@nats-io/jetstream'
+import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import { createInbox } from '@nats-io/transport-node'
 import type { Msg } from '@nats-io/transport-node'
+import { LogServerError } from '../errors.ts'
 import type { Connection } from './connection.ts'
-import { serverError } from './server-error.ts'
+import { patiently, PATIENCE } from './patience.ts'
+import { isPassing, serverError } from './server-error.ts'
 
 /** A message as a stream has it. */
 export interface StreamMessage {
@@ -39,20 +41,15 @@ export interface Pulled {
 /** How long the server keeps the place of a cursor that is not used, in ms. It is found again then by the number. */
 const IDLE = 30_000
 
-/** How long nothing may come after a request, in ms. The server answers at once, whether there is something or not. */
-const SILENCE = 5_000
-
-/** How long a read is repeated while the server does not answer, in ms. */
-const PATIENCE = 30_000
+/**
+ * How long nothing may come after a request, in ms: at first, and at most where it is repeated. The server answers at once,
+ * whether there is something or not; but where messages were deleted below a place, it may wait for others instead.
+ */
+const SILENCE = 250
+const MAX_SILENCE = 5_000
 
 /** Between two attempts, in ms. */
 const INTERVAL = 100
-
-/** How often a message that a server does not have yet is asked for. */
-const LATE_ATTEMPTS = 20
-
-/** The answer did not come, or is not what follows. The place is asked for again by the number. */
-class LostPlaceError extends Error {}
 
 /**
  * Reads the messages of a stream in order, as many as are asked for, without waiting for others. It does not notice that a server
@@ -83,42 +80,28 @@ export class MessageCursor {
    */
   async pull(limit: number): Promise<Pulled> {
     const deadline = performance.now() + PATIENCE
-    for (;;) {
-      try {
-        return await this.#pull(limit)
-      } catch (error) {
-        this.#consumer = undefined
-        const isLasting = error instanceof JetStreamApiError && error.status !== 503
-        if (isLasting || this.#connection.nats.isClosed() || performance.now() > deadline) {
-          throw serverError(this.#connection.log, error)
-        }
-        await new Promise((resolve) => setTimeout(resolve, INTERVAL))
-      }
-    }
-  }
-
-  /**
-   * Reads on up to a message of which the leader knows. Where the server that is asked does not have it yet, or it was deleted
-   * meanwhile, it is waited for a little.
-   */
-  async pullUntil(sequence: number, step = 1_000): Promise<readonly StreamMessage[]> {
     for (let attempt = 0; ; attempt++) {
-      const { messages, isEnd } = await this.pull(step)
-      if (messages.length > 0 || !isEnd || this.#last >= sequence) return messages
-      if (attempt === LATE_ATTEMPTS) {
-        this.#last = sequence
-        return []
+      try {
+        return await this.#pull(limit, Math.min(MAX_SILENCE, SILENCE * 2 ** attempt))
+      } catch (cause) {
+        this.close()
+        const error = serverError(this.#connection.log, cause)
+        const isFinal = !isPassing(error) || this.#connection.nats.isClosed()
+        if (isFinal || performance.now() > deadline) throw error
+        // The first time, the server has mostly forgotten a place that was not used.
+        if (attempt > 0) await pause()
       }
-      await new Promise((resolve) => setTimeout(resolve, INTERVAL))
     }
   }
 
-  /** Reads everything that is there. */
+  /** Reads everything that is there, by what the leader of the stream knows. */
   async *all(step = 1_000): AsyncGenerator<StreamMessage, void> {
     for (;;) {
       const { messages, isEnd } = await this.pull(step)
       yield* messages
-      if (isEnd) return
+      if (!isEnd) continue
+      if (await this.#isComplete()) return
+      await pause()
     }
   }
 
@@ -132,7 +115,16 @@ export class MessageCursor {
     }
   }
 
-  async #pull(limit: number): Promise<Pulled> {
+  /** Whether there is nothing more. A copy of the stream may be behind its leader. */
+  async #isComplete(): Promise<boolean> {
+    const { jsm, isReplicated } = this.#connection
+    const { stream, subject = '>', isLastOnly = false } = this.#options
+    if (!isReplicated || isLastOnly) return true
+    const query = { seq: this.#last + 1, next_by_subj: subject }
+    return (await patiently(this.#connection, () => jsm.streams.getMessage(stream, query))) === null
+  }
+
+  async #pull(limit: number, silence: number): Promise<Pulled> {
     if (this.#consumer === undefined) {
       const { stream, subject, fieldsOnly = false, isLastOnly = false } = this.#options
       const { name, num_pending: pending } = await this.#connection.jsm.consumers.add(stream, {
@@ -150,15 +142,18 @@ export class MessageCursor {
       this.#delivered = 0
       if (pending === 0) return { messages: [], isEnd: true }
     }
-    return this.#request(this.#consumer, limit)
+    return this.#request(this.#consumer, limit, silence)
   }
 
-  #request(consumer: string, limit: number): Promise<Pulled> {
+  #request(consumer: string, limit: number, silence: number): Promise<Pulled> {
     const { nats, js, maxPayload, inboxPrefix } = this.#connection
     const messages: StreamMessage[] = []
     return new Promise<Pulled>((resolve, reject) => {
       const inbox = createInbox(inboxPrefix)
-      const lost = (problem: string) => finish(() => reject(new LostPlaceError(problem)))
+      const lost = (problem: string) =>
+        finish(() =>
+          reject(new LogServerError(this.#connection.log, `cannot be read: ${problem}`, { retryable: true })),
+        )
       const finish = (settle: () => void) => {
         clearTimeout(timer)
         subscription.unsubscribe()
@@ -191,10 +186,11 @@ export class MessageCursor {
         })
         if (messages.length === limit) done(pending === 0)
       }
-      const timer = setTimeout(() => lost('the server does not answer'), SILENCE)
+      const timer = setTimeout(() => lost('the server does not answer'), silence)
       const subscription = nats.subscribe(inbox, {
         callback: (error, raw) => (error === null ? take(raw) : lost(error.message)),
       })
+      void subscription.closed.then(() => lost('the connection was closed'))
       const request = { batch: limit, no_wait: true, max_bytes: 2 * maxPayload }
       nats.publish(
         `${js.apiPrefix}.CONSUMER.MSG.NEXT.${this.#options.stream}.${consumer}`,
@@ -204,10 +200,14 @@ export class MessageCursor {
     }).catch((error: unknown) => {
       // What came before is in order.
       if (messages.length === 0) throw error
-      this.#consumer = undefined
+      this.close()
       return { messages, isEnd: false }
     })
   }
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, INTERVAL))
 }
 
 /** What the server says of a message in its reply subject. Newer servers have two tokens before the stream, and one at the end. */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { storedText } from '../store/stored-text.ts'
 
 /**
  * The names of a log's streams, bucket and subjects in JetStream. Names of resources, readers and deliveries may have any
@@ -49,7 +50,7 @@ export class Names {
 
   /** The partition of a source. It depends on nothing but the source and the number of partitions. */
   partitionOf(source: string): number {
-    return createHash('sha256').update(source).digest().readUInt32BE(0) % this.partitions
+    return digestOf(source).readUInt32BE(0) % this.partitions
   }
 
   /** The journal of a stream or a reader: who has claimed it, and what its owner has written. */
@@ -150,5 +151,10 @@ export class Names {
 
 /** A text as a token of a subject: 132 bits, so that two texts do not meet. */
 export function hashOf(text: string): string {
-  return createHash('sha256').update(text).digest('base64url').slice(0, 22)
+  return digestOf(text).toString('base64url').slice(0, 22)
+}
+
+/** Texts that differ in lone surrogates alone are different ones. */
+function digestOf(text: string): Buffer {
+  return createHash('sha256').update(storedText(text)).digest()
 }

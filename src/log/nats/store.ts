@@ -1,7 +1,7 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkInteger, checkSignal, checkText } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/event.ts'
-import { LogClosedError } from '../errors.ts'
+import { LogClosedError, LogServerError } from '../errors.ts'
 import type {
   Appended,
   Commit,
@@ -147,7 +147,7 @@ export class NatsLogStore implements LogStore {
     } catch (cause) {
       const error = serverError(this.#name, cause)
       // Its connection was closed below it.
-      if (error !== cause) this.#checkOpen()
+      if (error instanceof LogServerError) this.#checkOpen()
       throw error
     }
   }
