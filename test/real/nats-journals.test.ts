@@ -1,6 +1,7 @@
 import { errors } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FencedError, LogConflictError, LogInUseError } from '../../src/log/errors.ts'
+import { patiently } from '../../src/log/nats/patience.ts'
 import type { Fence, Position } from '../../src/log/store/contract.ts'
 import type { ProcessCommit } from '../../src/log/store/process-store.ts'
 import { change } from '../operators/events.ts'
@@ -20,6 +21,23 @@ const newLog = (lease?: number) => new LogOfJournals(server, `log${++logs}`, lea
 
 /** As when the process of an open log was killed, or is suspended. */
 const loseLease = async ({ connection, claims }: OpenedJournals) => connection.leases.delete(claims.instance)
+
+/** As when its process is suspended: nothing renews its lease. */
+function suspend({ connection }: OpenedJournals): void {
+  connection.leases.put = async () => {
+    throw new TypeError('suspended')
+  }
+}
+
+/** Kills the server and starts it again. Resolves once a connection is there again. */
+async function restarted({ nats }: OpenedJournals['connection']): Promise<void> {
+  const reconnected = (async () => {
+    for await (const { type } of nats.status()) if (type === 'reconnect') return
+  })()
+  await server.kill()
+  await server.resume()
+  await reconnected
+}
 
 const NAME = 'process:p'
 const error = { name: 'Error', message: 'no luck' }
@@ -100,10 +118,7 @@ describe('the claims of a log at a NATS server', () => {
     await first.streams.move([{ fence, expect: null, position: 'p1' }])
     await first.commit(fence, { expect: null, cursor: at ?? '', acknowledged: [] })
     const second = await log.open('second')
-    // As when its process is suspended: nothing renews the lease.
-    first.connection.leases.put = async () => {
-      throw new TypeError('suspended')
-    }
+    suspend(first)
     const taken = await second.claims.claim(NAME, new AbortController().signal)
     await second.streams.move([{ fence: taken, expect: 'p1', position: 'p2' }])
 
@@ -122,6 +137,34 @@ describe('the claims of a log at a NATS server', () => {
     expect(await second.readers.state(NAME)).toEqual({ cursor: at, acknowledged: [] })
     expect(await second.streams.positions([NAME])).toEqual(['p2'])
     await second.claims.check(taken)
+  })
+
+  it('are not taken over at once where leases have run out while the server was down', async () => {
+    const log = newLog(5_000)
+    const [first, second] = [await log.open('first'), await log.open('second')]
+    await first.claims.claim('billing')
+    suspend(first)
+    const { connection } = second
+    await restarted(connection)
+    await patiently(connection, () => connection.jsm.streams.purge(connection.names.leaseStream))
+    await expect(second.claims.claim('billing')).rejects.toMatchObject({ owner: 'first' })
+    await second.claims.claim('billing', new AbortController().signal)
+  })
+
+  it('have their lease renewed as soon as the server is back', async () => {
+    const log = newLog(60_000)
+    const first = await log.open('first')
+    const fence = await first.claims.claim('billing')
+    const { connection } = first
+    const { names, jsm } = connection
+    const renewed = async () => {
+      const query = { last_by_subj: names.lease(first.claims.instance) }
+      return (await patiently(connection, () => jsm.streams.getMessage(names.leaseStream, query)))?.seq ?? 0
+    }
+    const before = await renewed()
+    await restarted(connection)
+    await expect.poll(renewed, { timeout: 10_000 }).toBeGreaterThan(before)
+    await first.claims.check(fence)
   })
 
   it('stay with an owner whose lease ran out while no other wanted them', async () => {

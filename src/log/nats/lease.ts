@@ -20,12 +20,15 @@ export class Lease {
   readonly #connection: Connection
   readonly #owner: string
   #renewed = -Infinity
+  /** Until when each lease counts as good, by `performance.now`. */
+  #grace = -Infinity
   #timer: NodeJS.Timeout | undefined
 
   constructor(connection: Connection, owner: string, duration: number) {
     this.#connection = connection
     this.#owner = owner
     this.duration = duration
+    void this.#noticeReconnects()
   }
 
   /** Takes the lease, or renews it where that is due: a log that was suspended may have lost it. From then on it is renewed. */
@@ -43,6 +46,7 @@ export class Lease {
   async isAlive(instance: string): Promise<boolean> {
     const { jsm, names } = this.#connection
     const query = { last_by_subj: names.lease(instance) }
+    if (performance.now() < this.#grace) return true
     // Of the leader. A copy may not have it yet.
     const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.leaseStream, query))
     return found !== null && ownerOf(found.data) !== undefined
@@ -73,6 +77,18 @@ export class Lease {
     if (this.#renewed === -Infinity) return
     this.#renewed = -Infinity
     await this.#connection.leases.delete(this.instance)
+  }
+
+  /**
+   * While a server is down, leases run out that no owner can renew. When it is back, their owners have the time of a lease to
+   * renew them, before others take over what is theirs.
+   */
+  async #noticeReconnects(): Promise<void> {
+    for await (const { type } of this.#connection.nats.status()) {
+      if (type !== 'reconnect') continue
+      this.#grace = performance.now() + this.duration
+      if (this.#timer !== undefined) this.#renew().catch(() => {})
+    }
   }
 
   async #renew(): Promise<void> {
