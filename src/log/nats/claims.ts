@@ -112,7 +112,8 @@ export class Claims {
   async revoke(name: string, change: { readonly head: Partial<JournalHead>; readonly isDropped: boolean }) {
     const journal = this.#journals.of(name)
     for (;;) {
-      const holder = await journal.read((state) => this.#holder(state))
+      const other = await journal.read((state) => this.#holder(state))
+      const holder = this.holds(name) ? this.#claimer.owner : other
       if (holder !== undefined) throw new LogInUseError(this.#journals.log, name, holder)
       const { sequence } = journal.known
       if (sequence === 0) return

@@ -21,6 +21,9 @@ export interface ConnectionSettings {
   readonly lease: number
 }
 
+/** How long after an attempt to connect again the next one is made, in ms. */
+const RECONNECT_INTERVAL = 250
+
 /** A connection with the streams and the bucket of one log, which it has created where they were missing. */
 export class Connection {
   readonly nats: NatsConnection
@@ -58,7 +61,7 @@ export class Connection {
   static async open(settings: ConnectionSettings): Promise<Connection> {
     const { client, log, partitions, replicas, lease } = settings
     const names = new Names(log, partitions)
-    const nats = await connect({ ...client, maxReconnectAttempts: -1 })
+    const nats = await connect({ reconnectTimeWait: RECONNECT_INTERVAL, ...client, maxReconnectAttempts: -1 })
     try {
       const jsm = await jetstreamManager(nats, { timeout: ANSWER })
       const common = {

@@ -14,6 +14,13 @@ const UNREACHABLE = [
   JetStreamError,
 ]
 
+/** Errors of the client where a server wants other credentials, or has no JetStream. */
+const REFUSED = [
+  errors.AuthorizationError,
+  errors.UserAuthenticationExpiredError,
+  errors.PermissionViolationError,
+]
+
 /** What the client throws as an error of the log. All else stays as it is. */
 export function serverError(log: string, error: unknown): unknown {
   if (error instanceof JetStreamApiError) {
@@ -21,7 +28,11 @@ export function serverError(log: string, error: unknown): unknown {
     const retryable = error.status === 503 || error.status === 408
     return new LogServerError(log, `was refused by its server: ${error.message}`, { cause: error, retryable })
   }
-  if (!(error instanceof Error) || !UNREACHABLE.some((known) => error instanceof known)) return error
+  if (!(error instanceof Error)) return error
+  if (REFUSED.some((known) => error instanceof known) || error.name === 'JetStreamNotEnabled') {
+    return new LogServerError(log, `was refused by its server: ${error.message}`, { cause: error })
+  }
+  if (!UNREACHABLE.some((known) => error instanceof known)) return error
   return new LogServerError(log, `cannot be reached: ${error.message}`, { cause: error, retryable: true })
 }
 

@@ -1,0 +1,140 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { natsLog } from '../../src/log/nats-log.ts'
+import type { LogStore } from '../../src/log/store/contract.ts'
+import { readAll } from '../log/conformance/fixture.ts'
+import { audit } from './nats/audit.ts'
+import { LossyProxy } from './nats/lossy-proxy.ts'
+import { NatsServer } from './nats/server.ts'
+import { write } from './nats/writer.ts'
+import type { Upstream } from './nats/writer.ts'
+import type { WriterMessage, WriterSettings } from './nats/writer-process.ts'
+
+let server: NatsServer
+let logs = 0
+
+beforeAll(async () => {
+  server = await NatsServer.start()
+})
+
+afterAll(() => server.remove())
+
+const newName = () => `faults-${++logs}`
+
+function open(name: string, options: { readonly servers?: string; readonly lease?: number } = {}): LogStore {
+  const log = natsLog({ servers: server.url, name, ...options })
+  onTestFinished(() => log.close())
+  return log
+}
+
+/** The numbers of the events of each source of some upstream streams, each once and in order. */
+function expected(...upstreams: readonly Upstream[]): Readonly<Record<string, readonly string[]>> {
+  const sources: Record<string, Set<number>> = {}
+  for (const { sources: names, count } of upstreams) {
+    for (let i = 0; i < count; i++) {
+      const source = `/v1/monitors/${names[i % names.length]}`
+      ;(sources[source] ??= new Set()).add(i)
+    }
+  }
+  return Object.fromEntries(
+    Object.entries(sources).map(([source, numbers]) => {
+      return [source, [...numbers].toSorted((a, b) => a - b).map(String)]
+    }),
+  )
+}
+
+async function isInOrder(log: LogStore): Promise<boolean> {
+  const recorded = (await readAll(log)).map((entry) => entry.recorded)
+  return recorded.every((time, i) => time >= (recorded[i - 1] ?? 0))
+}
+
+describe('a log on a NATS server, with faults', () => {
+  it('loses, doubles and reorders nothing when the server is killed while two writers append, also to the same source', async () => {
+    const name = newName()
+    const first: Upstream = { stream: 'first', sources: ['a', 'both', 'b'], count: 900, batch: 7 }
+    const second: Upstream = { stream: 'second', sources: ['c', 'both', 'd'], count: 900, batch: 11 }
+    const kills = [150, 400, 650]
+    const logsOfWriters = [open(name), open(name)]
+    let restarting = Promise.resolve()
+    const reached = (position: number) => {
+      const [next] = kills
+      if (next === undefined || position < next) return
+      kills.shift()
+      restarting = restarting.then(() => server.kill()).then(() => server.resume())
+    }
+    const [one, other] = logsOfWriters
+    if (one === undefined || other === undefined) throw new Error('there are two')
+    await Promise.all([write(one, first, reached), write(other, second)])
+    await restarting
+    expect(kills).toEqual([])
+    expect(await audit(server.url, name)).toEqual(expected(first, second))
+    expect(await isInOrder(one)).toBe(true)
+    expect(await one.streamPositions(['first', 'second'])).toEqual(['900', '900'])
+  })
+
+  it.each([60, 150, 271])(
+    'fences a writer that was suspended for longer than its lease, at position %d or soon after',
+    async (suspended) => {
+      const name = newName()
+      const lease = 1_000
+      const upstream: Upstream = { stream: 'shared', sources: ['a', 'b', 'c'], count: 600, batch: 5 }
+      const settings: WriterSettings = { ...upstream, servers: server.url, name, lease }
+      const child = fork(join(import.meta.dirname, 'nats/writer-process.ts'), [JSON.stringify(settings)], {
+        execArgv: ['--conditions=rivulet-source', '--disable-warning=ExperimentalWarning'],
+      })
+      onTestFinished(() => void child.kill('SIGKILL'))
+      let last: WriterMessage | undefined
+      const isSuspended = new Promise<void>((resolve) => {
+        child.on('message', (message: WriterMessage) => {
+          last = message
+          if ('reached' in message && message.reached >= suspended && child.kill('SIGSTOP')) resolve()
+        })
+      })
+      await isSuspended
+      const log = open(name, { lease })
+      const exited = once(child, 'exit')
+      let isResumed = false
+      await write(log, upstream, (position) => {
+        if (position < 400 || isResumed) return
+        isResumed = true
+        child.kill('SIGCONT')
+      })
+      await exited
+      expect(last).toMatchObject({ written: { fenced: 1 } })
+      expect(await audit(server.url, name)).toEqual(expected(upstream))
+      expect(await isInOrder(log)).toBe(true)
+    },
+  )
+
+  describe.each([2, 120])('with a window for duplicates of %d s', (seconds) => {
+    it.each([
+      ['write', 'ev'],
+      ['answer', 'ev'],
+      ['write', 'jr'],
+      ['answer', 'jr'],
+    ] as const)('stores each entry once when the %s to a subject of %s is lost', async (loss, kind) => {
+      const name = newName()
+      const proxy = await LossyProxy.start(server.port)
+      onTestFinished(() => proxy.close())
+      const log = open(name, { servers: proxy.url })
+      await log.positionAt('start')
+      const nats = await connect({ servers: server.url })
+      const jsm = await jetstreamManager(nats)
+      for (const stream of ['events', 'state']) {
+        await jsm.streams.update(`rivulet_${name}_${stream}`, { duplicate_window: seconds * 1e9 })
+      }
+      await nats.close()
+      const upstream: Upstream = { stream: 's', sources: ['a', 'b'], count: 120, batch: 20 }
+      await write(log, upstream, (position) => {
+        if (position === 40) proxy.arm(loss, `rv.${name}.${kind}.`)
+      })
+      expect(proxy.broken).toBe(1)
+      expect(await audit(server.url, name)).toEqual(expected(upstream))
+      expect(await log.streamPositions(['s'])).toEqual(['120'])
+    })
+  })
+})

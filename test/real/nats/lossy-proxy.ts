@@ -1,0 +1,58 @@
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import type { AddressInfo, Server } from 'node:net'
+
+/** What is lost when the connection breaks: the write, or the answer to it. */
+export type Loss = 'write' | 'answer'
+
+/** A TCP proxy that breaks the connection at a write. */
+export class LossyProxy {
+  readonly #server: Server
+  #armed: { readonly loss: Loss; readonly subject: string } | undefined
+  /** How often a connection was broken. */
+  broken = 0
+
+  private constructor(port: number) {
+    this.#server = createServer((client) => {
+      const server = connect(port, '127.0.0.1')
+      let isLosingAnswers = false
+      const end = () => {
+        client.destroy()
+        server.destroy()
+      }
+      client.on('data', (data) => {
+        if (this.#armed !== undefined && data.includes(`HPUB ${this.#armed.subject}`)) {
+          const { loss } = this.#armed
+          this.#armed = undefined
+          this.broken += 1
+          if (loss === 'write') return end()
+          isLosingAnswers = true
+        }
+        return server.write(data)
+      })
+      server.on('data', (data) => (isLosingAnswers ? end() : client.write(data)))
+      for (const socket of [client, server]) socket.on('close', end).on('error', end)
+    })
+  }
+
+  static async start(port: number): Promise<LossyProxy> {
+    const proxy = new LossyProxy(port)
+    proxy.#server.listen(0, '127.0.0.1')
+    await once(proxy.#server, 'listening')
+    return proxy
+  }
+
+  get url(): string {
+    const { port }: Pick<AddressInfo, 'port'> = Object.assign({ port: 0 }, this.#server.address())
+    return `nats://127.0.0.1:${port}`
+  }
+
+  /** The next write to a subject that begins so breaks its connection. */
+  arm(loss: Loss, subject: string): void {
+    this.#armed = { loss, subject }
+  }
+
+  close(): void {
+    this.#server.close()
+  }
+}

@@ -1,0 +1,22 @@
+/** Writes an upstream stream to a log. It sends the positions that it reaches, and what became of it in the end. */
+import { natsLog } from '../../../src/log/nats-log.ts'
+import { write } from './writer.ts'
+import type { Upstream, Written } from './writer.ts'
+
+/** What it is started with. */
+export interface WriterSettings extends Upstream {
+  readonly servers: string
+  readonly name: string
+  readonly lease: number
+}
+
+/** What it sends. */
+export type WriterMessage = { readonly reached: number } | { readonly written: Written }
+
+const { servers, name, lease, ...upstream }: WriterSettings = JSON.parse(process.argv[2] ?? '')
+const log = natsLog({ servers, name, lease })
+const send = (message: WriterMessage) => process.send?.(message)
+const written = await write(log, upstream, (reached) => send({ reached }))
+await log.close()
+send({ written })
+process.disconnect()
