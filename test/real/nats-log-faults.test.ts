@@ -110,7 +110,7 @@ describe('a log on a NATS server, with faults', () => {
     },
   )
 
-  describe.each([2, 120])('with a window for duplicates of %d s', (seconds) => {
+  describe.each([0.1, 120])('with a window for duplicates of %d s', (seconds) => {
     it.each([
       ['write', 'ev'],
       ['answer', 'ev'],
