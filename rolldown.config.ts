@@ -17,6 +17,7 @@ const ENTRIES = [
   'operators/index',
   'src/webhooks/index',
   'src/log/sqlite',
+  'src/log/nats',
   'src/otel/index',
   'src/rules/index',
   'src/gateway/index',

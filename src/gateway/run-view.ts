@@ -1,4 +1,4 @@
-import { FencedError, LogFileError, LogInUseError } from '../log/errors.ts'
+import { FencedError, LogFileError, LogInUseError, LogServerError } from '../log/errors.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { ProcessOptions } from '../log/process/process.ts'
 
@@ -38,7 +38,7 @@ export async function runView(
 /** Whether it may work later: another run has it, or the file was busy. */
 function isTransient(error: unknown): boolean {
   if (error instanceof LogInUseError || error instanceof FencedError) return true
-  return error instanceof LogFileError && error.retryable
+  return (error instanceof LogFileError || error instanceof LogServerError) && error.retryable
 }
 
 function pause(signal: AbortSignal): Promise<void> {

@@ -115,8 +115,8 @@ describe('what npm installs', () => {
 
   it('has every file that package.json names', () => {
     // Several conditions may have the same file.
-    expect(new Set(named('.js')).size).toBe(17)
-    expect(named('.d.ts')).toHaveLength(11)
+    expect(new Set(named('.js')).size).toBe(18)
+    expect(named('.d.ts')).toHaveLength(12)
     expect(named('.json').map((file) => existsSync(installed.path(file)))).toEqual([true, true, true])
     expect([...named('.js'), ...named('.d.ts')].filter((file) => !existsSync(installed.path(file)))).toEqual(
       [],
@@ -192,6 +192,21 @@ describe('the built package', () => {
     // The same check finds an import that exists.
     expect(importedBy('dist/src/otel/index.js')).toContain('@opentelemetry/api')
     expect(importedBy('dist/src/service/index.js')).toContain('node:sqlite')
+  })
+
+  it('loads the client of NATS with the log on it alone', () => {
+    const ofNats = (file: string) => [...importedBy(file)].filter((name) => name.startsWith('@nats-io/'))
+    const others = [...named('.js'), 'dist/chunks/command.js'].filter(
+      (file) => file !== './dist/src/log/nats.js' && existsSync(installed.path(file)),
+    )
+
+    expect(ofNats('dist/src/log/nats.js').toSorted()).toEqual([
+      '@nats-io/jetstream',
+      '@nats-io/kv',
+      '@nats-io/transport-node',
+    ])
+    expect(others.length).toBeGreaterThan(10)
+    expect(others.flatMap(ofNats)).toEqual([])
   })
 
   it('loads the packages of alert rules with these alone', () => {
@@ -335,7 +350,12 @@ describe('the types of the package', () => {
     const reached = [...reachedFrom(named('.d.ts').map((file) => installed.path(file)))]
     const imported = new Set(reached.flatMap(importsOf).filter((name) => !/^(?:\.|node:)/.test(name)))
 
-    expect([...imported].toSorted()).toEqual(['@opentelemetry/api', 'react', 'rxjs'])
+    expect([...imported].toSorted()).toEqual([
+      '@nats-io/transport-node',
+      '@opentelemetry/api',
+      'react',
+      'rxjs',
+    ])
     expect(files('dist/**/*.d.ts')).toHaveLength(reached.length)
   })
 
@@ -347,7 +367,7 @@ describe('the types of the package', () => {
       join(installed.folder, 'user.ts'),
       [...imports, `export const all = [${uses.join()}]`].join('\n'),
     )
-    expect(entries).toHaveLength(11)
+    expect(entries).toHaveLength(12)
     expect(await complaintsAbout('user.ts')).toBe('')
   })
 

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as after } from 'node:timers/promises'
 
+const PROGRAM = 'nats-server'
+
 /** How long a server may take to start, in ms. */
 const PATIENCE = 20_000
 
@@ -38,7 +40,7 @@ export class NatsServer {
   async resume(): Promise<void> {
     const ports = this.#folder
     const child = spawn(
-      'nats-server',
+      PROGRAM,
       [
         '-js',
         '-sd',
