@@ -13,7 +13,19 @@ export interface JournalSettings {
   readonly order: (position: Position) => number
   /** Appends the entries of a commit, but those that the log has. They may come a second time. */
   readonly publish: (entries: readonly PreparedEntry[]) => Promise<void>
+  /** When a journal is made short. Default {@link JOURNAL_LIMITS}. */
+  readonly limits?: JournalLimits | undefined
 }
+
+/** How long a journal may become before its earlier messages are deleted. */
+export interface JournalLimits {
+  /** Number of messages. */
+  readonly messages: number
+  /** Size of the messages, in bytes. */
+  readonly bytes: number
+}
+
+export const JOURNAL_LIMITS: JournalLimits = { messages: 512, bytes: 4 * 1024 * 1024 }
 
 /** Entries of a commit that may not be in the log yet. */
 export interface UnpublishedEntries {

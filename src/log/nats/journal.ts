@@ -6,7 +6,7 @@ import { publishConditionally } from './conditional-publish.ts'
 import { decodeMessage, encodeMessage } from './journal-message.ts'
 import type { JournalHead, JournalMessage, SnapshotReference } from './journal-message.ts'
 import { restorePart, snapshotParts } from './journal-snapshot.ts'
-import { JournalState } from './journal-state.ts'
+import { JOURNAL_LIMITS, JournalState } from './journal-state.ts'
 import type { JournalSettings } from './journal-state.ts'
 import { MessageCursor } from './message-cursor.ts'
 import { patiently } from './patience.ts'
@@ -16,10 +16,6 @@ export type Draft = Omit<JournalMessage, 'head' | 'snapshot'> & { readonly head?
 
 /** New messages that are asked for one by one, each with one answer, before a consumer is worth its while. */
 const SINGLE_MESSAGES = 4
-
-/** How many messages, of what size in bytes, a journal may have before the earlier ones are deleted. */
-const MAX_LENGTH = 512
-const MAX_BYTES = 4 * 1024 * 1024
 
 /** A snapshot is written again once there is one more message for so many of its bytes. */
 const SNAPSHOT_BYTES_PER_MESSAGE = 1_024
@@ -246,9 +242,10 @@ export class Journal {
 
   get #isLong(): boolean {
     const { length, bytes, snapshotBytes } = this.#state
+    const limits = this.#settings.limits ?? JOURNAL_LIMITS
     return (
-      length > Math.max(MAX_LENGTH, snapshotBytes / SNAPSHOT_BYTES_PER_MESSAGE) ||
-      bytes > Math.max(MAX_BYTES, snapshotBytes)
+      length > Math.max(limits.messages, snapshotBytes / SNAPSHOT_BYTES_PER_MESSAGE) ||
+      bytes > Math.max(limits.bytes, snapshotBytes)
     )
   }
 

@@ -6,6 +6,7 @@ import { DeadLetterCopies } from './dead-letter-copies.ts'
 import { JournalChanges } from './journal-changes.ts'
 import type { JournaledEntries } from './journaled-entries.ts'
 import { Journals } from './journals.ts'
+import type { JournalLimits } from './journal-state.ts'
 import { Lease } from './lease.ts'
 import { ProcessCalls } from './process-calls.ts'
 import { Readers } from './readers.ts'
@@ -21,6 +22,8 @@ export interface OpenJournalsSettings {
   readonly clock: () => number
   /** Aborted once the log is closed, with what calls reject with from then on. */
   readonly closed: AbortSignal
+  /** When a journal is made short. */
+  readonly limits?: JournalLimits
 }
 
 /** What one open log does with journals: claims, upstream positions, readers, processes and dead letters. */
@@ -40,6 +43,7 @@ export class OpenJournals {
       epoch,
       order: (position) => entries.order(position),
       publish: (prepared) => entries.publish(prepared),
+      limits: settings.limits,
     })
     const changes = new JournalChanges(connection, closed)
     const lease = new Lease(connection, owner, settings.lease)

@@ -2,6 +2,7 @@ import { onTestFinished } from 'vitest'
 import { LogClosedError } from '../../../src/log/errors.ts'
 import { Partitions } from '../../../src/log/memory-log/partitions.ts'
 import { Connection } from '../../../src/log/nats/connection.ts'
+import type { JournalLimits } from '../../../src/log/nats/journal-state.ts'
 import { OpenJournals } from '../../../src/log/nats/open-journals.ts'
 import type { Commit, Fence } from '../../../src/log/store/contract.ts'
 import { preparedCommit } from '../../../src/log/store/prepared-commit.ts'
@@ -26,8 +27,10 @@ export class LogOfJournals {
   readonly #server: NatsServer
   readonly #name: string
   readonly #lease: number
+  readonly #limits: JournalLimits | undefined
 
-  constructor(server: NatsServer, name: string, lease = 30_000) {
+  constructor(server: NatsServer, name: string, lease = 30_000, limits?: JournalLimits) {
+    this.#limits = limits
     this.#server = server
     this.#name = name
     this.#lease = lease
@@ -60,6 +63,7 @@ export class LogOfJournals {
         epoch: entries.epoch,
         clock: () => this.now,
         closed: closing.signal,
+        ...(this.#limits && { limits: this.#limits }),
       },
       {
         checkPositions: async (positions) => {
