@@ -5,8 +5,8 @@ import {
   tokenAuthenticator,
   usernamePasswordAuthenticator,
 } from '@nats-io/transport-node'
-import type { Authenticator, TlsOptions } from '@nats-io/transport-node'
-import { ArgumentError } from '../protocol/argument-error.ts'
+import type { Authenticator } from '@nats-io/transport-node'
+import { ArgumentError, hidden, shownUrl } from '../protocol/argument-error.ts'
 import { checkInteger, checkOptions, checkText } from '../protocol/check.ts'
 import { isObject } from '../protocol/event.ts'
 import { NatsLogStore } from './nats/store.ts'
@@ -23,6 +23,19 @@ export type NatsCredentials =
   /** The seed of an NKEY. */
   | { readonly seed: string }
 
+/** How a log uses TLS: certificates in PEM, as text or as the name of a file. */
+export interface NatsTls {
+  /** The authorities that may sign the server's certificate. */
+  readonly ca?: string
+  readonly caFile?: string
+  /** The certificate that is shown to the server. */
+  readonly cert?: string
+  readonly certFile?: string
+  /** Its key. */
+  readonly key?: string
+  readonly keyFile?: string
+}
+
 /** Settings of {@link natsLog}. */
 export interface NatsLogOptions {
   /** The servers of one cluster, as `nats://host:4222` or `tls://host:4222`, without credentials. Others of the cluster are found. */
@@ -31,8 +44,8 @@ export interface NatsLogOptions {
   readonly name: string
   /** Default: none. They are in no error. */
   readonly credentials?: NatsCredentials
-  /** Certificates, as of the NATS client. Default: those of the system, where the server wants TLS. */
-  readonly tls?: TlsOptions
+  /** Default: where the server wants TLS, with the authorities of Node. With `{}`, nothing is sent without it. */
+  readonly tls?: NatsTls
   /**
    * The number of partitions of a new log, 1 to 1,000: among so many workers its sources can be shared. It stays as it is; one
    * that differs from that of the log is an `ArgumentError`. Default 64, or that of the log.
@@ -89,6 +102,7 @@ export function natsLog(options: NatsLogOptions): LogStore {
     inbox,
   } = options
   const servers = checkedServers(options.servers)
+  checkOptions('tls', tls, ['ca', 'caFile', 'cert', 'certFile', 'key', 'keyFile'])
   checkText('name', name)
   if (!/^[\w-]{1,64}$/.test(name)) {
     throw new ArgumentError('name', 'letters, digits, "-" and "_", at most 64', name)
@@ -122,11 +136,10 @@ function checkedServers(given: unknown): string[] {
   return servers.map((server) => {
     const url = typeof server === 'string' && URL.canParse(server) ? new URL(server) : undefined
     if (url === undefined || !['nats:', 'tls:'].includes(url.protocol) || url.hostname === '') {
-      // It may have a password.
-      throw new ArgumentError('servers', 'like nats://host:4222 or tls://host:4222', typeof server)
+      throw new ArgumentError('servers', 'like nats://host:4222 or tls://host:4222', shownUrl(server))
     }
     if (url.username !== '' || url.password !== '') {
-      throw new ArgumentError('servers', 'without credentials, which are an option', url.host)
+      throw new ArgumentError('servers', 'without credentials, which are an option', shownUrl(server))
     }
     return String(server)
   })
@@ -139,8 +152,8 @@ function authenticatorOf(credentials: unknown): Authenticator {
   if (isText(token)) return tokenAuthenticator(token)
   if (isText(creds)) return credsAuthenticator(new TextEncoder().encode(creds))
   if (isText(seed)) return nkeyAuthenticator(new TextEncoder().encode(seed))
-  const names = Object.keys(given).join(', ')
-  throw new ArgumentError('credentials', '{ user, password }, { token }, { creds } or { seed }', names)
+  const expected = '{ user, password }, { token }, { creds } or { seed }, each a text'
+  throw new ArgumentError('credentials', expected, hidden(credentials))
 }
 
 function isText(value: unknown): value is string {

@@ -15,5 +15,5 @@ export {
   LogValueError,
 } from './errors.ts'
 export { natsLog } from './nats-log.ts'
-export type { NatsCredentials, NatsLogOptions } from './nats-log.ts'
+export type { NatsCredentials, NatsLogOptions, NatsTls } from './nats-log.ts'
 export { ArgumentError } from '../protocol/argument-error.ts'

@@ -1,0 +1,69 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { openLog } from 'rivulet'
+import { ArgumentError, LogServerError, natsLog } from 'rivulet/nats'
+import type { NatsLogOptions } from 'rivulet/nats'
+import { describe, expect, it } from 'vitest'
+
+const SECRET = 'SUAMUCHSECRET'
+
+/** Options as a caller without types may have them. */
+function untyped(options: object): NatsLogOptions {
+  return Object.assign({ servers: 'nats://127.0.0.1:1', name: 'watch' }, options)
+}
+
+describe('natsLog', () => {
+  it.each([
+    ['servers', { servers: '' }],
+    ['servers', { servers: [] }],
+    ['servers', { servers: 'localhost:4222' }],
+    ['servers', { servers: 'https://localhost:4222' }],
+    ['servers', { servers: ['nats://a:4222', 5] }],
+    ['servers', { servers: `nats://user:${SECRET}@localhost:4222` }],
+    ['servers', { servers: `nats://${SECRET}@localhost:4222` }],
+    ['name', { name: '' }],
+    ['name', { name: 'a.b' }],
+    ['name', { name: 'a b' }],
+    ['name', { name: 'a'.repeat(65) }],
+    ['credentials', { credentials: {} }],
+    ['credentials', { credentials: { user: SECRET } }],
+    ['credentials', { credentials: SECRET }],
+    ['cerFile', { tls: { cerFile: 'a.pem' } }],
+    ['partitions', { partitions: 0 }],
+    ['partitions', { partitions: 1_001 }],
+    ['replicas', { replicas: 6 }],
+    ['lease', { lease: 999 }],
+    ['owner', { owner: '' }],
+    ['clock', { clock: 5 }],
+    ['inbox.maxBytes', { inbox: { maxBytes: 0 } }],
+    ['server', { server: 'nats://a:4222' }],
+  ])('refuses a wrong %s, and shows no secret', (argument, options) => {
+    const open = () => natsLog(untyped(options))
+    expect(open).toThrow(ArgumentError)
+    try {
+      open()
+    } catch (error) {
+      expect(error).toMatchObject({ argument })
+      expect(JSON.stringify([String(error), error])).not.toContain(SECRET)
+    }
+  })
+
+  it('rejects at its opening where no server answers, in one sentence and without credentials', async () => {
+    // A port on which nothing listens any more.
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port }: { port: number } = Object.assign({ port: 0 }, server.address())
+    server.close()
+    await once(server, 'close')
+    const credentials = { user: 'rivulet', password: SECRET }
+    const log = natsLog({ servers: `nats://127.0.0.1:${port}`, name: 'watch', credentials })
+    const error = await openLog(log).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(LogServerError)
+    expect(error).toMatchObject({
+      retryable: true,
+      message: expect.stringMatching(/^the log "watch" cannot be reached: /),
+    })
+    expect(String(error)).not.toContain(SECRET)
+    await log.close()
+  })
+})
