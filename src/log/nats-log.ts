@@ -51,11 +51,14 @@ export interface NatsLogOptions {
    * that differs from that of the log is an `ArgumentError`. Default 64, or that of the log.
    */
   readonly partitions?: number
-  /** Number of servers that have a copy of a new log, 1 to 5. Default 1. */
+  /**
+   * Number of servers that have a copy of the log, 1 to 5. One that has fewer is a `LogServerError`. Default: 3 for a new log in a
+   * cluster, otherwise 1.
+   */
   readonly replicas?: number
   /**
    * How long what this log has claimed stays its own when it does not answer, in ms, 1,000 to 3,600,000: after so long another
-   * one takes it over. All that open the log should have the same. Default 10,000.
+   * one takes it over. It stays as it is, like `partitions`. Default 10,000.
    */
   readonly lease?: number
   /** The name in the `LogInUseError` of others. Default: the process id and the host. */
@@ -95,7 +98,7 @@ export function natsLog(options: NatsLogOptions): LogStore {
     credentials,
     tls,
     partitions,
-    replicas = 1,
+    replicas,
     lease = 10_000,
     owner = `process ${process.pid} on ${hostname()}`,
     clock = Date.now,
@@ -108,7 +111,7 @@ export function natsLog(options: NatsLogOptions): LogStore {
     throw new ArgumentError('name', 'letters, digits, "-" and "_", at most 64', name)
   }
   if (partitions !== undefined) checkInteger('partitions', partitions, 1, 1_000)
-  checkInteger('replicas', replicas, 1, 5)
+  if (replicas !== undefined) checkInteger('replicas', replicas, 1, 5)
   checkInteger('lease', lease, 1_000, 3_600_000)
   checkText('owner', owner)
   if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)

@@ -4,7 +4,10 @@ import { Kvm } from '@nats-io/kv'
 import type { KV } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
 import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { LogServerError } from '../errors.ts'
 import { Names } from './names.ts'
+import { configOf, ensureStream } from './stored-stream.ts'
 
 /** How long an answer is waited for, in ms. What a server that was killed had received has none, and is sent again then. */
 const ANSWER = 2_000
@@ -15,8 +18,8 @@ export interface ConnectionSettings {
   readonly client: NodeConnectionOptions
   readonly log: string
   readonly partitions: number
-  /** Number of servers that have a copy of each stream. */
-  readonly replicas: number
+  /** Number of servers that have a copy of each stream. Undefined for 3 in a cluster, otherwise 1. */
+  readonly replicas: number | undefined
   /** How long an owner that does not answer keeps its names, in ms. */
   readonly lease: number
 }
@@ -46,10 +49,11 @@ export class Connection {
     leases: KV,
     names: Names,
     settings: ConnectionSettings,
+    isReplicated: boolean,
   ) {
     this.log = logName(settings.log)
     this.maxPayload = nats.info?.max_payload ?? 1024 * 1024
-    this.isReplicated = settings.replicas > 1
+    this.isReplicated = isReplicated
     this.inboxPrefix = settings.client.inboxPrefix
     this.nats = nats
     this.js = jetstream(nats, { timeout: ANSWER })
@@ -64,25 +68,31 @@ export class Connection {
     const nats = await connect({ reconnectTimeWait: RECONNECT_INTERVAL, ...client, maxReconnectAttempts: -1 })
     try {
       const jsm = await jetstreamManager(nats, { timeout: ANSWER })
-      const common = {
-        storage: 'file',
-        num_replicas: replicas,
-        allow_rollup_hdrs: true,
-        // Reads that decide go to the leader.
-        allow_direct: false,
-        deny_delete: false,
-        deny_purge: false,
-        discard: 'new',
-      } as const
-      await ensure(jsm, names.events, { ...common, subjects: [names.allEntries] })
-      await ensure(jsm, names.state, { ...common, subjects: [...names.allState] })
-      const leases = await new Kvm(nats).create(names.leases, {
-        history: 1,
-        ttl: lease,
-        replicas,
-        storage: 'file',
-      })
-      return new Connection(nats, jsm, leases, names, settings)
+      // What a cluster stores once is gone with one server.
+      const copies = replicas ?? (nats.info?.cluster === undefined ? 1 : 3)
+      const stored = await Promise.all([
+        ensureStream(jsm, logName(log), {
+          name: names.events,
+          subjects: [names.allEntries],
+          replicas: copies,
+        }),
+        ensureStream(jsm, logName(log), { name: names.state, subjects: names.allState, replicas: copies }),
+      ])
+      const fewest = Math.min(...stored)
+      if (fewest < (replicas ?? Math.min(copies, 2))) {
+        const problem = `has ${fewest} of ${copies} copies: raise num_replicas of its streams, or open it with \`replicas: ${fewest}\``
+        throw new LogServerError(logName(log), problem)
+      }
+      const bucket = await configOf(jsm, names.leaseStream)
+      if (bucket !== undefined && bucket.max_age !== lease * 1e6) {
+        throw new ArgumentError('lease', `${bucket.max_age / 1e6}, as the log has`, lease)
+      }
+      const kvm = new Kvm(nats)
+      const leases =
+        bucket === undefined
+          ? await kvm.create(names.leases, { history: 1, ttl: lease, replicas: copies, storage: 'file' })
+          : await kvm.open(names.leases)
+      return new Connection(nats, jsm, leases, names, settings, fewest > 1)
     } catch (error) {
       await nats.close()
       throw error
@@ -97,11 +107,4 @@ export class Connection {
 /** How a log is called in errors. */
 export function logName(log: string): string {
   return `the log ${JSON.stringify(log)}`
-}
-
-type NewStream = Omit<Parameters<JetStreamManager['streams']['add']>[0], 'name'>
-
-/** Creates a stream; without effect for one that is there. */
-async function ensure(jsm: JetStreamManager, name: string, config: NewStream): Promise<void> {
-  await jsm.streams.add({ name, ...config })
 }

@@ -1,0 +1,72 @@
+import { JetStreamApiError } from '@nats-io/jetstream'
+import type { JetStreamManager, StreamConfig } from '@nats-io/jetstream'
+import { LogServerError } from '../errors.ts'
+
+/** Error code of the server: it has no stream of this name. */
+const STREAM_NOT_FOUND = 10_059
+
+/** What a new stream of a log has. */
+export interface NewStream {
+  readonly name: string
+  readonly subjects: readonly string[]
+  readonly replicas: number
+}
+
+/** The configuration of a stream; undefined where there is none. */
+export async function configOf(jsm: JetStreamManager, stream: string): Promise<StreamConfig | undefined> {
+  try {
+    return (await jsm.streams.info(stream)).config
+  } catch (error) {
+    if (error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND) return undefined
+    throw error
+  }
+}
+
+/**
+ * Creates a stream of a log where it is missing. One that is there stays as it is: others may have set what this library does not
+ * know.
+ *
+ * @param log The log in errors.
+ * @returns The number of its copies. Rejects with a LogServerError for a stream that would lose entries.
+ */
+export async function ensureStream(
+  jsm: JetStreamManager,
+  log: string,
+  { name, subjects, replicas }: NewStream,
+): Promise<number> {
+  const config = await configOf(jsm, name)
+  if (config !== undefined) {
+    const problem = problemOf(config)
+    if (problem === undefined) return config.num_replicas
+    throw new LogServerError(log, `would lose entries: its stream ${name} ${problem}`)
+  }
+  await jsm.streams.add({
+    name,
+    subjects: [...subjects],
+    storage: 'file',
+    num_replicas: replicas,
+    allow_rollup_hdrs: true,
+    // Reads that decide go to the leader.
+    allow_direct: false,
+    deny_delete: false,
+    deny_purge: false,
+    discard: 'new',
+  })
+  return replicas
+}
+
+function problemOf(config: StreamConfig): string | undefined {
+  const isLimited = [config.max_msgs, config.max_bytes].some((limit) => limit > 0)
+  if (config.storage !== 'file') return 'is kept in memory: create it with storage "file"'
+  if (config.retention !== 'limits') return `has the retention "${config.retention}": set it to "limits"`
+  if (config.max_age > 0)
+    return 'deletes messages by their age: set max_age to 0, and use `retention` of the log'
+  if (config.max_msgs_per_subject > 0) return 'has a maximum of messages for each subject: remove it'
+  if (isLimited && config.discard !== 'new') {
+    return 'deletes old messages where it is full: set discard to "new", and use `retention` of the log'
+  }
+  if (!config.allow_rollup_hdrs || config.deny_purge || config.deny_delete) {
+    return 'cannot be made shorter: set allow_rollup_hdrs, and neither deny_purge nor deny_delete'
+  }
+  return undefined
+}
