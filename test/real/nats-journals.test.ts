@@ -1,6 +1,7 @@
 import { errors } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FencedError, LogConflictError, LogInUseError } from '../../src/log/errors.ts'
+import { MessageCursor } from '../../src/log/nats/message-cursor.ts'
 import { patiently } from '../../src/log/nats/patience.ts'
 import type { Fence, Position } from '../../src/log/store/contract.ts'
 import type { ProcessCommit } from '../../src/log/store/process-store.ts'
@@ -62,6 +63,14 @@ async function statesOf({ processes }: OpenedJournals): Promise<Readonly<Record<
 async function countOf({ connection: { jsm, names } }: OpenedJournals, filter: string): Promise<number> {
   const { state } = await jsm.streams.info(names.state, { subjects_filter: filter })
   return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0)
+}
+
+/** The payloads of all messages of the log's state. */
+async function textsOf({ connection }: OpenedJournals): Promise<readonly string[]> {
+  const texts: string[] = []
+  const cursor = new MessageCursor(connection, { stream: connection.names.state })
+  for await (const { data } of cursor.all()) texts.push(new TextDecoder().decode(data))
+  return texts
 }
 
 describe('the claims of a log at a NATS server', () => {
@@ -341,6 +350,53 @@ describe('a commit to a journal at a NATS server', () => {
     expect(log.published).toEqual([change('a').id, change('b').id])
     expect(await second.processes.memo(NAME)).toBe('last')
     expect(log.entries.size).toBe(3)
+  })
+})
+
+describe('the dead letters of a log at a NATS server', () => {
+  it('have entries of any length', async () => {
+    const log = newLog()
+    const [first, second] = [await log.open('first'), await log.open('second')]
+    const [at = '', next = ''] = log.append('x'.repeat(2_500_000), '2')
+    const fence = await first.claims.claim('billing')
+    const letters = [at, next].map((position) => ({ position, error, attempts: 1 }))
+    const commit = { expect: null, cursor: at, acknowledged: [] }
+    await first.commit(fence, { ...commit, deadLetters: letters })
+    const stored = await second.deadLetters.list('billing', null, 9)
+    expect(stored.map(({ entry }) => entry)).toEqual([log.entries.entryAt(at), log.entries.entryAt(next)])
+    const { names } = first.connection
+    expect(await countOf(first, names.allDeadLetters)).toBeGreaterThan(3)
+    await first.commit(fence, { ...commit, expect: at, redelivered: [at] })
+    await expect.poll(() => countOf(first, names.allDeadLetters)).toBe(1)
+    expect(await second.deadLetters.remove('billing', 'all')).toBe(1)
+    expect(await countOf(first, names.allDeadLetters)).toBe(0)
+  })
+
+  it('of a source are forgotten with all copies of its entries, and so is what commits have appended because of it', async () => {
+    const log = newLog()
+    const [first, second] = [await log.open('first'), await log.open('second')]
+    const [at1 = '', at2 = ''] = log.append('secret '.repeat(300_000), 'kept')
+    const { source } = change('any')
+    const fence = await first.claims.claim(NAME)
+    const commit = committer(first, fence, at1)
+    const copied = { deadLetters: [at1, at2].map((position) => ({ position, error, attempts: 1 })) }
+    await commit({ state: [{ key: 'a', state: '1' }] }, copied)
+    await commit({}, { entries: [{ event: change('kept because of another', 'other') }] })
+    await commit({ state: [{ key: 'b', state: '2' }] }, { entries: [{ event: change('secret') }] })
+    await commit({ memo: 'last', state: [{ key: 'a', state: '3' }] })
+    expect(await second.processes.memo(NAME)).toBe('last')
+
+    await second.forget(source)
+
+    expect(await first.deadLetters.list(NAME, null, 9)).toEqual([])
+    expect(await countOf(first, first.connection.names.allDeadLetters)).toBe(0)
+    const texts = await textsOf(first)
+    expect(texts.filter((text) => text.includes('secret'))).toEqual([])
+    expect(texts.length).toBeGreaterThan(0)
+    await commit({ state: [{ key: 'c', state: '4' }] })
+    for (const each of [first, second, await log.open('third')]) {
+      expect(await statesOf(each)).toEqual({ a: '3', b: '2', c: '4' })
+    }
   })
 })
 

@@ -105,23 +105,28 @@ export class DeadLetterCalls implements DeadLetterStore {
       const own = found.filter(({ subject, position }) => subject === copies.subject(name, position))
       const positions = own.map(({ position }) => position)
       for (let at = 0; at < positions.length; at += MAX_FORGOTTEN) {
-        await this.#remove(name, positions.slice(at, at + MAX_FORGOTTEN))
+        await this.#removeLetters(name, positions.slice(at, at + MAX_FORGOTTEN))
       }
     }
-    await copies.removeAll(found)
+    await copies.erase(found)
   }
 
   async #remove(reader: string, which: Which): Promise<number> {
-    const { journals, copies } = this.#parts
-    const journal = journals.of(reader)
+    const { removed, sequence } = await this.#removeLetters(reader, which)
+    if (sequence !== undefined) await this.#parts.copies.remove(reader, removed, sequence)
+    return removed.length
+  }
+
+  /** The copies of their entries stay. */
+  async #removeLetters(reader: string, which: Which) {
+    const journal = this.#parts.journals.of(reader)
     let removed: readonly Position[] = []
     await journal.read(() => {})
     const sequence = await journal.write(({ letters }) => {
       removed = letters.known(which)
       return removed.length === 0 ? undefined : { removed: which }
     })
-    if (sequence !== undefined) await copies.remove(reader, removed, sequence)
-    return removed.length
+    return { removed, sequence }
   }
 
   async #which(which: Position | 'all'): Promise<Which> {

@@ -2,6 +2,9 @@ import { headers } from '@nats-io/transport-node'
 import type { Entry, Position } from '../store/contract.ts'
 import { isOfSource } from '../of-source.ts'
 import type { Connection } from './connection.ts'
+import { eraseMessage } from './erase-message.ts'
+import { PARTS } from './long-texts.ts'
+import type { LongTexts } from './long-texts.ts'
 import { MessageCursor } from './message-cursor.ts'
 import { patiently } from './patience.ts'
 
@@ -12,6 +15,9 @@ const CONCURRENCY = 32
 export interface DeadLetterCopy {
   readonly subject: string
   readonly position: Position
+  /** The number of its message, and the field that names its parts. */
+  readonly sequence: number
+  readonly parts: string
 }
 
 /**
@@ -20,9 +26,11 @@ export interface DeadLetterCopy {
  */
 export class DeadLetterCopies {
   readonly #connection: Connection
+  readonly #texts: LongTexts
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, texts: LongTexts) {
     this.#connection = connection
+    this.#texts = texts
   }
 
   /** The subject of a copy. */
@@ -33,18 +41,27 @@ export class DeadLetterCopies {
   /** Stores a copy, in the place of an earlier one. */
   async store(reader: string, entry: Entry, position: Position): Promise<void> {
     const { js } = this.#connection
-    const fields = headers()
-    fields.set('Nats-Rollup', 'sub')
     const subject = this.subject(reader, position)
-    await patiently(this.#connection, () => js.publish(subject, JSON.stringify(entry), { headers: fields }))
+    const json = JSON.stringify(entry)
+    await patiently(this.#connection, async () => {
+      const { payload, fields } = await this.#texts.prepareAt(subject, json)
+      const own = headers()
+      for (const [name, value] of Object.entries(fields)) own.set(name, value)
+      // Its own parts are before it.
+      if (fields[PARTS] === undefined) own.set('Nats-Rollup', 'sub')
+      await js.publish(subject, payload, { headers: own })
+    })
   }
 
   /** The entry of a letter, as JSON; undefined where it was removed meanwhile. */
   async read(reader: string, position: Position): Promise<string | undefined> {
     const { jsm, names } = this.#connection
     const query = { last_by_subj: names.deadLetter(reader, position) }
-    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.state, query))
-    return found === null ? undefined : found.string()
+    return patiently(this.#connection, async () => {
+      const found = await jsm.streams.getMessage(names.state, query)
+      if (found === null) return undefined
+      return this.#texts.read({ data: found.data, field: (name) => found.header.get(name) })
+    })
   }
 
   /** Removes copies of letters that were there until the message with this number. Copies after it stay. */
@@ -61,11 +78,13 @@ export class DeadLetterCopies {
     const found: DeadLetterCopy[] = []
     const cursor = new MessageCursor(this.#connection, { stream: names.state, subject: names.allDeadLetters })
     try {
-      for await (const { subject, data } of cursor.all()) {
-        const json = new TextDecoder().decode(data)
-        if (!isOfSource(json, source)) continue
+      for await (const message of cursor.all()) {
+        const { subject, sequence } = message
+        // A part of a long one is no JSON.
+        const json = await patiently(this.#connection, () => this.#texts.read(message))
+        if (json === undefined || !isOfSource(json, source)) continue
         const { position }: Entry = JSON.parse(json)
-        found.push({ subject, position })
+        found.push({ subject, position, sequence, parts: message.field(PARTS) })
       }
     } finally {
       cursor.close()
@@ -73,21 +92,23 @@ export class DeadLetterCopies {
     return found
   }
 
-  /** Removes copies, whenever they were stored. */
-  async removeAll(copies: readonly DeadLetterCopy[]): Promise<void> {
-    await this.#purge(copies.map(({ subject }) => subject))
+  /** Removes copies, also from the server's files. */
+  async erase(copies: readonly DeadLetterCopy[]): Promise<void> {
+    const { names } = this.#connection
+    for (const { sequence, parts } of copies) {
+      await this.#texts.erase(parts)
+      await eraseMessage(this.#connection, names.state, sequence)
+    }
   }
 
-  async #purge(subjects: readonly string[], before?: number): Promise<void> {
+  async #purge(subjects: readonly string[], before: number): Promise<void> {
     const { jsm, names } = this.#connection
     for (let at = 0; at < subjects.length; at += CONCURRENCY) {
       await Promise.all(
         subjects
           .slice(at, at + CONCURRENCY)
           .map((filter) =>
-            patiently(this.#connection, () =>
-              jsm.streams.purge(names.state, { filter, ...(before !== undefined && { seq: before }) }),
-            ),
+            patiently(this.#connection, () => jsm.streams.purge(names.state, { filter, seq: before })),
           ),
       )
     }

@@ -3,6 +3,7 @@ import { headers } from '@nats-io/transport-node'
 import { LogServerError } from '../errors.ts'
 import type { Connection } from './connection.ts'
 import { publishConditionally } from './conditional-publish.ts'
+import { eraseMessage } from './erase-message.ts'
 import { decodeMessage, encodeMessage } from './journal-message.ts'
 import type { JournalHead, JournalMessage, SnapshotReference } from './journal-message.ts'
 import { restorePart, snapshotParts } from './journal-snapshot.ts'
@@ -102,7 +103,35 @@ export class Journal {
 
   /** Makes the journal short where it is long. Only for the owner of the name, as others would be in its way. */
   async shorten(): Promise<void> {
-    if (this.#isLong) await this.#exclusive(() => this.#shorten())
+    if (!this.#isLong) return
+    await this.#exclusive(async () => {
+      // The next message takes the place of the others by itself; and entries are published first.
+      const { isBare, unpublished } = this.#state
+      if (this.#isLong && !isBare && unpublished.length === 0) await this.#snapshot(true)
+    })
+  }
+
+  /** Deletes all messages that there are, also from the server's files. What they make stays. */
+  async erase(): Promise<void> {
+    const { names } = this.#connection
+    await this.#exclusive(async () => {
+      let last: number | undefined
+      while (last === undefined) {
+        await this.#catchUp()
+        await this.#publishEntries()
+        last = await this.#snapshot(false)
+      }
+      const earlier: number[] = []
+      const cursor = new MessageCursor(this.#connection, {
+        stream: names.state,
+        subject: this.#subject,
+        fieldsOnly: true,
+      })
+      for await (const { sequence } of cursor.all()) if (sequence < last) earlier.push(sequence)
+      cursor.close()
+      // The last one first: what is left always begins with the first message, or with one that names a snapshot.
+      for (const sequence of earlier.toReversed()) await eraseMessage(this.#connection, names.state, sequence)
+    })
   }
 
   async #write(
@@ -140,7 +169,10 @@ export class Journal {
   }
 
   /** Undefined where the journal is further than was known. Then it is known. */
-  async #publish(message: JournalMessage): Promise<number | undefined> {
+  async #publish(
+    message: JournalMessage,
+    isRollup = message.snapshot !== undefined,
+  ): Promise<number | undefined> {
     const { names } = this.#connection
     const id = randomUUID()
     const payload = encodeMessage(message)
@@ -150,7 +182,7 @@ export class Journal {
       id,
       expect: this.#state.sequence,
       payload,
-      isRollup: message.snapshot !== undefined,
+      isRollup,
     })
     // A repeated write may be refused because of the first one, which others have followed already.
     if (sequence === undefined) return this.#catchUp(id)
@@ -249,10 +281,14 @@ export class Journal {
     )
   }
 
-  async #shorten(): Promise<void> {
+  /**
+   * Stores what the journal makes, and a message that names it. Returns the number of that; undefined where others have
+   * written meanwhile.
+   *
+   * @param isRollup Whether the earlier messages are deleted with it.
+   */
+  async #snapshot(isRollup: boolean): Promise<number | undefined> {
     const state = this.#state
-    // The next message takes the place of the others by itself; and entries are published first.
-    if (!this.#isLong || state.isBare || state.unpublished.length > 0) return
     const { jsm, names } = this.#connection
     const token = randomUUID()
     const parts: number[] = []
@@ -269,12 +305,14 @@ export class Journal {
     }
     const { lastMark } = state.letters
     const snapshot = { token, parts: parts.length, bytes, lastMark, process }
-    const sequence = await this.#publish({ head: state.head, snapshot })
-    if (sequence === undefined) return
+    const sequence = await this.#publish({ head: state.head, snapshot }, isRollup)
+    if (sequence === undefined) return undefined
     // Earlier snapshots, and parts of those that were not completed.
     await jsm.streams.purge(names.state, { filter: names.snapshots(this.name), seq: parts[0] ?? 0 })
-    if (state.letters.size > 0) return
-    await jsm.streams.purge(names.state, { filter: names.deadLetters(this.name), seq: sequence })
+    if (state.letters.size === 0) {
+      await jsm.streams.purge(names.state, { filter: names.deadLetters(this.name), seq: sequence })
+    }
+    return sequence
   }
 
   async #storePart(subject: string, token: string, part: number, payload: Uint8Array): Promise<number> {

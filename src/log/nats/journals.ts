@@ -1,11 +1,12 @@
 import type { Connection } from './connection.ts'
 import { Journal } from './journal.ts'
 import { decodeMessage } from './journal-message.ts'
-import type { JournalHead } from './journal-message.ts'
+import type { JournalHead, JournalMessage } from './journal-message.ts'
 import type { JournalSettings } from './journal-state.ts'
 import { MessageCursor } from './message-cursor.ts'
 import { patiently } from './patience.ts'
 import { LogServerError } from '../errors.ts'
+import { isOfSource } from '../of-source.ts'
 
 /** How long a journal that is not used is kept, in ms. It is read again then. */
 const IDLE = 5 * 60_000
@@ -74,9 +75,29 @@ export class Journals {
     return [...heads.values()].toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)))
   }
 
-  #headOf(data: Uint8Array, sequence: number): JournalHead {
+  /** Deletes entries of a source from the commits that have appended them, also from the server's files. */
+  async forget(source: string): Promise<void> {
+    const { names } = this.#connection
+    const found = new Set<string>()
+    const cursor = new MessageCursor(this.#connection, { stream: names.state, subject: names.allJournals })
     try {
-      return decodeMessage(data, sequence).head
+      for await (const { data, sequence } of cursor.all()) {
+        const { head, commit } = this.#decoded(data, sequence)
+        if (commit?.entries.some(({ json }) => isOfSource(json, source)) === true) found.add(head.name)
+      }
+    } finally {
+      cursor.close()
+    }
+    for (const name of found) await this.of(name).erase()
+  }
+
+  #headOf(data: Uint8Array, sequence: number): JournalHead {
+    return this.#decoded(data, sequence).head
+  }
+
+  #decoded(data: Uint8Array, sequence: number): JournalMessage {
+    try {
+      return decodeMessage(data, sequence)
     } catch (cause) {
       throw new LogServerError(this.log, `has a damaged journal at ${sequence}`, { cause })
     }

@@ -1,5 +1,5 @@
 import type { Connection } from './connection.ts'
-import { patiently } from './patience.ts'
+import { eraseMessage } from './erase-message.ts'
 
 /** The part of the maximum size of a message that is left to its fields, in bytes. */
 const ROOM_FOR_FIELDS = 32 * 1024
@@ -25,14 +25,19 @@ export class LongTexts {
   }
 
   /** Prepares a text for its message. @param token The last token of the message's subject. */
-  async prepare(token: string, text: string): Promise<Payload> {
+  prepare(token: string, text: string): Promise<Payload> {
+    return this.prepareAt(this.#connection.names.parts(token), text)
+  }
+
+  /** Prepares a text for its message. @param subject Of the parts. */
+  async prepareAt(subject: string, text: string): Promise<Payload> {
     const bytes = new TextEncoder().encode(text)
     const size = this.#connection.maxPayload - ROOM_FOR_FIELDS
     if (bytes.length <= size) return { payload: bytes, fields: {} }
-    const { js, names } = this.#connection
+    const { js } = this.#connection
     const parts: number[] = []
     for (let from = 0; from < bytes.length; from += size) {
-      const { seq } = await js.publish(names.parts(token), bytes.subarray(from, from + size))
+      const { seq } = await js.publish(subject, bytes.subarray(from, from + size))
       parts.push(seq)
     }
     return { payload: new Uint8Array(0), fields: { [PARTS]: parts.join(), [SIZE]: String(bytes.length) } }
@@ -65,13 +70,8 @@ export class LongTexts {
 
   /** Deletes the parts of a text, also in the server's files. */
   async erase(field: string): Promise<void> {
-    const { jsm, names } = this.#connection
-    for (const seq of partsOf(field)) {
-      await patiently(this.#connection, async () => {
-        if ((await jsm.streams.getMessage(names.state, { seq })) === null) return
-        await jsm.streams.deleteMessage(names.state, seq, true)
-      })
-    }
+    const { names } = this.#connection
+    for (const sequence of partsOf(field)) await eraseMessage(this.#connection, names.state, sequence)
   }
 }
 

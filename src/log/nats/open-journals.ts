@@ -8,6 +8,7 @@ import type { JournaledEntries } from './journaled-entries.ts'
 import { Journals } from './journals.ts'
 import type { JournalLimits } from './journal-state.ts'
 import { Lease } from './lease.ts'
+import { LongTexts } from './long-texts.ts'
 import { ProcessCalls } from './process-calls.ts'
 import { Readers } from './readers.ts'
 import { Streams } from './streams.ts'
@@ -48,13 +49,19 @@ export class OpenJournals {
     const changes = new JournalChanges(connection, closed)
     const lease = new Lease(connection, owner, settings.lease)
     const claims = new Claims(journals, changes, { owner, lease, closed })
-    const copies = new DeadLetterCopies(connection)
+    const copies = new DeadLetterCopies(connection, new LongTexts(connection))
     this.journals = journals
     this.claims = claims
     this.streams = new Streams(journals, claims)
     this.readers = new Readers({ journals, claims, changes, copies, entries, clock })
     this.processes = new ProcessCalls(journals, claims, changes, new ProcessPositions(log, epoch).start)
     this.deadLetters = new DeadLetterCalls({ journals, claims, copies, entries })
+  }
+
+  /** Deletes the dead letters of a source, and what commits have appended because of it. */
+  async forget(source: string): Promise<void> {
+    await this.deadLetters.forget(source)
+    await this.journals.forget(source)
   }
 
   /** Gives up every claim. Calls that wait reject before that, by the signal of the settings. */

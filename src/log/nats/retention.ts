@@ -108,7 +108,7 @@ export class NatsRetention implements RetentionStore {
     checkText('source', source)
     return this.#call(async (log) => {
       const count = await log.forgetting.forget(source)
-      await log.journals.deadLetters.forget(source)
+      await log.journals.forget(source)
       await log.inbox.forget(source)
       return count
     })

@@ -14,7 +14,7 @@ const UNREACHABLE = [
   JetStreamError,
 ]
 
-/** Errors of the client where a server wants other credentials, or has no JetStream. */
+/** Errors of the client where a server wants other credentials. */
 const REFUSED = [
   errors.AuthorizationError,
   errors.UserAuthenticationExpiredError,
@@ -29,7 +29,14 @@ export function serverError(log: string, error: unknown): unknown {
     return new LogServerError(log, `was refused by its server: ${error.message}`, { cause: error, retryable })
   }
   if (!(error instanceof Error)) return error
-  if (REFUSED.some((known) => error instanceof known) || error.name === 'JetStreamNotEnabled') {
+  if (error.name === 'JetStreamNotEnabled') {
+    // So it looks too while a server starts, or a stream has no leader.
+    return new LogServerError(log, 'is at a server without JetStream, or one that is not ready', {
+      cause: error,
+      retryable: true,
+    })
+  }
+  if (REFUSED.some((known) => error instanceof known)) {
     return new LogServerError(log, `was refused by its server: ${error.message}`, { cause: error })
   }
   if (!UNREACHABLE.some((known) => error instanceof known)) return error
