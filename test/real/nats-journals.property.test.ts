@@ -226,32 +226,37 @@ class Writer {
 
 it('each open log has the same states, timers and dead letters, whichever writes, dies within a write, or makes the journal short', async () => {
   await fc.assert(
-    fc.asyncProperty(steps, fc.constantFrom(3, 10), async (play, messages) => {
-      const under = new LogOfJournals(server, `log${++logs}`, 600_000, { messages, bytes: 100_000 })
-      const writer = await Writer.start(
-        under,
-        under.append(...Array.from({ length: ENTRIES }, (_, n) => `entry ${n}`)),
-      )
-      const others = await Promise.all(['1', '2', '3'].map((owner) => under.open(owner)))
-      const other = (n: number) => others[n] ?? writer.log
-      for (const step of play) {
-        if (step.step === 'commit') {
-          const { written, apply } = writer.commit(step)
-          await written
-          apply()
-        } else if (step.step === 'look') {
-          await writer.check(other(step.by))
-        } else if (step.step !== 'take over') {
-          await writer.changeLetters(other(step.by), step.step, step.which)
-        } else {
-          await writer.succeed(step.fault, step.at)
+    fc.asyncProperty(
+      steps,
+      fc.constantFrom(3, 10),
+      fc.constantFrom(0, 60_000),
+      async (play, messages, idle) => {
+        const under = new LogOfJournals(server, `log${++logs}`, 600_000, { messages, bytes: 100_000, idle })
+        const writer = await Writer.start(
+          under,
+          under.append(...Array.from({ length: ENTRIES }, (_, n) => `entry ${n}`)),
+        )
+        const others = await Promise.all(['1', '2', '3'].map((owner) => under.open(owner)))
+        const other = (n: number) => others[n] ?? writer.log
+        for (const step of play) {
+          if (step.step === 'commit') {
+            const { written, apply } = writer.commit(step)
+            await written
+            apply()
+          } else if (step.step === 'look') {
+            await writer.check(other(step.by))
+          } else if (step.step !== 'take over') {
+            await writer.changeLetters(other(step.by), step.step, step.which)
+          } else {
+            await writer.succeed(step.fault, step.at)
+          }
         }
-      }
-      const fresh = await under.open('fresh')
-      for (const each of [...others, fresh, writer.log]) await writer.check(each)
-      await Promise.all([...others, fresh].map((each) => each.close()))
-      await writer.close()
-    }),
+        const fresh = await under.open('fresh')
+        for (const each of [...others, fresh, writer.log]) await writer.check(each)
+        await Promise.all([...others, fresh].map((each) => each.close()))
+        await writer.close()
+      },
+    ),
     { numRuns: 40 },
   )
 })

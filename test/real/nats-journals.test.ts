@@ -372,6 +372,22 @@ describe('the dead letters of a log at a NATS server', () => {
     expect(await countOf(first, names.allDeadLetters)).toBe(0)
   })
 
+  it('are found again by their owner, however long it has not used its journal', async () => {
+    const log = new LogOfJournals(server, `log${++logs}`, 30_000, { messages: 512, bytes: 1e6, idle: 0 })
+    const [first, second] = [await log.open('first'), await log.open('second')]
+    const [at = ''] = log.append('1')
+    const fence = await first.claims.claim('billing')
+    await first.commit(fence, {
+      expect: null,
+      cursor: at,
+      acknowledged: [],
+      deadLetters: [{ position: at, error, attempts: 1 }],
+    })
+    expect(await first.deadLetters.hasRedelivery('billing', 0)).toBe(false)
+    await second.deadLetters.redeliver('billing', 'all')
+    expect(await first.deadLetters.hasRedelivery('billing', 0)).toBe(true)
+  })
+
   it('of a source are forgotten with all copies of its entries, and so is what commits have appended because of it', async () => {
     const log = newLog()
     const [first, second] = [await log.open('first'), await log.open('second')]

@@ -91,7 +91,8 @@ export class DeadLetterCalls implements DeadLetterStore {
     const { journals, claims } = this.#parts
     const journal = journals.of(reader)
     // None but its owner adds letters, and without them there are no marks.
-    if (claims.holds(reader) && journal.known.letters.size === 0) return false
+    const { sequence, letters } = journal.known
+    if (claims.holds(reader) && sequence > 0 && letters.size === 0) return false
     return journal.read((state) => state.letters.marked(after, 1).length > 0)
   }
 

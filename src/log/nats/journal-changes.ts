@@ -23,6 +23,9 @@ export class JournalChanges {
   constructor(connection: Connection, closed: AbortSignal) {
     this.#connection = connection
     this.#closed = closed
+    closed.addEventListener('abort', () => {
+      for (const { calls } of this.#waiting.values()) for (const wake of calls) wake()
+    })
   }
 
   /** Reports a change that is stored. */
@@ -52,20 +55,19 @@ export class JournalChanges {
     }
   }
 
-  /** Resolves after the next change, at the next look, or once a signal is aborted. */
+  /** Resolves after the next change, at the next look, or once the signal is aborted or the log closed. */
   #next(name: string, signal: AbortSignal): { readonly changed: Promise<void>; readonly stop: () => void } {
     const { promise: changed, resolve } = Promise.withResolvers<void>()
     const wake = () => resolve()
     const timer = setTimeout(wake, INTERVAL)
     const waiting = this.#waiting.get(name) ?? this.#subscribe(name)
     waiting.calls.add(wake)
-    const signals = [signal, this.#closed]
-    for (const each of signals) each.addEventListener('abort', wake)
+    signal.addEventListener('abort', wake)
     return {
       changed,
       stop: () => {
         clearTimeout(timer)
-        for (const each of signals) each.removeEventListener('abort', wake)
+        signal.removeEventListener('abort', wake)
         waiting.calls.delete(wake)
         if (waiting.calls.size > 0 || this.#waiting.get(name) !== waiting) return
         this.#waiting.delete(name)

@@ -13,19 +13,25 @@ export interface JournalSettings {
   readonly order: (position: Position) => number
   /** Appends the entries of a commit, but those that the log has. They may come a second time. */
   readonly publish: (entries: readonly PreparedEntry[]) => Promise<void>
-  /** When a journal is made short. Default {@link JOURNAL_LIMITS}. */
+  /** Default {@link JOURNAL_LIMITS}. */
   readonly limits?: JournalLimits | undefined
 }
 
-/** How long a journal may become before its earlier messages are deleted. */
+/** How long a journal may become before its earlier messages are deleted, and how long it is followed. */
 export interface JournalLimits {
   /** Number of messages. */
   readonly messages: number
   /** Size of the messages, in bytes. */
   readonly bytes: number
+  /** How long what it makes is kept in memory without being used, in ms. It is read again then. */
+  readonly idle: number
 }
 
-export const JOURNAL_LIMITS: JournalLimits = { messages: 512, bytes: 4 * 1024 * 1024 }
+export const JOURNAL_LIMITS: JournalLimits = {
+  messages: 512,
+  bytes: 4 * 1024 * 1024,
+  idle: 5 * 60_000,
+}
 
 /** Entries of a commit that may not be in the log yet. */
 export interface UnpublishedEntries {

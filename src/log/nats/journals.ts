@@ -2,14 +2,12 @@ import type { Connection } from './connection.ts'
 import { Journal } from './journal.ts'
 import { decodeMessage } from './journal-message.ts'
 import type { JournalHead, JournalMessage } from './journal-message.ts'
+import { JOURNAL_LIMITS } from './journal-state.ts'
 import type { JournalSettings } from './journal-state.ts'
 import { MessageCursor } from './message-cursor.ts'
 import { patiently } from './patience.ts'
 import { LogServerError } from '../errors.ts'
 import { isOfSource } from '../of-source.ts'
-
-/** How long a journal that is not used is kept, in ms. It is read again then. */
-const IDLE = 5 * 60_000
 
 /** How many names are asked for at once. */
 const CONCURRENCY = 64
@@ -105,8 +103,9 @@ export class Journals {
 
   #sweep(): void {
     const now = performance.now()
-    if (now - this.#swept < IDLE / 2) return
+    const { idle } = this.#settings.limits ?? JOURNAL_LIMITS
+    if (now - this.#swept < idle / 2) return
     this.#swept = now
-    for (const [name, { used }] of this.#journals) if (used < now - IDLE) this.#journals.delete(name)
+    for (const [name, { used }] of this.#journals) if (used < now - idle) this.#journals.delete(name)
   }
 }

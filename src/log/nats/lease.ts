@@ -23,6 +23,7 @@ export class Lease {
   /** Until when each lease counts as good, by `performance.now`. */
   #grace = -Infinity
   #timer: NodeJS.Timeout | undefined
+  #isReleased = false
 
   constructor(connection: Connection, owner: string, duration: number) {
     this.#connection = connection
@@ -36,6 +37,7 @@ export class Lease {
     const interval = this.duration / RENEWALS
     if (performance.now() - this.#renewed < interval) return
     await patiently(this.#connection, () => this.#renew())
+    if (this.#isReleased) return
     this.#timer ??= setInterval(() => {
       // The next time is soon, and the owner is fenced where another one was faster.
       this.#renew().catch(() => {})
@@ -72,6 +74,7 @@ export class Lease {
 
   /** Gives the lease up. */
   async release(): Promise<void> {
+    this.#isReleased = true
     clearInterval(this.#timer)
     this.#timer = undefined
     if (this.#renewed === -Infinity) return

@@ -23,7 +23,7 @@ export interface OpenJournalsSettings {
   readonly clock: () => number
   /** Aborted once the log is closed, with what calls reject with from then on. */
   readonly closed: AbortSignal
-  /** When a journal is made short. */
+  /** Default `JOURNAL_LIMITS`. */
   readonly limits?: JournalLimits
 }
 
