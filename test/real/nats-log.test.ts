@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { StreamConfig } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
@@ -8,6 +9,8 @@ import { LogServerError } from '../../src/log/errors.ts'
 import { natsLog } from '../../src/log/nats-log.ts'
 import type { NatsLogOptions } from '../../src/log/nats-log.ts'
 import { describeLogStore } from '../log/conformance.ts'
+import { append, readAll } from '../log/conformance/fixture.ts'
+import { change } from '../operators/events.ts'
 import { NatsServer } from './nats/server.ts'
 
 let server: NatsServer
@@ -96,5 +99,89 @@ describe('the opening of a log on a NATS server', () => {
       message: expect.stringContaining('has 1 of 3 copies'),
     })
     expect(await open({})).toBe(end)
+  })
+})
+
+describe('the times of a log on a NATS server', () => {
+  it('never decrease and are the same wherever reading begins, with writers whose clocks differ', async () => {
+    const name = `log-${++logs}`
+    let now = 100_000
+    // The other one is late, and sometimes ahead.
+    const skews = [-5_000, 3_000, -20, 0]
+    const writers = [() => (now += 10), () => now + (skews[now % skews.length] ?? 0)].map((clock, i) => {
+      const log = natsLog({ servers: server.url, name, owner: `writer ${i}`, clock })
+      onTestFinished(() => log.close())
+      return log
+    })
+    await Promise.all(
+      writers.map(async (log, i) => {
+        const fence = await log.claim(`stream ${i}`)
+        for (let n = 0; n < 60; n++) {
+          now += 7
+          const events = [change(`${n}a`, `m${i}`), change(`${n}b`, `m${i}`), change(`${n}`, `other${i}`)]
+          await append(log, fence, ...events)
+        }
+      }),
+    )
+    const reader = natsLog({ servers: server.url, name })
+    onTestFinished(() => reader.close())
+    const entries = await readAll(reader)
+    expect(entries).toHaveLength(360)
+    const times = entries.map(({ recorded }) => recorded)
+    expect(times).toEqual(times.toSorted((a, b) => a - b))
+    for (let i = 0; i < entries.length; i += 7) {
+      const page = await reader.read(entries[i]?.position ?? '', { limit: 3 })
+      expect(page.entries).toEqual(entries.slice(i + 1, i + 4))
+      const { recorded, position } = entries[i] ?? { recorded: 0, position: '' }
+      const first = await reader.read(await reader.positionAt({ time: recorded }), { limit: 1 })
+      expect(first.entries).toEqual([entries.find((entry) => entry.recorded === recorded)])
+      expect(await reader.positionAt({ time: recorded })).not.toBe(position)
+    }
+  })
+})
+
+describe('the sign-in of a log at a NATS server', () => {
+  const password = 'a password of the test'
+  const CONFIG = (name: string) => `
+    authorization {
+      users = [{
+        user: "rivulet", password: "${password}",
+        permissions: {
+          publish: ["rv.${name}.>", "$KV.rivulet_${name}_leases.>", "$JS.API.>"]
+          subscribe: ["rv.${name}.>", "_INBOX.>"]
+        }
+      }]
+    }`
+
+  it('needs the permissions of docs/scale.md alone, and refuses another password without naming it', async () => {
+    const guarded = await NatsServer.start(CONFIG('watch'))
+    onTestFinished(() => guarded.remove())
+    const open = (options: Partial<NatsLogOptions>) => {
+      const log = natsLog({ servers: guarded.url, name: 'watch', ...options })
+      onTestFinished(() => log.close())
+      return log
+    }
+    const log = open({ credentials: { user: 'rivulet', password } })
+    const other = open({ credentials: { user: 'rivulet', password } })
+    const end = await other.positionAt('end')
+    const waiting = other.wait(end, new AbortController().signal)
+    const fence = await log.claim('stream')
+    await append(log, fence, change('1'), change('2'))
+    await waiting
+    await log.commit(fence, { expect: null, cursor: end, acknowledged: [] })
+    await log.inbox.put({ id: 'w', timestamp: 1, payload: {} }, '{}')
+    await log.retention.trim({ limit: 1 })
+    expect(await other.retention.stats()).toMatchObject({ entries: 2, inbox: { pending: 1 } })
+    expect(await readAll(other)).toHaveLength(2)
+
+    const wrong = 'the wrong password'
+    for (const credentials of [{ user: 'rivulet', password: wrong }, { token: wrong }]) {
+      const error = await open({ credentials })
+        .positionAt('end')
+        .catch((reason: unknown) => reason)
+      expect(error).toBeInstanceOf(LogServerError)
+      expect(error).toMatchObject({ retryable: false })
+      expect(JSON.stringify([inspect(error), error])).not.toContain(wrong)
+    }
   })
 })

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as after } from 'node:timers/promises'
@@ -13,16 +13,22 @@ const PATIENCE = 20_000
 /** A real NATS server with JetStream, on a free port and with a store of its own. */
 export class NatsServer {
   readonly #folder: string
+  readonly #args: readonly string[]
   #process: ChildProcess | undefined
   /** The port, which stays the same over restarts. */
   port = -1
 
-  private constructor(folder: string) {
+  private constructor(folder: string, args: readonly string[]) {
     this.#folder = folder
+    this.#args = args
   }
 
-  static async start(): Promise<NatsServer> {
-    const server = new NatsServer(await mkdtemp(join(tmpdir(), 'rivulet-nats-')))
+  /** @param config The text of its configuration file. Default: none. */
+  static async start(config?: string): Promise<NatsServer> {
+    const folder = await mkdtemp(join(tmpdir(), 'rivulet-nats-'))
+    const file = join(folder, 'nats.conf')
+    if (config !== undefined) await writeFile(file, config)
+    const server = new NatsServer(folder, config === undefined ? [] : ['-c', file])
     await server.resume()
     return server
   }
@@ -42,6 +48,7 @@ export class NatsServer {
     const child = spawn(
       PROGRAM,
       [
+        ...this.#args,
         '-js',
         '-sd',
         join(this.#folder, 'store'),
