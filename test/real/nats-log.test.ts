@@ -49,7 +49,7 @@ describeLogStore('a log on a NATS server', async ({ clock, inbox = {} }) => {
 
 describe('the opening of a log on a NATS server', () => {
   /** Opens a log whose stream of entries has something else. */
-  async function openedWith(change: Partial<StreamConfig>): Promise<unknown> {
+  async function openedWith(config: Partial<StreamConfig>): Promise<unknown> {
     const name = `log-${++logs}`
     const nats = await connect({ servers: server.url })
     const jsm = await jetstreamManager(nats)
@@ -58,7 +58,7 @@ describe('the opening of a log on a NATS server', () => {
       subjects: [`rv.${name}.ev.>`],
       allow_rollup_hdrs: true,
       discard: 'new',
-      ...change,
+      ...config,
     })
     await nats.close()
     const log = natsLog({ servers: server.url, name })
@@ -67,8 +67,8 @@ describe('the opening of a log on a NATS server', () => {
   }
 
   it('takes a stream with other settings that lose nothing', async () => {
-    const change = { max_bytes: 1024 ** 3, duplicate_window: 1e9, description: 'ours' }
-    expect(await openedWith(change)).toEqual(expect.any(String))
+    const config = { max_bytes: 1024 ** 3, duplicate_window: 1e9, description: 'ours' }
+    expect(await openedWith(config)).toEqual(expect.any(String))
   })
 
   it.each<[string, Partial<StreamConfig>]>([
@@ -78,8 +78,8 @@ describe('the opening of a log on a NATS server', () => {
     ['has a maximum of messages for each subject', { max_msgs_per_subject: 5 }],
     ['has the retention "workqueue"', { retention: 'workqueue' }],
     ['cannot be made shorter', { deny_purge: true, allow_rollup_hdrs: false }],
-  ])('refuses a stream that %s', async (problem, change) => {
-    const error = await openedWith(change)
+  ])('refuses a stream that %s', async (problem, config) => {
+    const error = await openedWith(config)
     expect(error).toBeInstanceOf(LogServerError)
     expect(error).toMatchObject({ message: expect.stringContaining(problem), retryable: false })
   })
