@@ -76,14 +76,18 @@ it('a process counts each event once and appends each output once, whichever of 
 
   // The suspended one wrote nothing when it was resumed.
   await expect.poll(() => ended, { timeout: 30_000 }).toContain('FencedError')
-  const entries = await readAll(store)
-  const outputs = entries.filter(({ source }) => source === '/processes/totals')
-  const of = outputs.map(({ data }) => JSON.stringify(data)).toSorted()
+  const outputs = async () => {
+    const entries = await readAll(store)
+    return entries.filter(({ source }) => source === '/processes/totals')
+  }
   const expected = SOURCES.flatMap((source) =>
     Array.from({ length: COUNT / SOURCES.length / 3 }, (_, n) =>
       JSON.stringify({ of: `/v1/monitors/${source}`, count: 3 * (n + 1) }),
     ),
   )
-  expect(of).toEqual(expected.toSorted())
-  expect(entries).toHaveLength(COUNT + expected.length)
+  // The outputs of a commit come after its states.
+  await expect.poll(async () => (await outputs()).length, { timeout: 30_000 }).toBe(expected.length)
+  const found = (await outputs()).map(({ data }) => JSON.stringify(data))
+  expect(found.toSorted()).toEqual(expected.toSorted())
+  expect(await readAll(store)).toHaveLength(COUNT + expected.length)
 })
