@@ -1,9 +1,11 @@
 import { inspect } from 'node:util'
-import { jetstreamManager } from '@nats-io/jetstream'
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { StreamConfig } from '@nats-io/jetstream'
-import { connect } from '@nats-io/transport-node'
+import { connect, headers } from '@nats-io/transport-node'
 import { Kvm } from '@nats-io/kv'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import type { OpenLogSettings } from '../../src/log/nats/open-log.ts'
+import { NatsLogStore } from '../../src/log/nats/store.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
 import { LogServerError } from '../../src/log/errors.ts'
 import { natsLog } from '../../src/log/nats-log.ts'
@@ -183,5 +185,117 @@ describe('the sign-in of a log at a NATS server', () => {
       expect(error).toMatchObject({ retryable: false })
       expect(JSON.stringify([inspect(error), error])).not.toContain(wrong)
     }
+  })
+})
+
+describe('a log on a NATS server, in the long run', () => {
+  const HOUR = 3_600_000
+
+  function openWith(settings: Partial<OpenLogSettings>): NatsLogStore {
+    const log = new NatsLogStore({
+      client: { servers: server.url },
+      log: `log-${++logs}`,
+      partitions: undefined,
+      replicas: undefined,
+      lease: 60_000,
+      owner: 'first',
+      clock: () => 1_000,
+      inbox: { maxDeliveries: 100, maxBytes: 10_000 },
+      ...settings,
+    })
+    onTestFinished(() => log.close())
+    return log
+  }
+
+  it('forgets ids of webhooks that are old and followed by enough others', async () => {
+    let now = 0
+    const log = openWith({ clock: () => now, knownIds: 3 })
+    const fence = await log.claim('inbox')
+    const put = (id: string) => log.inbox.put({ id, timestamp: 1, payload: {} }, '{}')
+    const done = (...ids: string[]) => log.append([{ fence, expect: null, entries: [] }], ids)
+    for (const id of ['a', 'b', 'c', 'd', 'e']) {
+      await put(id)
+      await done(id)
+      now += HOUR
+    }
+    // Enough others, but not old.
+    expect([await put('a'), await put('b')]).toEqual(['duplicate', 'duplicate'])
+    now = 48 * HOUR + 1
+    await put('f')
+    await done('f')
+    expect(await put('a')).toBe('stored')
+    expect([await put('b'), await put('f')]).toEqual(['duplicate', 'duplicate'])
+    await done('a')
+  })
+
+  it('forgets identities of deleted entries that are old and followed by enough others', async () => {
+    const log = openWith({ identityLimits: { minUptime: 0, minNewer: 3 } })
+    const fence = await log.claim('stream')
+    const trim = async (...ids: string[]) => {
+      await append(log, fence, ...ids.map((id) => change(id)))
+      await log.retention.trim({ limit: 100 })
+    }
+    await trim('1', '2')
+    await trim('3', '4', '5')
+    expect(await log.retention.trimIdentities()).toBe(true)
+    // Another open log knows only what is stored.
+    const other = openWith({ log: `log-${logs}`, owner: 'second' })
+    const appended = await append(
+      other,
+      await other.claim('other'),
+      ...['1', '2', '3', '4', '5'].map((id) => change(id)),
+    )
+    expect(appended).toMatchObject({ entries: 2, duplicates: 3 })
+    expect((await readAll(other)).map(({ id }) => id)).toEqual(['1', '2'])
+  })
+
+  it('passes over what another program has published there, and reports an entry that is no JSON', async () => {
+    const log = openWith({})
+    const name = `log-${logs}`
+    const fence = await log.claim('stream')
+    const nats = await connect({ servers: server.url })
+    const js = jetstream(nats)
+    const publish = (payload: string, fields: Readonly<Record<string, string>> = {}) => {
+      const own = headers()
+      for (const [key, value] of Object.entries(fields)) own.set(key, value)
+      return js.publish(`rv.${name}.ev.0.elsewhere`, payload, { headers: own })
+    }
+    const start = await log.positionAt('start')
+    await publish('hello')
+    await append(log, fence, change('1'))
+    await publish('{}', { 'Rv-Id': 'x', 'Rv-Revision': 'many', 'Rv-Recorded': 'NaN' })
+    await append(log, fence, change('2'))
+    await publish('\u0000', { 'Rv-Id': 'x' })
+    const other = openWith({ log: name, owner: 'second', clock: () => 500 })
+    await append(other, await other.claim('other'), change('2'), change('3'))
+    await publish('bye')
+    expect((await readAll(log)).map(({ id, recorded }) => [id, recorded])).toEqual([
+      ['1', 1_000],
+      ['2', 1_000],
+      ['3', 1_000],
+    ])
+    expect(await log.positionAt({ time: 0 })).toBe(start)
+    expect(await log.retention.stats()).toMatchObject({ oldest: 1_000 })
+    expect(await log.retention.forget(change('1').source)).toBe(3)
+    expect(await readAll(log)).toEqual([])
+
+    const sound = {
+      'Rv-Id': 'x',
+      'Rv-Revision': '1',
+      'Rv-Completeness': '0',
+      'Rv-Recorded': '1',
+      'Rv-Known': '0',
+    }
+    const end = await log.positionAt('end')
+    const { seq } = await publish('{', sound)
+    const error = await log.read(end, { limit: 1 }).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(LogServerError)
+    expect(error).toMatchObject({
+      message: expect.stringContaining(`the message ${seq} of rivulet_${name}_events`),
+    })
+    await log.retention.trim({ limit: 100 })
+    await append(log, fence, change('4'))
+    expect((await readAll(log)).map(({ id }) => id)).toEqual(['4'])
+    await nats.close()
   })
 })

@@ -1,3 +1,4 @@
+import { isObject } from '../../protocol/event.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import type { Entry, Position } from '../store/contract.ts'
 import type { PreparedEntry } from '../store/prepared-entry.ts'
@@ -23,9 +24,9 @@ export interface WithFields {
   field(name: string): string
 }
 
-/** The fields of the message of an entry. */
-export function fieldsOf(message: WithFields): EntryFields {
-  return {
+/** The fields of the message of an entry; undefined for a message that another program has published there. */
+export function fieldsOf(message: WithFields): EntryFields | undefined {
+  const fields = {
     id: message.field('Rv-Id'),
     revision: Number(message.field('Rv-Revision')),
     completeness: Number(message.field('Rv-Completeness')),
@@ -34,6 +35,13 @@ export function fieldsOf(message: WithFields): EntryFields {
     known: Number(message.field('Rv-Known')),
     isBackfill: message.field('Rv-Backfill') !== '',
   }
+  const { revision, completeness, recorded, known } = fields
+  const isEntry =
+    fields.id !== '' &&
+    [revision, completeness, known].every((number) => Number.isSafeInteger(number) && number >= 0) &&
+    message.field('Rv-Recorded') !== '' &&
+    Number.isFinite(recorded)
+  return isEntry ? fields : undefined
 }
 
 /** The fields of an entry as they are sent. */
@@ -58,15 +66,20 @@ export function typeField(type: string): string {
   return /^[\w.-]{1,100}$/.test(type) ? type : `#${hashOf(type)}`
 }
 
-/** The entry that a reader gets. */
+/** The entry that a reader gets; undefined where the text is not a JSON object. */
 export function entryOf(
   json: string,
   { revision, isBackfill }: EntryFields,
   recorded: number,
   position: Position,
-): Entry {
-  const event: ResearchEvent = JSON.parse(json)
-  return Object.assign(event, { position, recorded, revision, backfill: isBackfill })
+): Entry | undefined {
+  try {
+    const event: ResearchEvent = JSON.parse(json)
+    const place = { position, recorded, revision, backfill: isBackfill }
+    return isObject(event) ? Object.assign(event, place) : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** The last token of a subject: a hash. */

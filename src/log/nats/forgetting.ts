@@ -69,7 +69,9 @@ export class Forgetting {
       for (const message of pulled.messages) {
         const json = await this.#texts.read(message)
         if (json?.includes(part) !== true || !isOfSource(json, source)) continue
-        const { id, revision, completeness } = fieldsOf(message)
+        const fields = fieldsOf(message)
+        if (fields === undefined) continue
+        const { id, revision, completeness } = fields
         found.push({
           sequence: message.sequence,
           source: tokenOf(message.subject),

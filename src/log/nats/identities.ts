@@ -2,7 +2,7 @@ import { isAtLeastAsComplete } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
 import type { EntryIdentity } from '../store/prepared-entry.ts'
 import type { Connection } from './connection.ts'
-import { fieldsOf } from './entry-message.ts'
+import { fieldsOf, tokenOf } from './entry-message.ts'
 import { MessageCursor } from './message-cursor.ts'
 import { hashOf } from './names.ts'
 
@@ -48,6 +48,9 @@ export class Identities {
   readonly #connection: Connection
   /** The one that was used last is the last one. */
   readonly #sources = new Map<string, SourceIdentities>()
+  /** The forgotten revisions by the hashes of source and id, and the number up to which they were read. */
+  readonly #forgotten = new Map<string, Map<string, number>>()
+  #forgottenRead = 0
 
   constructor(connection: Connection) {
     this.#connection = connection
@@ -90,7 +93,9 @@ export class Identities {
     })
     for await (const message of cursor.all()) {
       const { sequence } = message
-      const { id, revision, completeness } = fieldsOf(message)
+      const fields = fieldsOf(message)
+      if (fields === undefined) continue
+      const { id, revision, completeness } = fields
       identities.note(id, { revision, completeness, sequence })
       written.set(message.field('Nats-Msg-Id'), sequence)
     }
@@ -102,15 +107,32 @@ export class Identities {
     return written
   }
 
-  /** Whether the entry was forgotten, and not appended again since. */
-  async isForgotten(identity: EntryIdentity): Promise<boolean> {
+  /** Reads what was forgotten since. */
+  async refreshForgotten(): Promise<void> {
     const { names } = this.#connection
-    const forgotten = await this.#stored(names.forgotten(hashOf(identity.source)))
-    const hash = hashOf(identity.id)
-    const found = forgotten.findLast(([id]) => id === hash)
-    if (found === undefined) return false
-    const { known } = await this.of(identity.source)
-    return (known.get(hash)?.revision ?? 0) <= found[1]
+    const subject = names.allForgotten
+    const cursor = new MessageCursor(this.#connection, {
+      stream: names.state,
+      subject,
+      after: this.#forgottenRead,
+    })
+    for await (const message of cursor.all()) {
+      const token = tokenOf(message.subject)
+      const revisions = this.#forgotten.get(token) ?? new Map<string, number>()
+      for (const [id, revision] of deletedIdentities(message.data)) revisions.set(id, revision)
+      this.#forgotten.set(token, revisions)
+    }
+    cursor.close()
+    this.#forgottenRead = cursor.last
+  }
+
+  /** Whether the entry was forgotten, and not appended again since, as {@link refreshForgotten} has found. */
+  async isForgotten({ source, id }: EntryIdentity): Promise<boolean> {
+    const hash = hashOf(id)
+    const revision = this.#forgotten.get(hashOf(source))?.get(hash)
+    if (revision === undefined) return false
+    const { known } = await this.of(source)
+    return (known.get(hash)?.revision ?? 0) <= revision
   }
 
   async #stored(subject: string): Promise<readonly DeletedIdentity[]> {
@@ -118,8 +140,7 @@ export class Identities {
     const cursor = new MessageCursor(this.#connection, { stream: names.state, subject })
     const found: DeletedIdentity[] = []
     for await (const { data } of cursor.all()) {
-      const stored = parseJson(new TextDecoder().decode(data))
-      if (Array.isArray(stored)) found.push(...stored.filter(isDeletedIdentity))
+      found.push(...deletedIdentities(data))
     }
     cursor.close()
     return found
@@ -134,6 +155,11 @@ export class Identities {
       kept -= known.size + 10
     }
   }
+}
+
+function deletedIdentities(data: Uint8Array): readonly DeletedIdentity[] {
+  const stored = parseJson(new TextDecoder().decode(data))
+  return Array.isArray(stored) ? stored.filter(isDeletedIdentity) : []
 }
 
 function isDeletedIdentity(value: unknown): value is DeletedIdentity {

@@ -1,8 +1,9 @@
 import { isObject } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
+import { WEBHOOK_HORIZON } from '../../protocol/limits.ts'
 import type { InboxOutcome } from '../../protocol/webhook.ts'
 import { isWebhookOfSource } from '../of-source.ts'
-import { MAX_PENDING_LENGTH } from '../store/inbox-store.ts'
+import { MAX_PENDING_LENGTH, MIN_KNOWN_IDS } from '../store/inbox-store.ts'
 import type { InboxLimits, InboxPlace, PendingDelivery, PreparedDelivery } from '../store/inbox-store.ts'
 import type { Changes } from './changes.ts'
 import { publishConditionally } from './conditional-publish.ts'
@@ -30,8 +31,11 @@ interface Put {
   readonly reject: (error: unknown) => void
 }
 
-/** Marks a delivery as done: its id stays known, and its payload is gone. */
+/** Marks a delivery as done, with when that was: its id stays known, and its payload is gone. */
 const DONE = 'Rv-Done'
+
+/** How many ids each `done` examines to forget them, beside one for each delivery that it marks. */
+const EXAMINED = 16
 
 /** The size of a payload, in bytes. */
 const BYTES = 'Rv-Bytes'
@@ -48,11 +52,14 @@ export class Inbox {
   readonly #texts: LongTexts
   readonly #changes: Changes
   readonly #limits: Required<InboxLimits>
+  readonly #knownIds: number
   /** The number of the last message that was read. */
   #last = 0
   /** What is not done, by the last token of its subject, in the order of arrival. */
   readonly #pending = new Map<string, Stored>()
   #bytes = 0
+  /** What is done, by the last token of its subject, the oldest first. */
+  readonly #known = new Map<string, { readonly sequence: number; readonly done: number }>()
   #puts: Put[] = []
   #isPutting = false
   /** The look at the server that is under way, or the last one. */
@@ -60,8 +67,16 @@ export class Inbox {
   /** One that has not begun, for all calls that want one. */
   #nextLook: Promise<void> | undefined
 
-  constructor(connection: Connection, texts: LongTexts, changes: Changes, limits: Required<InboxLimits>) {
+  /** @param knownIds How many later deliveries must be done before an id is forgotten. */
+  constructor(
+    connection: Connection,
+    texts: LongTexts,
+    changes: Changes,
+    limits: Required<InboxLimits>,
+    knownIds = MIN_KNOWN_IDS,
+  ) {
     this.#connection = connection
+    this.#knownIds = knownIds
     this.#texts = texts
     this.#changes = changes
     this.#limits = limits
@@ -82,11 +97,12 @@ export class Inbox {
   }
 
   /** Marks deliveries as done. Others are ignored. */
-  async done(ids: readonly string[]): Promise<void> {
+  async done(ids: readonly string[], now: number): Promise<void> {
     if (ids.length === 0) return
     await this.#look()
-    await Promise.all([...new Set(ids)].map((id) => this.#done(hashOf(id))))
+    await Promise.all([...new Set(ids)].map((id) => this.#done(hashOf(id), now)))
     await this.#look()
+    await this.#forgetIds(now, EXAMINED + ids.length)
   }
 
   async pending(after: InboxPlace | null, limit: number): Promise<readonly PendingDelivery[]> {
@@ -120,13 +136,13 @@ export class Inbox {
   }
 
   /** Removes the deliveries of a source. Their ids stay known. */
-  async forget(source: string): Promise<void> {
+  async forget(source: string, now: number): Promise<void> {
     await this.#look()
     const pending = Array.from(this.#pending)
     for (const [token, { sequence }] of pending) {
       const delivery = await this.#read(sequence)
       if (delivery !== undefined && isWebhookOfSource(JSON.stringify(delivery.payload), source)) {
-        await this.#done(token)
+        await this.#done(token, now)
       }
     }
     await this.#look()
@@ -201,7 +217,20 @@ export class Inbox {
     })
   }
 
-  async #done(token: string): Promise<void> {
+  /** Forgets the oldest ids. */
+  async #forgetIds(now: number, limit: number): Promise<void> {
+    const { jsm, names } = this.#connection
+    let examined = 0
+    for (const [token, { sequence, done }] of this.#known) {
+      if (examined++ === limit) return
+      if (this.#known.size <= this.#knownIds || now - done <= WEBHOOK_HORIZON) return
+      this.#known.delete(token)
+      const purge = { filter: names.deliveryOf(token), seq: sequence + 1 }
+      await patiently(this.#connection, () => jsm.streams.purge(names.state, purge))
+    }
+  }
+
+  async #done(token: string, now: number): Promise<void> {
     const stored = this.#pending.get(token)
     if (stored === undefined) return
     const { names } = this.#connection
@@ -210,7 +239,7 @@ export class Inbox {
       subject: names.deliveryOf(token),
       id: `done-${crypto.randomUUID()}`,
       expect: stored.sequence,
-      fields: { [DONE]: '1' },
+      fields: { [DONE]: String(Math.floor(now)) },
       payload: '',
       isRollup: true,
     })
@@ -273,7 +302,12 @@ export class Inbox {
       const token = tokenOf(message.subject)
       this.#bytes -= this.#pending.get(token)?.bytes ?? 0
       this.#pending.delete(token)
-      if (message.field(DONE) !== '') continue
+      this.#known.delete(token)
+      const done = message.field(DONE)
+      if (done !== '') {
+        this.#known.set(token, { sequence: message.sequence, done: Number(done) })
+        continue
+      }
       const bytes = Number(message.field(BYTES))
       this.#pending.set(token, { sequence: message.sequence, bytes, parts: message.field(PARTS) })
       this.#bytes += bytes

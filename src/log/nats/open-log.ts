@@ -34,6 +34,8 @@ export interface OpenLogSettings extends Omit<ConnectionSettings, 'partitions'> 
   readonly owner: string
   readonly clock: () => number
   readonly inbox: Required<InboxLimits>
+  /** See {@link Inbox}. */
+  readonly knownIds?: number
   readonly identityLimits?: IdentityLimits
 }
 
@@ -55,6 +57,7 @@ export class OpenLog implements JournaledEntries {
   readonly journals: OpenJournals
   readonly #identities: Identities
   readonly #appending: Appending
+  readonly #clock: () => number
   /** The last of the appends, which run one after the other. */
   #lastAppend: Promise<unknown> = Promise.resolve()
 
@@ -81,7 +84,7 @@ export class OpenLog implements JournaledEntries {
   private constructor(
     connection: Connection,
     about: AboutRecord,
-    { owner, clock, lease, inbox, identityLimits = IDENTITY_LIMITS }: OpenLogSettings,
+    { owner, clock, lease, inbox, knownIds, identityLimits = IDENTITY_LIMITS }: OpenLogSettings,
     closed: AbortSignal,
   ) {
     const { epoch } = about.current
@@ -96,7 +99,8 @@ export class OpenLog implements JournaledEntries {
     })
     this.reading = new Reading(connection, about, this.positions, times, texts)
     this.changes = new Changes(connection)
-    this.inbox = new Inbox(connection, texts, this.changes, inbox)
+    this.inbox = new Inbox(connection, texts, this.changes, inbox, knownIds)
+    this.#clock = clock
     this.trimming = new Trimming(connection, about, texts, identityLimits)
     this.forgetting = new Forgetting(connection, about, texts)
     this.journals = new OpenJournals(connection, { owner, lease, epoch, clock, closed }, this)
@@ -110,7 +114,7 @@ export class OpenLog implements JournaledEntries {
     const added = appends.flatMap(({ entries }) => entries)
     const { count, last } = await this.#append(added)
     await this.journals.streams.move(moves)
-    await this.inbox.done(done)
+    await this.inbox.done(done, this.#clock())
     const end = Math.max(last, count > 0 ? 0 : await this.positions.last())
     return { entries: count, duplicates: added.length - count, end: this.positions.format(end) }
   }
@@ -162,6 +166,8 @@ export class OpenLog implements JournaledEntries {
 
   /** Without what a process appends because of an entry that was forgotten. */
   async #notForgotten(entries: readonly PreparedEntry[]): Promise<readonly PreparedEntry[]> {
+    if (entries.every(({ cause }) => cause === undefined)) return entries
+    await patiently(this.connection, () => this.#identities.refreshForgotten())
     const kept: PreparedEntry[] = []
     for (const entry of entries) {
       const { cause } = entry

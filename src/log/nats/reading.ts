@@ -1,8 +1,10 @@
 import type { Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
+import { LogServerError } from '../errors.ts'
 import { gapEntry } from '../gap.ts'
 import type { AboutRecord } from './about.ts'
 import type { Connection } from './connection.ts'
 import { entryOf, fieldsOf, typeField } from './entry-message.ts'
+import type { EntryFields } from './entry-message.ts'
 import type { LongTexts } from './long-texts.ts'
 import { MessageCursor } from './message-cursor.ts'
 import type { StreamMessage } from './message-cursor.ts'
@@ -119,8 +121,10 @@ export class Reading {
     const message = { sequence, data: found.data, field: (name: string) => found.header.get(name) }
     const json = await this.#texts.read(message)
     if (json === undefined) return undefined
+    const fields = fieldsOf(message)
     const recorded = await this.#times.of(message)
-    return entryOf(json, fieldsOf(message), recorded, this.#positions.format(sequence))
+    if (fields === undefined || recorded === undefined) return undefined
+    return this.#entryOf(json, fields, recorded, sequence)
   }
 
   async positionAt(start: StartAt): Promise<Position> {
@@ -144,11 +148,15 @@ export class Reading {
   /** The first entry from a number on, and when it was recorded. */
   async first(from: number): Promise<{ readonly sequence: number; readonly recorded: number } | undefined> {
     const { jsm, names } = this.#connection
-    const next = { seq: from, next_by_subj: names.allEntries }
-    const found = await jsm.streams.getMessage(names.events, next)
-    if (found === null) return undefined
-    const message = { sequence: found.seq, field: (name: string) => found.header.get(name) }
-    return { sequence: found.seq, recorded: await this.#times.of(message) }
+    for (let at = from; ;) {
+      const next = { seq: at, next_by_subj: names.allEntries }
+      const found = await jsm.streams.getMessage(names.events, next)
+      if (found === null) return undefined
+      const message = { sequence: found.seq, field: (name: string) => found.header.get(name) }
+      const recorded = await this.#times.of(message)
+      if (recorded !== undefined) return { sequence: found.seq, recorded }
+      at = found.seq + 1
+    }
   }
 
   /** When the last entry was recorded; undefined for none. */
@@ -200,17 +208,30 @@ export class Reading {
   ): Promise<void> {
     const fields = fieldsOf(message)
     const { sequence } = message
-    place.recorded =
-      place.recorded === undefined ? await this.#times.of(message) : Math.max(place.recorded, fields.recorded)
     draft.at = sequence
     draft.examined += 1
+    // What another program has published there is passed over.
+    if (fields === undefined) return
+    const recorded =
+      place.recorded === undefined
+        ? ((await this.#times.of(message)) ?? fields.recorded)
+        : Math.max(place.recorded, fields.recorded)
+    place.recorded = recorded
     if (wanted !== undefined && !wanted.has(fields.type)) return
     const json = await this.#texts.read(message)
     // Deleted since.
     if (json === undefined) return
-    draft.entries.push(entryOf(json, fields, place.recorded, this.#positions.format(sequence)))
+    draft.entries.push(this.#entryOf(json, fields, recorded, sequence))
     draft.lengths.push(json.length)
     draft.length += json.length
+  }
+
+  #entryOf(json: string, fields: EntryFields, recorded: number, sequence: number): Entry {
+    const entry = entryOf(json, fields, recorded, this.#positions.format(sequence))
+    if (entry !== undefined) return entry
+    const { log, names } = this.#connection
+    const problem = `has an entry that cannot be read: the message ${sequence} of ${names.events} is not a JSON object. It was left as it is`
+    throw new LogServerError(log, problem)
   }
 
   #placeAfter(sequence: number): Place {

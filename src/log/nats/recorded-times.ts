@@ -51,9 +51,11 @@ export class RecordedTimes {
     }
   }
 
-  /** When an entry was recorded, which was read from the log now. */
-  async of(message: Numbered): Promise<number> {
-    const { recorded, known } = fieldsOf(message)
+  /** When an entry was recorded, which was read from the log now; undefined for what is no entry. */
+  async of(message: Numbered): Promise<number | undefined> {
+    const fields = fieldsOf(message)
+    if (fields === undefined) return undefined
+    const { recorded, known } = fields
     if (message.sequence - known <= 1) return recorded
     return Math.max(recorded, await this.#latest(known, message.sequence))
   }
@@ -68,7 +70,7 @@ export class RecordedTimes {
       const pulled = await cursor.pull(before - 1 - cursor.last)
       for (const each of pulled.messages) {
         if (each.sequence >= before) break
-        latest = Math.max(latest, fieldsOf(each).recorded)
+        latest = Math.max(latest, fieldsOf(each)?.recorded ?? 0)
         count += 1
       }
       ;({ isEnd } = pulled)
@@ -87,7 +89,8 @@ export class RecordedTimes {
       this.#known = trimmed
     } else {
       const message = { sequence: last.seq, field: (name: string) => last.header.get(name) }
-      this.#known = { sequence: last.seq, recorded: await this.of(message) }
+      const recorded = await this.of(message)
+      if (recorded !== undefined) this.#known = { sequence: last.seq, recorded }
     }
     this.#written = this.#known.sequence
   }

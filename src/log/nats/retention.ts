@@ -95,7 +95,18 @@ export class NatsRetention implements RetentionStore {
 
   async trim(limit: TrimLimit): Promise<Trimmed> {
     checkInteger('limit', limit.limit, 1)
-    return this.#call(async (log) => log.trimming.trim(limit, await holdersOf(log)))
+    return this.#call(async (log) => {
+      const { recordedBefore } = limit
+      if (recordedBefore !== undefined) {
+        // Mostly there is nothing to delete.
+        const { trimmed } = await log.about.read()
+        const oldest = await log.reading.first(trimmed.sequence + 1)
+        if (oldest === undefined || oldest.recorded >= recordedBefore) {
+          return { deleted: 0, isDone: true, blockedBy: null }
+        }
+      }
+      return log.trimming.trim(limit, await holdersOf(log))
+    })
   }
 
   trimIdentities(): Promise<boolean> {
@@ -109,7 +120,7 @@ export class NatsRetention implements RetentionStore {
     return this.#call(async (log) => {
       const count = await log.forgetting.forget(source)
       await log.journals.forget(source)
-      await log.inbox.forget(source)
+      await log.inbox.forget(source, this.#clock())
       return count
     })
   }

@@ -120,8 +120,8 @@ export class Trimming {
       return { ...plan, isDone, blockedBy }
     }
     for await (const message of cursor.all(limit + 1)) {
-      const { id, revision, completeness, recorded: ownRecorded } = fieldsOf(message)
-      const recorded = Math.max(plan.recorded, ownRecorded)
+      const fields = fieldsOf(message)
+      const recorded = Math.max(plan.recorded, fields?.recorded ?? 0)
       if (recorded >= recordedBefore) return ended(true)
       const holder = holders.find(({ cursor: position }) => position < message.sequence)
       if (holder !== undefined) return ended(true, holder.name)
@@ -131,7 +131,10 @@ export class Trimming {
       plan.recorded = recorded
       plan.deleted += 1
       plan.bytes += Number(message.field(SIZE) || message.field('Nats-Msg-Size'))
-      entries.push({ source, identity: [id, revision, completeness] })
+      // What is no entry has no identity.
+      if (fields !== undefined) {
+        entries.push({ source, identity: [fields.id, fields.revision, fields.completeness] })
+      }
       if (message.field(PARTS) !== '') parts.push([source, message.field(PARTS)])
     }
     return ended(true)
