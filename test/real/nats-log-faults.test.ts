@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { natsLog } from '../../src/log/nats-log.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
 import { readAll } from '../log/conformance/fixture.ts'
+import { change } from '../operators/events.ts'
 import { audit } from './nats/audit.ts'
 import { LossyProxy } from './nats/lossy-proxy.ts'
 import { NatsServer } from './nats/server.ts'
@@ -74,6 +75,37 @@ describe('a log on a NATS server, with faults', () => {
     expect(await audit(server.url, name)).toEqual(expected(first, second))
     expect(await isInOrder(one)).toBe(true)
     expect(await one.streamPositions(['first', 'second'])).toEqual(['900', '900'])
+  })
+
+  it('keeps the order of each of four writers that append different events to the same source at once', async () => {
+    const name = newName()
+    const writers = ['a', 'b', 'c', 'd']
+    const counts = await Promise.all(
+      writers.map(async (writer) => {
+        const log = open(name)
+        const fence = await log.claim(writer)
+        const added: number[] = []
+        for (let n = 0; n < 120; n += 6) {
+          const entries = Array.from({ length: 6 }, (_, i) => ({ event: change(`${writer}${n + i}`, 'm') }))
+          // One more of each of the others, which only one of them can add.
+          const shared = { event: change(`all${n}`, 'm') }
+          const { entries: count } = await log.append([
+            { fence, expect: null, entries: [...entries, shared] },
+          ])
+          added.push(count)
+        }
+        return added
+      }),
+    )
+    const ids = (await audit(server.url, name))['/v1/monitors/m'] ?? []
+    expect(ids).toHaveLength(4 * 120 + 20)
+    for (const writer of [...writers, 'all']) {
+      const own = ids.filter((id) => id.startsWith(writer) && (writer === 'all' || !id.startsWith('all')))
+      const step = writer === 'all' ? 6 : 1
+      expect(own).toEqual(Array.from({ length: 120 / step }, (_, n) => `${writer}${n * step}`))
+    }
+    // Each of the shared ones was counted by one writer.
+    expect(counts.flat().reduce((sum, count) => sum + count, 0)).toBe(ids.length)
   })
 
   it.each([60, 150, 271])(

@@ -11,6 +11,10 @@ export class Positions {
   readonly #readLast: () => Promise<number>
   /** The highest number that was seen. */
   #last = 0
+  /** The look at the server that is under way, or the last one. */
+  #looking: Promise<unknown> = Promise.resolve()
+  /** One that has not begun, for all calls that want one. */
+  #nextLook: Promise<number> | undefined
 
   /** @param readLast Reads the number of the last entry. */
   constructor(log: string, epoch: string, readLast: () => Promise<number>) {
@@ -23,11 +27,16 @@ export class Positions {
     return `${this.epoch}:${sequence}`
   }
 
-  /** The number of the last entry that the log has ever had. */
-  async last(): Promise<number> {
-    const last = await this.#readLast()
-    this.#last = Math.max(this.#last, last)
-    return last
+  /** The number of the last entry that the log has ever had. Calls that come together ask the server once. */
+  last(): Promise<number> {
+    this.#nextLook ??= this.#looking.then(async () => {
+      this.#nextLook = undefined
+      const last = await this.#readLast()
+      this.#last = Math.max(this.#last, last)
+      return last
+    })
+    this.#looking = this.#nextLook.catch(() => {})
+    return this.#nextLook
   }
 
   /** The number in a position. Rejects with a LogPositionError for one that is not of this log, or beyond its end. */
