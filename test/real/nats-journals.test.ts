@@ -176,6 +176,21 @@ describe('the claims of a log at a NATS server', () => {
     await first.claims.check(fence)
   })
 
+  it('keep a reader from being removed, also by its own log, and name the owner that has overtaken this one', async () => {
+    const log = newLog()
+    const [at = ''] = log.append('1')
+    const [first, second] = [await log.open('first'), await log.open('second')]
+    const fence = await first.claims.claim('billing')
+    await first.commit(fence, { expect: null, cursor: at, acknowledged: [] })
+    await expect(first.readers.remove('billing')).rejects.toMatchObject({ owner: 'first' })
+    await loseLease(first)
+    const taken = await second.claims.claim('billing')
+    await expect(first.readers.remove('billing')).rejects.toMatchObject({ owner: 'second' })
+    await second.claims.release(taken)
+    await first.readers.remove('billing')
+    expect(await second.readers.state('billing')).toBeUndefined()
+  })
+
   it('stay with an owner whose lease ran out while no other wanted them', async () => {
     const log = newLog()
     const first = await log.open('first')

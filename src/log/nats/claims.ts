@@ -112,8 +112,11 @@ export class Claims {
   async revoke(name: string, change: { readonly head: Partial<JournalHead>; readonly isDropped: boolean }) {
     const journal = this.#journals.of(name)
     for (;;) {
-      const other = await journal.read((state) => this.#holder(state))
-      const holder = this.holds(name) ? this.#claimer.owner : other
+      const holder = await journal.read((state) => {
+        const { claim } = state.head
+        const isOwn = claim.isHeld && claim.instance === this.instance
+        return isOwn ? claim.owner : this.#holder(state)
+      })
       if (holder !== undefined) throw new LogInUseError(this.#journals.log, name, holder)
       const { sequence } = journal.known
       if (sequence === 0) return
