@@ -3,7 +3,10 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { StreamConfig } from '@nats-io/jetstream'
 import { connect, headers } from '@nats-io/transport-node'
 import { Kvm } from '@nats-io/kv'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { openLog } from 'rivulet'
+import { deliver } from 'rivulet/operators'
+import { lastValueFrom, take } from 'rxjs'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { OpenLogSettings } from '../../src/log/nats/open-log.ts'
 import { NatsLogStore } from '../../src/log/nats/store.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
@@ -11,6 +14,7 @@ import { LogServerError } from '../../src/log/errors.ts'
 import { natsLog } from '../../src/log/nats-log.ts'
 import type { NatsLogOptions } from '../../src/log/nats-log.ts'
 import { describeLogStore } from '../log/conformance.ts'
+import { research } from '../e2e/research.ts'
 import { append, readAll } from '../log/conformance/fixture.ts'
 import { change } from '../operators/events.ts'
 import { NatsServer } from './nats/server.ts'
@@ -297,5 +301,39 @@ describe('a log on a NATS server, in the long run', () => {
     await append(log, fence, change('4'))
     expect((await readAll(log)).map(({ id }) => id)).toEqual(['4'])
     await nats.close()
+  })
+})
+
+describe('a recorder, a consumer and a process over a log on a NATS server', () => {
+  it('go on where they were in other processes, and have every run once', async () => {
+    const name = `log-${++logs}`
+    const { client, group } = await research()
+    const id = await group(...Array.from({ length: 8 }, (_, n) => `question ${n}`))
+    const handled: string[] = []
+    const handle = (entry: { readonly id: string }) => void handled.push(entry.id)
+    const types = ['task_run.state'] as const
+    let counted = 0
+    for (const runs of [3, 5]) {
+      // Two machines: one records, the other one reads.
+      await using recorded = await openLog(natsLog({ servers: server.url, name }))
+      await using read = await openLog(natsLog({ servers: server.url, name, owner: 'reader' }))
+      const recording = client.record({ taskGroups: [id], log: recorded })
+      const counting = read.process<number>('count', {
+        version: 1,
+        types,
+        key: () => 'runs',
+        init: () => 0,
+        event: (count, _, context) => context.set(count + 1),
+      })
+      await lastValueFrom(
+        read.consumer('runs', { types }).pipe(deliver(handle, { concurrency: 1 }), take(runs)),
+      )
+      await vi.waitFor(async () => expect(await counting.get('runs')).toBeGreaterThanOrEqual(handled.length))
+      await Promise.all([recording.stop(), counting.stop()])
+      counted = (await counting.get('runs')) ?? 0
+    }
+    expect(handled).toHaveLength(8)
+    expect(new Set(handled).size).toBe(8)
+    expect(counted).toBe(8)
   })
 })
