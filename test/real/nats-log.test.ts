@@ -72,6 +72,20 @@ describe('the opening of a log on a NATS server', () => {
     return log.positionAt('end').catch((error: unknown) => error)
   }
 
+  it('creates one log, however many processes open it at the same moment', async () => {
+    for (let round = 0; round < 5; round++) {
+      const name = `log-${++logs}`
+      const ends = await Promise.all(
+        Array.from({ length: 16 }, (_, n) => {
+          const log = natsLog({ servers: server.url, name, owner: `owner ${n}` })
+          onTestFinished(() => log.close())
+          return log.positionAt('end')
+        }),
+      )
+      expect(new Set(ends).size).toBe(1)
+    }
+  })
+
   it('takes a stream with other settings that lose nothing', async () => {
     const config = { max_bytes: 1024 ** 3, duplicate_window: 1e9, description: 'ours' }
     expect(await openedWith(config)).toEqual(expect.any(String))

@@ -7,7 +7,7 @@ import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-n
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { LogServerError } from '../errors.ts'
 import { Names } from './names.ts'
-import { configOf, ensureStream } from './stored-stream.ts'
+import { configOf, createOnce, ensureStream } from './stored-stream.ts'
 
 /** How long an answer is waited for, in ms. What a server that was killed had received has none, and is sent again then. */
 const ANSWER = 2_000
@@ -88,10 +88,11 @@ export class Connection {
         throw new ArgumentError('lease', `${bucket.max_age / 1e6}, as the log has`, lease)
       }
       const kvm = new Kvm(nats)
-      const leases =
-        bucket === undefined
-          ? await kvm.create(names.leases, { history: 1, ttl: lease, replicas: copies, storage: 'file' })
-          : await kvm.open(names.leases)
+      if (bucket === undefined) {
+        const ofBucket = { history: 1, ttl: lease, replicas: copies, storage: 'file' } as const
+        await createOnce(jsm, names.leaseStream, () => kvm.create(names.leases, ofBucket))
+      }
+      const leases = await kvm.open(names.leases)
       return new Connection(nats, jsm, leases, names, settings, fewest > 1)
     } catch (error) {
       await nats.close()

@@ -5,6 +5,13 @@ import { LogServerError } from '../errors.ts'
 /** Error code of the server: it has no stream of this name. */
 const STREAM_NOT_FOUND = 10_059
 
+/** Error codes of the server: it has a stream of this name with another configuration, or one with its subjects. */
+const IN_USE = new Set([10_058, 10_065])
+
+/** How often the creation of a stream is tried again that another process may be creating, and the time between, in ms. */
+const CREATIONS = 20
+const CREATION_INTERVAL = 50
+
 /** What a new stream of a log has. */
 export interface NewStream {
   readonly name: string
@@ -40,19 +47,43 @@ export async function ensureStream(
     if (problem === undefined) return config.num_replicas
     throw new LogServerError(log, `would lose entries: its stream ${name} ${problem}`)
   }
-  await jsm.streams.add({
-    name,
-    subjects: [...subjects],
-    storage: 'file',
-    num_replicas: replicas,
-    allow_rollup_hdrs: true,
-    // Reads that decide go to the leader.
-    allow_direct: false,
-    deny_delete: false,
-    deny_purge: false,
-    discard: 'new',
-  })
+  await createOnce(jsm, name, () =>
+    jsm.streams.add({
+      name,
+      subjects: [...subjects],
+      storage: 'file',
+      num_replicas: replicas,
+      allow_rollup_hdrs: true,
+      // Reads that decide go to the leader.
+      allow_direct: false,
+      deny_delete: false,
+      deny_purge: false,
+      discard: 'new',
+    }),
+  )
   return replicas
+}
+
+/**
+ * Creates a stream that another process may create at the same moment. The server refuses one of them then, as one with another
+ * configuration or with the subjects of another stream, before it shows the one that there is.
+ */
+export async function createOnce(
+  jsm: JetStreamManager,
+  stream: string,
+  create: () => Promise<unknown>,
+): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      await create()
+      return
+    } catch (error) {
+      if (!(error instanceof JetStreamApiError)) throw error
+      if ((await configOf(jsm, stream)) !== undefined) return
+      if (attempt === CREATIONS || !IN_USE.has(error.code)) throw error
+      await new Promise((resolve) => setTimeout(resolve, CREATION_INTERVAL))
+    }
+  }
 }
 
 function problemOf(config: StreamConfig): string | undefined {
