@@ -110,7 +110,9 @@ export function headerVariable(
   const at = text.lastIndexOf('=')
   const [url, variable] = [text.slice(0, Math.max(0, at)), text.slice(at + 1)]
   if (!URL.canParse(url)) throw new UsageError('--source-header-env must be ORIGIN=VARIABLE')
-  const [, name, value] = /^([^:\s]+):[ \t]*(.+)$/.exec(process.env[variable] ?? '') ?? []
+  const header = process.env[variable]
+  if (header === undefined) throw new UsageError(`${variable} is not set, for --source-header-env`)
+  const [, name, value] = /^([^:\s]+):[ \t]*(.+)$/.exec(header) ?? []
   if (name === undefined || value === undefined) {
     throw new UsageError(
       `${variable} must be a header, such as "Authorization: Bearer …", for --source-header-env`,

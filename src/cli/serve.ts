@@ -2,6 +2,7 @@ import { Option } from 'commander'
 import type { Command } from 'commander'
 import type { Fault, ResearchService } from 'rivulet/service'
 import { FAULTS_HELP, parseFault } from './faults.ts'
+import { UsageError } from './exit.ts'
 import { installedDocuments } from './installed.ts'
 import { aborted } from './interruption.ts'
 import {
@@ -119,10 +120,21 @@ function privateAddresses({ host, allowPrivateAddresses = false }: ServeOptions)
   return { allowPrivateAddresses, allowPrivateWebhooks: allowPrivateAddresses || LOOPBACKS.has(host) }
 }
 
-/** Joins the headers of each origin. */
-function headersByOrigin(entries: NonNullable<ServeOptions['sourceHeaderEnv']>) {
+/**
+ * Joins the headers of each origin.
+ *
+ * @throws UsageError for an origin without a source.
+ */
+function headersByOrigin(
+  entries: NonNullable<ServeOptions['sourceHeaderEnv']>,
+  sources: readonly string[],
+): Record<string, Readonly<Record<string, string>>> {
+  const origins = new Set(sources.filter((source) => URL.canParse(source)).map((url) => new URL(url).origin))
   const joined: Record<string, Readonly<Record<string, string>>> = {}
-  for (const [origin, header] of entries) joined[origin] = { ...joined[origin], ...header }
+  for (const [origin, header] of entries) {
+    if (!origins.has(origin)) throw new UsageError(`--source-header-env has ${origin}, but no --source has`)
+    joined[origin] = { ...joined[origin], ...header }
+  }
   return joined
 }
 
@@ -168,7 +180,7 @@ async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> 
       ? { docs: [...docs, ...sites] }
       : sources.length === 0 && (await installedDocuments())),
     ...(sources.length > 0 && { sources }),
-    ...(sourceHeaders.length > 0 && { sourceHeaders: headersByOrigin(sourceHeaders) }),
+    ...(sourceHeaders.length > 0 && { sourceHeaders: headersByOrigin(sourceHeaders, sources) }),
     ...(refresh !== undefined && { refreshInterval: refresh }),
     speed,
     faults,

@@ -147,6 +147,18 @@ describe('rivulet serve', () => {
     expect(stderr).not.toContain('hunter2')
   })
 
+  it.each([
+    ['a variable that is not set', 'https://wiki.example=UNSET', 'UNSET is not set'],
+    ['an origin without a source', 'https://other.example=X', 'https://other.example, but no --source has'],
+  ])('names %s', async (_, given, message) => {
+    const args = ['serve', '--source', 'https://wiki.example/', '--source-header-env', given]
+    const { code, stderr } = await rivulet(args, { X: 'X-Key: hunter2' }).ended
+
+    expect(code).toBe(2)
+    expect(stderr).toContain(message)
+    expect(stderr).not.toContain('hunter2')
+  })
+
   it('injects the given faults', async () => {
     const { env } = await serveDocuments('--fault', 'status:status=503,times=1,retryAfter=0')
     const client = createClient({ baseUrl: env.RIVULET_BASE_URL, apiKey: env.RIVULET_API_KEY })

@@ -63,7 +63,7 @@ async function takeFirst(spec: FieldSpec, taking: Taking): Promise<Answer | unde
   const { evidence } = taking.found
   if (spec.kind === 'array') return await takeList(spec, taking)
   if (spec.kind === 'null' || spec.kind === 'object') return undefined
-  if (spec.allowed !== undefined) return takeAllowed(choicesOf(spec.allowed), evidence)
+  if (spec.allowed !== undefined) return takeAllowed(choicesOf(spec.allowed), taking)
   if (spec.kind === 'boolean') return takeTruth(taking)
   if (spec.kind === 'string' && spec.pattern !== undefined) {
     return await takeMatch(spec, spec.pattern, taking)
@@ -313,33 +313,46 @@ function choicesOf(allowed: readonly (string | number | boolean)[]): readonly Ch
         value,
         lower: text.toLowerCase(),
         expression: () =>
-          (expression ??= new RegExp(String.raw`(?<![\p{L}\p{N}])${literal(text)}(?![\p{L}\p{N}])`, 'iu')),
+          (expression ??= new RegExp(String.raw`(?<![\p{L}\p{N}])${literal(text)}(?![\p{L}\p{N}])`, 'giu')),
       }
     })
 }
 
-/** The allowed value that occurs verbatim in the best evidence. */
-function takeAllowed(choices: readonly Choice[], evidence: readonly Evidence[]): Answer | undefined {
+/** The allowed value that occurs verbatim in the best evidence: of a default in its cell, else the nearest to the question. */
+function takeAllowed(choices: readonly Choice[], taking: Taking): Answer | undefined {
+  const { evidence, asked } = taking.found
   for (const candidate of evidence) {
-    const [value] = allowedIn(choices, candidate)
-    if (value !== undefined) return { value, evidence: [candidate] }
+    const [cell] = asksForDefault(taking) ? defaultCells(candidate) : []
+    const one = cell === undefined ? candidate : { ...candidate, value: cell }
+    const [value, ...others] = allowedIn(choices, one, asked.question)
+    if (value !== undefined) return { value, evidence: [candidate], hasRivals: others.length > 0 }
   }
   return undefined
 }
 
-function allowedIn(choices: readonly Choice[], { unit, value }: Evidence): (string | number | boolean)[] {
+/** The allowed values in a statement, nearest to the question first. */
+function allowedIn(
+  choices: readonly Choice[],
+  { unit, value }: Pick<Evidence, 'unit' | 'value'>,
+  question: Question,
+): (string | number | boolean)[] {
   // A licence has several names.
   const id = value === undefined ? undefined : licenceId(value)
   const same = id === undefined ? undefined : choices.find((choice) => licenceId(String(choice.value)) === id)
   if (same !== undefined) return [same.value]
   const text = value ?? unit.text
   const lower = text.toLowerCase()
-  return (
-    choices
-      // The substring search is faster than the expression, and usually sufficient.
-      .filter((choice) => lower.includes(choice.lower) && choice.expression().test(text))
-      .map((choice) => choice.value)
-  )
+  const found: { readonly value: Choice['value']; readonly index: number; readonly end: number }[] = []
+  // The substring search is faster than the expression, and usually sufficient.
+  for (const choice of choices.filter((one) => lower.includes(one.lower))) {
+    for (const { 0: part, index } of text.matchAll(choice.expression())) {
+      const end = index + part.length
+      // `Apache` in `Apache-2.0` is no value of its own.
+      const isPart = found.some((longer) => index >= longer.index && end <= longer.end)
+      if (!isPart) found.push({ value: choice.value, index, end })
+    }
+  }
+  return [...new Set(nearestOf(text, found, question).map((one) => one.value))]
 }
 
 /** True if a statement affirms what is asked, false if it denies it. */
@@ -374,7 +387,7 @@ function takeTruth({ found, field }: Taking): Answer | undefined {
 
 async function takeList(spec: FieldSpec, taking: Taking): Promise<Answer | undefined> {
   const { items } = spec
-  const { evidence } = taking.found
+  const { evidence, asked } = taking.found
   const [best] = evidence
   if (best === undefined || items === undefined || spec.allowed !== undefined) return undefined
   const maxItems = Math.min(spec.maxItems, MAX_ITEMS)
@@ -397,7 +410,9 @@ async function takeList(spec: FieldSpec, taking: Taking): Promise<Answer | undef
   const values = new Map<string, { readonly value: unknown; readonly evidence: Evidence }>()
   for (const candidate of related(best, evidence)) {
     const found =
-      choices === undefined ? await takeItem(items, candidate, taking) : allowedIn(choices, candidate)
+      choices === undefined
+        ? await takeItem(items, candidate, taking)
+        : allowedIn(choices, candidate, asked.question)
     for (const value of found) {
       const key = JSON.stringify(value)
       if (values.size < maxItems && !values.has(key)) values.set(key, { value, evidence: candidate })

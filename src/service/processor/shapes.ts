@@ -223,15 +223,21 @@ function shapeNamed(name: string): Shape | undefined {
 
 /** A description without the example or the remark at its end. */
 export function withoutExample(description: string): string {
-  return description.replace(ASIDE, '')
+  const at = description.search(ASIDE)
+  if (at === -1) return description
+  // The space is trimmed here: in the expression, a long run of spaces would take quadratic time.
+  return description
+    .slice(0, at)
+    .trimEnd()
+    .replace(/[,(;]$/, '')
+    .trimEnd()
 }
 
 /** A description that asks for words instead of a value. */
 const STATEMENT =
   /\b(?:sentences?|summar(?:y|ise|ize)|descriptions?|describes?|explain|explains|explanation|reasons?|why|how(?! (?:many|much|long|often|large|big|fast|old|far|wide))|statement|paragraphs?|overview|purpose|quote|passage|changes?|changed|happens|happened|behaviou?r|differences?|effects?|consequences?|meaning|advice|recommendations?|conditions?|warning|note|notes|details?|features?|benefits?|limitations?|use case|in (?:a few )?words|what it (?:is|does)|policy|fix|fixes|fixed|way|ways|requirements?|restrictions?|guarantees?|instructions?|steps?|caveats?)\b/i
 /** Words after which an example or a remark follows. */
-const ASIDE =
-  /(?:,|\(|;)?\s*\b(?:such as|like|e\.g\.|for example|for instance|null if|empty if|if stated|as in)\b.*$/is
+const ASIDE = /\b(?:e\.g\.|(?:such as|like|for example|for instance|null if|empty if|if stated|as in)\b)/i
 
 /** What a text field wants: a short value of a shape, or words. */
 export type Wanted = Shape | 'statement' | undefined

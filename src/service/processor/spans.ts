@@ -79,12 +79,16 @@ export function bareText(text: string): string {
   return found === undefined ? bare : bareText(found)
 }
 
+/**
+ * A name at the beginning of a statement, before a colon, a dash or `=`. Two parts in a row never begin with the same character, so that a line
+ * of underscores takes linear time.
+ */
+const HEAD =
+  /^\s*(?:(?<flags>--?[a-z][\w-]*(?:,\s*--?[a-z][\w-]*)*)(?=\s)|[`*_"'[]*(?<name>[@a-z\d$](?:[\w$./@-]*[a-z\d$/@])?(?:\([^()\n]*\))?)[`*_"'\]]*(?:\([^()\s]*\)[*_]*)?(?:\s*\([^()]{1,60}\)[*_]*)?\s*(?:[:=–—]|-\s))/i
+
 /** The name that a statement begins with and describes: `` `port`: … ``, `--dry-run  …`, `timeout - …`. */
 export function headOf(statement: string): string | undefined {
-  const { name, flags } =
-    /^\s*(?:(?<flags>--?[a-z][\w-]*(?:,\s*--?[a-z][\w-]*)*)(?=\s)|[`*_"'[]*(?<name>[@\w$][\w$./@-]*(?:\([^()\n]*\))?)[`*_"'\]]*(?:\([^()\s]*\))?(?:\s*\([^()]{1,60}\))?[*_]*\s*(?:[:=–—]|-\s))/i.exec(
-      statement,
-    )?.groups ?? {}
+  const { name, flags } = HEAD.exec(statement)?.groups ?? {}
   return flags ?? (name === undefined ? undefined : bareText(name))
 }
 

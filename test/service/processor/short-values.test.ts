@@ -121,6 +121,43 @@ describe('a text field that asks for a short value', () => {
   })
 })
 
+describe('a field with allowed values', () => {
+  const oneOf = (description: string, ...allowed: string[]) => ({ ...text(description), enum: allowed })
+
+  it('is the cell of a default, not another value of its row', async () => {
+    const { content, basis } = await outputOf(
+      { package: 'heron' },
+      { plumage: oneOf('Default of plumage', 'white', 'grey', 'number') },
+    )
+    expect(content).toEqual({ plumage: 'grey' })
+    expect(basis).toMatchObject([{ field: 'plumage' }])
+  })
+
+  it('is the nearest to the question, and never of high confidence, if its statement has several', async () => {
+    const { content, basis } = await outputOf(
+      { package: 'heron' },
+      { supported: oneOf('What is supported after islands', 'hatching', 'moulting') },
+    )
+    expect(content).toEqual({ supported: 'moulting' })
+    expect(basis[0]?.reasoning).toContain('the nearest of several values in the statement')
+    expect(basis[0]?.confidence).not.toBe('high')
+  })
+
+  it('is no part of a longer value', async () => {
+    const content = await ask(
+      { package: 'heron' },
+      {
+        when: {
+          type: 'array',
+          items: oneOf('', 'minutes', '2 minutes'),
+          description: 'When the keeper feeds',
+        },
+      },
+    )
+    expect(content).toEqual({ when: ['2 minutes'] })
+  })
+})
+
 describe('a list of short values', () => {
   it.each([
     ['the values in a sentence', list('Values of the brood option'), ['early', 'late', 'never']],
