@@ -335,8 +335,10 @@ function searchAll(
   const statements = statementsOf(asked, ranked, subject.names.length === 0)
   observe?.({ asked, about: undefined, statements })
   const evidence = statements.filter(
-    ({ coverage, unit }) =>
-      coverage >= OTHER_COVERAGE && nameStems.every((wanted) => stemsOf(unit.text).has(wanted)),
+    ({ coverage, likelihood, unit }) =>
+      likelihood >= ACCEPTED &&
+      coverage >= OTHER_COVERAGE &&
+      nameStems.every((wanted) => stemsOf(unit.text).has(wanted)),
   )
   return findings(
     asked,

@@ -75,6 +75,9 @@ interface Options {
 }
 \`\`\`
 `,
+  'tern.md': '# Tern\n\nTern is a small message queue.\n',
+  'team.md':
+    '# Team\n\nTern was founded in 2021 by Ada Kim. The maintainers are Ada Kim and Luis Ortega. The company has 14 employees.\n',
   'batteries.md': '# Batteries\n\nA solid state battery has a solid electrolyte.\n',
   'reef/README.md': '# reef\n\nA simulator of reefs.\n\n## License\n\nISC\n',
   'reef/LICENSE': `Copyright (c) 2015 Finn Brook
@@ -222,6 +225,12 @@ describe('a field of a schema', () => {
     await expect(ask({ package: 'reef' }, { employees }, ['employees'])).rejects.toThrow(
       'employees: it is required',
     )
+  })
+
+  it('is empty if the only statement with the name is not likely enough', async () => {
+    const employees = { type: ['integer', 'null'], description: 'How many employees the company has' }
+    const { content } = await ask('Tern', { employees, founded: { type: ['integer', 'null'] } })
+    expect(content).toMatchObject({ employees: null })
   })
 
   it('is empty for a thing that no document is about', async () => {
