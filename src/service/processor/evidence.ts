@@ -70,6 +70,8 @@ const ENOUGH = 2
 const MAX_EVIDENCE = 200
 /** Number of characters of a document that are read for each passage of the depth. */
 const CHARACTERS = 1_500
+/** Minimum coverage of evidence in the subject's own documents, however likely: less is a word such as `number` alone. */
+const MIN_COVERAGE = 0.2
 /** Minimum coverage of evidence in passages that were found for the question. */
 const GIVEN_COVERAGE = 0.62
 /** Minimum coverage of evidence in other documents, and of a question without a subject. */
@@ -270,7 +272,9 @@ function accepted(statements: readonly Statement[]): readonly Statement[] {
   const isOfList = ({ unit, passage }: Statement) =>
     unit.kind === 'item' && unit.heading === best.unit.heading && passage.url === best.passage.url
   const hasList = best.likelihood >= ACCEPTED && best.unit.kind === 'item' && best.unit.heading !== ''
-  return statements.filter((one) => one.likelihood >= ACCEPTED || (hasList && isOfList(one)))
+  return statements.filter(
+    (one) => (one.likelihood >= ACCEPTED && one.coverage >= MIN_COVERAGE) || (hasList && isOfList(one)),
+  )
 }
 
 /** For the version since which something is so: of statements that are nearly as good, that of the oldest version first. */

@@ -75,7 +75,17 @@ interface Options {
 }
 \`\`\`
 `,
-  'tern.md': '# Tern\n\nTern is a small message queue.\n',
+  'tern.md': `# Tern
+
+Tern is a small message queue.
+
+## Configuration
+
+| Option | Default | Description |
+|---|---|---|
+| \`maxQueue\` | 512 | Maximum number of messages in memory |
+| \`flushInterval\` | 250 ms | How often messages are written to disk |
+`,
   'team.md':
     '# Team\n\nTern was founded in 2021 by Ada Kim. The maintainers are Ada Kim and Luis Ortega. The company has 14 employees.\n',
   'batteries.md': '# Batteries\n\nA solid state battery has a solid electrolyte.\n',
@@ -229,6 +239,12 @@ describe('a field of a schema', () => {
 
   it('is empty if the only statement with the name is not likely enough', async () => {
     const employees = { type: ['integer', 'null'], description: 'How many employees the company has' }
+    const { content } = await ask('Tern', { employees, founded: { type: ['integer', 'null'] } })
+    expect(content).toMatchObject({ employees: null })
+  })
+
+  it('is empty if a statement has nothing of what is asked but the word for its kind', async () => {
+    const employees = { type: ['integer', 'null'], description: 'number of employees' }
     const { content } = await ask('Tern', { employees, founded: { type: ['integer', 'null'] } })
     expect(content).toMatchObject({ employees: null })
   })
