@@ -73,8 +73,9 @@ async function takeFirst(spec: FieldSpec, taking: Taking): Promise<Answer | unde
     if (isShape(wanted)) return takeShort(spec, wanted, taking)
   }
   for (const candidate of evidence) {
-    const value = takeValue(spec, candidate, taking)
-    if (value !== undefined) return { value, evidence: [candidate] }
+    const [value, ...others] = valuesOf(spec, candidate, taking)
+    const hasRivals = others.some((one) => one !== value)
+    if (value !== undefined) return { value, evidence: [candidate], hasRivals }
   }
   return undefined
 }
@@ -174,9 +175,10 @@ const FORMS: Readonly<Record<string, RegExp>> = {
   uri: /\bhttps?:\/\/[^\s<>()[\]"'`]+/g,
 }
 
-function takeValue(spec: FieldSpec, evidence: Evidence, taking: Taking): string | number | undefined {
+/** The values that a statement has for a field, best first. Those after a stated one are left out. */
+function valuesOf(spec: FieldSpec, evidence: Evidence, taking: Taking): readonly (string | number)[] {
   const { unit, value, key } = evidence
-  if (spec.kind === 'number' || spec.kind === 'integer') return takeNumber(spec, evidence, taking)
+  if (spec.kind === 'number' || spec.kind === 'integer') return numbersOf(spec, evidence, taking)
   const { found, field } = taking
   const cell = cellFor(unit, stemsOf(`${field.name} ${field.description}`))
   const texts = [
@@ -184,12 +186,14 @@ function takeValue(spec: FieldSpec, evidence: Evidence, taking: Taking): string 
     ...textsFor(spec, unit, found.asked.question),
   ]
   // The key of a date such as `July 5, 2023` is its ISO form.
-  const values = [value, spec.format === 'date' ? key : undefined].filter((one) => one !== undefined)
-  return [...values, ...texts].find((text) => fitsText(spec, text))
+  const stated = [value, spec.format === 'date' ? key : undefined].find(
+    (one) => one !== undefined && fitsText(spec, one),
+  )
+  return stated === undefined ? texts.filter((text) => fitsText(spec, text)) : [stated]
 }
 
-/** The number that a statement gives, in the unit that the field names. */
-function takeNumber(spec: FieldSpec, { unit, value, number }: Evidence, taking: Taking): number | undefined {
+/** The numbers that a statement gives, in the unit that the field names, best first. */
+function numbersOf(spec: FieldSpec, { unit, value, number }: Evidence, taking: Taking): readonly number[] {
   const { found, field } = taking
   const { question } = found.asked
   const [stated] = asksForDefault(taking) ? defaultCells({ unit }) : []
@@ -198,21 +202,22 @@ function takeNumber(spec: FieldSpec, { unit, value, number }: Evidence, taking: 
   if (measure !== undefined) {
     for (const one of [value, text].filter((part) => part !== undefined)) {
       const quantities = quantitiesIn(one, measure)
-      const near = nearestOf(one, quantities, question).find((quantity) => fitsNumber(spec, quantity.value))
-      if (near !== undefined) return near.value
       // A quantity of the right kind that the field does not allow is no other number.
-      if (quantities.length > 0) return undefined
+      if (quantities.length === 0) continue
+      return nearestOf(one, quantities, question)
+        .map((quantity) => quantity.value)
+        .filter((quantity) => fitsNumber(spec, quantity))
     }
   }
-  if (number !== undefined && fitsNumber(spec, number)) return number
+  if (number !== undefined && fitsNumber(spec, number)) return [number]
   const counted = countIn(text, question)
-  if (counted !== undefined && fitsNumber(spec, counted)) return counted
+  if (counted !== undefined && fitsNumber(spec, counted)) return [counted]
   const parts = /\bversions?\b|\bmajor\b/i.test(`${field.name} ${field.description}`)
     ? [...matchesOf(text, NUMBER), ...matchesOf(text, MAJOR)]
     : matchesOf(text, NUMBER)
   return nearest(text, parts, question)
     .map((part) => Number(part.replaceAll(/[,v]/g, '').replace('−', '-')))
-    .find((one) => fitsNumber(spec, one))
+    .filter((one) => fitsNumber(spec, one))
 }
 
 /** The major number of a version with a `v`. */

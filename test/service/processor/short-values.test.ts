@@ -143,6 +143,15 @@ describe('a field with allowed values', () => {
     expect(basis[0]?.confidence).not.toBe('high')
   })
 
+  it('says so of a number that is the nearest of several', async () => {
+    const { basis } = await outputOf(
+      { package: 'heron' },
+      { eggs: { type: 'integer', description: 'Line of Node.js 18' } },
+    )
+    expect(basis[0]?.reasoning).toContain('the nearest of several values in the statement')
+    expect(basis[0]?.confidence).not.toBe('high')
+  })
+
   it('is no part of a longer value', async () => {
     const content = await ask(
       { package: 'heron' },
