@@ -106,7 +106,7 @@ describe('the score of a JSON answer', () => {
   })
 
   it('is unknown for each field of a run that failed since the documents do not say', () => {
-    const failure = 'The output schema cannot be satisfied. The documents do not say: licence'
+    const failure = 'The documents do not say what the output schema requires. licence: it is required'
     expect(isUnknownFailure(failure)).toBe(true)
     const outcomes = scoreAnswer(json, given({ failure }))
     expect(outcomes.map(({ outcome }) => outcome)).toEqual(['unknown', 'right'])

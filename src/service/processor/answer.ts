@@ -153,7 +153,7 @@ async function takeMatch(
   return undefined
 }
 
-/** The value of a field without an answer; undefined if it is omitted, or if its schema allows no empty value. */
+/** The value of a field without an answer; undefined if it is omitted, or if its schema requires one. An empty text is none. */
 export function emptyAnswer(spec: FieldSpec): unknown {
   if (spec.nullable || spec.kind === 'null') return null
   for (const one of [spec, ...spec.alternatives]) {
@@ -161,7 +161,7 @@ export function emptyAnswer(spec: FieldSpec): unknown {
     if (one.required && one.sole !== undefined) return one.sole.value
     if (one.kind === 'array' && one.minItems === 0 && one.allowed === undefined) return []
     const isFree = one.allowed === undefined && one.format === undefined && one.pattern === undefined
-    if (one.kind === 'string' && isFree && one.minLength === 0) return ''
+    if (!one.required && one.kind === 'string' && isFree && one.minLength === 0) return ''
   }
   return undefined
 }

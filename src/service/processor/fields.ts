@@ -11,6 +11,7 @@ import { UNIT_WORDS } from './quantities.ts'
 import type { FieldSpec } from './schema.ts'
 import { wantedOf, withoutExample } from './shapes.ts'
 import { splitName } from './vocabulary.ts'
+import { UNKNOWN } from './unknown.ts'
 
 /** Settings of {@link extractFields}. */
 export interface FieldsOptions {
@@ -37,7 +38,7 @@ export async function extractFields(options: FieldsOptions): Promise<RunResult> 
   const isOnly = objects.length === 1 && countFields(spec) === 1
   const extraction = await extractField({ ...options, isOnly }, spec, [])
   if (extraction.missing !== undefined)
-    throw new Error(`The output schema cannot be satisfied. ${extraction.missing}`)
+    throw new Error(`${UNKNOWN} what the output schema requires. ${extraction.missing}`)
 
   const basis: FieldBasis[] = []
   for (const property of extraction.spec.properties) {

@@ -218,9 +218,30 @@ describe('a run with a JSON schema', () => {
 
     expect((await answer(['b'])).output.content).toEqual({ b: expect.toBeOneOf([null, expect.any(Number)]) })
     await expect(answer(['b', 'c'])).rejects.toThrow(
-      'The output schema cannot be satisfied. c.d: it is required, and nothing was found for it that its schema ' +
+      'The documents do not say what the output schema requires. c.d: it is required, and nothing was found for it that its schema ' +
         'allows (number)',
     )
+  })
+
+  it('fails too when the field is a text: an empty one is no answer', async () => {
+    const zeppelin = { type: 'string', description: 'Name of its zeppelin' }
+    const corpus = await corpusOf(PACKAGES)
+    const answer = (schema: object) =>
+      run(corpus, {
+        input: { package: 'rxjs' },
+        task_spec: {
+          output_schema: {
+            type: 'json',
+            json_schema: { type: 'object', properties: { zeppelin: schema }, required: ['zeppelin'] },
+          },
+        },
+      })
+
+    await expect(answer(zeppelin)).rejects.toThrow(
+      'The documents do not say what the output schema requires. zeppelin: it is required, and nothing was found',
+    )
+    const { output } = await answer({ ...zeppelin, type: ['string', 'null'] })
+    expect(output.content).toEqual({ zeppelin: null })
   })
 
   it.each([

@@ -141,7 +141,8 @@ function independently(json_schema: Schema, content: unknown) {
   }
 }
 
-const REASON = /^The (output schema cannot be satisfied|answer does not satisfy the output schema)\. .+: .+/
+const REASON =
+  /^The (documents do not say what the output schema requires|answer does not satisfy the output schema)\. .+: .+/
 
 describe('the content of an answer', () => {
   it(
