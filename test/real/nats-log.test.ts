@@ -98,6 +98,8 @@ describe('the opening of a log on a NATS server', () => {
     ['has a maximum of messages for each subject', { max_msgs_per_subject: 5 }],
     ['has the retention "workqueue"', { retention: 'workqueue' }],
     ['cannot be made shorter', { deny_purge: true, allow_rollup_hdrs: false }],
+    ['does not have the subject rv.', { subjects: ['of.another.program'] }],
+    ['does not acknowledge', { no_ack: true }],
   ])('refuses a stream that %s', async (problem, config) => {
     const error = await openedWith(config)
     expect(error).toBeInstanceOf(LogServerError)

@@ -17,6 +17,9 @@ import { serverError } from './server-error.ts'
 const WRONG_LAST_ID = 10_070
 const WRONG_LAST_SEQUENCE = 10_071
 
+/** Between two attempts where the server has not taken something, in ms. The client's own limits of time come on top. */
+const INTERVAL = 100
+
 /** What is appended to one source. */
 interface Run {
   readonly source: string
@@ -101,6 +104,10 @@ export class Appending {
       }
       if (performance.now() > deadline) {
         throw this.#failure(outcomes.flat())
+      }
+      // A server that is full, say, answers at once.
+      if (outcomes.flat().some(({ kind }) => kind === 'unknown')) {
+        await new Promise((resolve) => setTimeout(resolve, INTERVAL))
       }
     }
   }

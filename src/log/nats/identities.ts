@@ -21,6 +21,8 @@ export class SourceIdentities {
   last = 0
   /** The number up to which it was read. */
   read = 0
+  /** The number up to which the identities of its deleted entries were read. */
+  deletedRead = 0
 
   has(id: string, completeness: number): boolean {
     const known = this.known.get(hashOf(id))
@@ -62,22 +64,19 @@ export class Identities {
     if (found !== undefined) {
       this.#sources.delete(source)
       this.#sources.set(source, found)
+      // Where there are no entries, what others have appended and deleted since would not be noticed by the next write.
+      if (found.last === 0) await this.refresh(source, found)
       return found
     }
     const identities = new SourceIdentities()
     await this.refresh(source, identities)
-    // After the entries: what is deleted meanwhile was stored there before.
-    const subject = this.#connection.names.identities(hashOf(source))
-    for (const [id, revision, completeness] of await this.#stored(subject)) {
-      identities.note(id, { revision, completeness, sequence: undefined })
-    }
     this.#sources.set(source, identities)
     this.#limit()
     return identities
   }
 
   /**
-   * Reads what was written to a source since.
+   * Reads what was written to a source since, and what was deleted of it.
    *
    * @returns The unique ids of the messages that were read, with their numbers.
    */
@@ -104,6 +103,8 @@ export class Identities {
     // Those that were read may be deleted. Without entries, nothing is expected before the next one.
     const last = await jsm.streams.getMessage(names.events, { last_by_subj: subject })
     identities.last = Math.min(last?.seq ?? 0, identities.read)
+    // After the entries: what is deleted meanwhile was stored there before.
+    await this.#refreshDeleted(source, identities)
     return written
   }
 
@@ -135,15 +136,21 @@ export class Identities {
     return (known.get(hash)?.revision ?? 0) <= revision
   }
 
-  async #stored(subject: string): Promise<readonly DeletedIdentity[]> {
-    const { names } = this.#connection
-    const cursor = new MessageCursor(this.#connection, { stream: names.state, subject })
-    const found: DeletedIdentity[] = []
+  async #refreshDeleted(source: string, identities: SourceIdentities): Promise<void> {
+    const { jsm, names } = this.#connection
+    const subject = names.identities(hashOf(source))
+    const after = identities.deletedRead
+    // Mostly there is nothing new.
+    const last = await jsm.streams.getMessage(names.state, { last_by_subj: subject })
+    if (last === null || last.seq <= after) return
+    const cursor = new MessageCursor(this.#connection, { stream: names.state, subject, after })
     for await (const { data } of cursor.all()) {
-      found.push(...deletedIdentities(data))
+      for (const [id, revision, completeness] of deletedIdentities(data)) {
+        identities.note(id, { revision, completeness, sequence: undefined })
+      }
     }
     cursor.close()
-    return found
+    identities.deletedRead = cursor.last
   }
 
   #limit(): void {

@@ -189,12 +189,15 @@ export class Inbox {
         bytes += Buffer.byteLength(put.delivery.json)
         some.set(token, [put, this.#store(put, payload)])
       }
-      for (const [{ resolve, reject }, stored] of some.values()) {
-        await stored.then((sequence) => {
-          isStored ||= sequence !== undefined
-          resolve(sequence === undefined ? 'duplicate' : 'stored')
-        }, reject)
-      }
+      // All at once: each may fail before the others.
+      await Promise.all(
+        Array.from(some.values(), ([{ resolve, reject }, stored]) =>
+          stored.then((sequence) => {
+            isStored ||= sequence !== undefined
+            resolve(sequence === undefined ? 'duplicate' : 'stored')
+          }, reject),
+        ),
+      )
       if (some.size > 0) await this.#look()
     }
     if (isStored) this.#changes.notify()

@@ -34,7 +34,7 @@ export async function configOf(jsm: JetStreamManager, stream: string): Promise<S
  * know.
  *
  * @param log The log in errors.
- * @returns The number of its copies. Rejects with a LogServerError for a stream that would lose entries.
+ * @returns The number of its copies. Rejects with a LogServerError for a stream that would lose entries, or is another program's.
  */
 export async function ensureStream(
   jsm: JetStreamManager,
@@ -43,7 +43,7 @@ export async function ensureStream(
 ): Promise<number> {
   const config = await configOf(jsm, name)
   if (config !== undefined) {
-    const problem = problemOf(config)
+    const problem = problemOf(config, subjects)
     if (problem === undefined) return config.num_replicas
     throw new LogServerError(log, `would lose entries: its stream ${name} ${problem}`)
   }
@@ -86,7 +86,10 @@ export async function createOnce(
   }
 }
 
-function problemOf(config: StreamConfig): string | undefined {
+function problemOf(config: StreamConfig, subjects: readonly string[]): string | undefined {
+  const missing = subjects.find((subject) => !config.subjects?.includes(subject))
+  if (missing !== undefined) return `does not have the subject ${missing}: it may be another program's`
+  if (config.no_ack) return 'does not acknowledge what it stores: create it without no_ack'
   const isLimited = [config.max_msgs, config.max_bytes].some((limit) => limit > 0)
   if (config.storage !== 'file') return 'is kept in memory: create it with storage "file"'
   if (config.retention !== 'limits') return `has the retention "${config.retention}": set it to "limits"`
