@@ -44,7 +44,10 @@ export interface NatsLogOptions {
   readonly name: string
   /** Default: none. They are in no error. */
   readonly credentials?: NatsCredentials
-  /** Default: where the server wants TLS, with the authorities of Node. With `{}`, nothing is sent without it. */
+  /**
+   * Default: where the server wants TLS, with the authorities of Node. With `{}`, or where one of the servers is `tls://`, nothing
+   * is sent without it.
+   */
   readonly tls?: NatsTls
   /**
    * The number of partitions of a new log, 1 to 1,000: among so many workers its sources can be shared. It stays as it is; one
@@ -105,6 +108,8 @@ export function natsLog(options: NatsLogOptions): LogStore {
     inbox,
   } = options
   const servers = checkedServers(options.servers)
+  // The client takes the scheme for a host's, and connects without TLS where the server does not offer it.
+  const isSecure = tls !== undefined || servers.some((server) => server.startsWith('tls:'))
   checkOptions('tls', tls, ['ca', 'caFile', 'cert', 'certFile', 'key', 'keyFile'])
   checkText('name', name)
   if (!/^[\w-]{1,64}$/.test(name)) {
@@ -115,13 +120,13 @@ export function natsLog(options: NatsLogOptions): LogStore {
   checkInteger('lease', lease, 1_000, 3_600_000)
   checkText('owner', owner)
   if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
-  const authenticator = credentials && authenticatorOf(credentials)
+  const authenticator = credentials && checkedAuthenticator(credentials)
   return new NatsLogStore({
     client: {
       servers,
       name: `rivulet ${name}`,
       ...(authenticator && { authenticator }),
-      ...(tls && { tls }),
+      ...(isSecure && { tls: tls ?? {} }),
     },
     log: name,
     partitions,
@@ -144,8 +149,22 @@ function checkedServers(given: unknown): string[] {
     if (url.username !== '' || url.password !== '') {
       throw new ArgumentError('servers', 'without credentials, which are an option', shownUrl(server))
     }
-    return String(server)
+    const isMore = !['', '/'].includes(url.pathname) || url.search !== '' || url.hash !== ''
+    if (isMore) throw new ArgumentError('servers', 'a host with a port and nothing else', shownUrl(server))
+    return `${url.protocol}//${url.host}`
   })
+}
+
+/** One that can sign: a text that is no `.creds` file or no seed would fail at the opening. */
+function checkedAuthenticator(credentials: unknown): Authenticator {
+  const authenticator = authenticatorOf(credentials)
+  try {
+    authenticator('a challenge')
+  } catch {
+    const expected = 'the text of a .creds file in { creds }, or the seed of an NKEY in { seed }'
+    throw new ArgumentError('credentials', expected, hidden(credentials))
+  }
+  return authenticator
 }
 
 function authenticatorOf(credentials: unknown): Authenticator {

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import { inspect } from 'node:util'
 import { openLog } from 'rivulet'
 import { ArgumentError, LogServerError, natsLog } from 'rivulet/nats'
 import type { NatsLogOptions } from 'rivulet/nats'
@@ -21,6 +22,9 @@ describe('natsLog', () => {
     ['servers', { servers: ['nats://a:4222', 5] }],
     ['servers', { servers: `nats://user:${SECRET}@localhost:4222` }],
     ['servers', { servers: `nats://${SECRET}@localhost:4222` }],
+    ['servers', { servers: `nats://localhost:4222?token=${SECRET}` }],
+    ['servers', { servers: `nats://localhost:4222#${SECRET}` }],
+    ['servers', { servers: 'nats://localhost:4222/watch' }],
     ['name', { name: '' }],
     ['name', { name: 'a.b' }],
     ['name', { name: 'a b' }],
@@ -28,6 +32,8 @@ describe('natsLog', () => {
     ['credentials', { credentials: {} }],
     ['credentials', { credentials: { user: SECRET } }],
     ['credentials', { credentials: SECRET }],
+    ['credentials', { credentials: { creds: SECRET } }],
+    ['credentials', { credentials: { seed: SECRET } }],
     ['cerFile', { tls: { cerFile: 'a.pem' } }],
     ['partitions', { partitions: 0 }],
     ['partitions', { partitions: 1_001 }],
@@ -46,7 +52,7 @@ describe('natsLog', () => {
     }
     expect(thrown).toBeInstanceOf(ArgumentError)
     expect(thrown).toMatchObject({ argument })
-    expect(JSON.stringify([String(thrown), thrown])).not.toContain(SECRET)
+    expect(JSON.stringify([inspect(thrown), thrown])).not.toContain(SECRET)
   })
 
   it('rejects at its opening where no server answers, in one sentence and without credentials', async () => {

@@ -12,6 +12,9 @@ import { configOf, createOnce, ensureStream } from './stored-stream.ts'
 /** How long an answer is waited for, in ms. What a server that was killed had received has none, and is sent again then. */
 const ANSWER = 2_000
 
+/** The maximum size of a message that a server must take at least, in bytes: the default. A commit is one message. */
+const MIN_PAYLOAD = 1024 * 1024
+
 /** What a log needs of a server, or of a cluster of them. */
 export interface ConnectionSettings {
   /** Settings of the NATS client: servers, credentials, TLS. */
@@ -52,7 +55,7 @@ export class Connection {
     isReplicated: boolean,
   ) {
     this.log = logName(settings.log)
-    this.maxPayload = nats.info?.max_payload ?? 1024 * 1024
+    this.maxPayload = nats.info?.max_payload ?? MIN_PAYLOAD
     this.isReplicated = isReplicated
     this.inboxPrefix = settings.client.inboxPrefix
     this.nats = nats
@@ -67,6 +70,11 @@ export class Connection {
     const names = new Names(log, partitions)
     const nats = await connect({ reconnectTimeWait: RECONNECT_INTERVAL, ...client, maxReconnectAttempts: -1 })
     try {
+      const { max_payload: maxPayload = MIN_PAYLOAD } = nats.info ?? {}
+      if (maxPayload < MIN_PAYLOAD) {
+        const problem = `is at a server with a max_payload of ${maxPayload} bytes: set it to at least ${MIN_PAYLOAD}`
+        throw new LogServerError(logName(log), problem)
+      }
       const jsm = await jetstreamManager(nats, { timeout: ANSWER })
       // What a cluster stores once is gone with one server.
       const copies = replicas ?? (nats.info?.cluster === undefined ? 1 : 3)

@@ -39,8 +39,13 @@ export function serverError(log: string, error: unknown): unknown {
   if (REFUSED.some((known) => error instanceof known)) {
     return new LogServerError(log, `was refused by its server: ${error.message}`, { cause: error })
   }
-  if (!UNREACHABLE.some((known) => error instanceof known)) return error
+  if (!UNREACHABLE.some((known) => error instanceof known) && !isOfNetwork(error)) return error
   return new LogServerError(log, `cannot be reached: ${error.message}`, { cause: error, retryable: true })
+}
+
+/** Whether the system has failed to find a host, or to connect to it. The client passes some of these on. */
+function isOfNetwork(error: Error): boolean {
+  return 'syscall' in error && ['getaddrinfo', 'connect', 'read', 'write'].includes(String(error.syscall))
 }
 
 /** Whether the same call may succeed later, after what the client throws. */
