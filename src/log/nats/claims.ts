@@ -139,8 +139,11 @@ export class Claims {
   /** Gives up what this open log holds, and its lease. */
   async close(): Promise<void> {
     const held = Array.from(this.#held, ([name, token]) => ({ name, token }))
-    await Promise.all(held.map((fence) => this.release(fence)))
-    await this.#claimer.lease.release()
+    try {
+      await Promise.all(held.map((fence) => this.release(fence)))
+    } finally {
+      await this.#claimer.lease.release()
+    }
   }
 
   /** The owner instead where another open log holds the name. */

@@ -68,7 +68,13 @@ export class Connection {
   static async open(settings: ConnectionSettings): Promise<Connection> {
     const { client, log, partitions, replicas, lease } = settings
     const names = new Names(log, partitions)
-    const nats = await connect({ reconnectTimeWait: RECONNECT_INTERVAL, ...client, maxReconnectAttempts: -1 })
+    const nats = await connect({
+      reconnectTimeWait: RECONNECT_INTERVAL,
+      ...client,
+      maxReconnectAttempts: -1,
+      // Otherwise a log that was refused twice would never be there again.
+      ignoreAuthErrorAbort: true,
+    })
     try {
       const { max_payload: maxPayload = MIN_PAYLOAD } = nats.info ?? {}
       if (maxPayload < MIN_PAYLOAD) {

@@ -146,7 +146,8 @@ export class OpenLog implements JournaledEntries {
     try {
       await Promise.race([this.#lastAppend, patience])
       this.changes.close()
-      await Promise.race([this.journals.close(), patience])
+      // What it cannot give up runs out.
+      await Promise.race([this.journals.close().catch(() => {}), patience])
     } finally {
       clearTimeout(timer)
       await this.connection.close()

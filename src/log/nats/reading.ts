@@ -8,6 +8,7 @@ import type { EntryFields } from './entry-message.ts'
 import type { LongTexts } from './long-texts.ts'
 import { MessageCursor } from './message-cursor.ts'
 import type { StreamMessage } from './message-cursor.ts'
+import { patiently } from './patience.ts'
 import type { Positions } from './positions.ts'
 import type { RecordedTimes } from './recorded-times.ts'
 
@@ -116,10 +117,12 @@ export class Reading {
   /** The entry of a message; undefined where it is gone. */
   async entryAt(sequence: number): Promise<Entry | undefined> {
     const { jsm, names } = this.#connection
-    const found = sequence === 0 ? null : await jsm.streams.getMessage(names.events, { seq: sequence })
+    if (sequence === 0) return undefined
+    const query = { seq: sequence }
+    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.events, query))
     if (found === null) return undefined
     const message = { sequence, data: found.data, field: (name: string) => found.header.get(name) }
-    const json = await this.#texts.read(message)
+    const json = await patiently(this.#connection, () => this.#texts.read(message))
     if (json === undefined) return undefined
     const fields = fieldsOf(message)
     const recorded = await this.#times.of(message)
@@ -150,7 +153,7 @@ export class Reading {
     const { jsm, names } = this.#connection
     for (let at = from; ;) {
       const next = { seq: at, next_by_subj: names.allEntries }
-      const found = await jsm.streams.getMessage(names.events, next)
+      const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.events, next))
       if (found === null) return undefined
       const message = { sequence: found.seq, field: (name: string) => found.header.get(name) }
       const recorded = await this.#times.of(message)
@@ -162,7 +165,8 @@ export class Reading {
   /** When the last entry was recorded; undefined for none. */
   async newest(): Promise<number | undefined> {
     const { jsm, names } = this.#connection
-    const found = await jsm.streams.getMessage(names.events, { last_by_subj: names.allEntries })
+    const query = { last_by_subj: names.allEntries }
+    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.events, query))
     if (found === null) return undefined
     return this.#times.of({ sequence: found.seq, field: (name: string) => found.header.get(name) })
   }
@@ -173,7 +177,8 @@ export class Reading {
   }
 
   async #state(): Promise<{ readonly first: number; readonly last: number }> {
-    const { state } = await this.#connection.jsm.streams.info(this.#connection.names.events)
+    const { jsm, names } = this.#connection
+    const { state } = await patiently(this.#connection, () => jsm.streams.info(names.events))
     return { first: state.first_seq, last: state.last_seq }
   }
 
@@ -218,7 +223,7 @@ export class Reading {
         : Math.max(place.recorded, fields.recorded)
     place.recorded = recorded
     if (wanted !== undefined && !wanted.has(fields.type)) return
-    const json = await this.#texts.read(message)
+    const json = await patiently(this.#connection, () => this.#texts.read(message))
     // Deleted since.
     if (json === undefined) return
     draft.entries.push(this.#entryOf(json, fields, recorded, sequence))

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as after } from 'node:timers/promises'
 
 const PROGRAM = 'nats-server'
+const CONFIGURATION = 'nats.conf'
 
 /** How long a server may take to start, in ms. */
 const PATIENCE = 20_000
@@ -26,7 +27,7 @@ export class NatsServer {
   /** @param config The text of its configuration file. Default: none. */
   static async start(config?: string): Promise<NatsServer> {
     const folder = await mkdtemp(join(tmpdir(), 'rivulet-nats-'))
-    const file = join(folder, 'nats.conf')
+    const file = join(folder, CONFIGURATION)
     if (config !== undefined) await writeFile(file, config)
     const server = new NatsServer(folder, config === undefined ? [] : ['-c', file])
     await server.resume()
@@ -78,6 +79,11 @@ export class NatsServer {
       }
       await after(10)
     }
+  }
+
+  /** Replaces the configuration file with which it was started. It counts from the next start on. */
+  async configure(config: string): Promise<void> {
+    await writeFile(join(this.#folder, CONFIGURATION), config)
   }
 
   /** Kills the process at once. Its store stays. */
