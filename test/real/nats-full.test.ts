@@ -42,11 +42,16 @@ describe('a log whose streams are full', () => {
       },
     })
     await nats.flush()
-    const appended = append(log, fence, change('2'))
+    // Longer than a message.
+    const long = { ...change('2'), text: 'x'.repeat(1_200_000) }
+    const appended = append(log, fence, long)
     await enough
     await limit(jsm, 'rivulet_full_events', { max_msgs: -1 })
     expect(await appended).toMatchObject({ entries: 1 })
-    expect((await readAll(log)).map(({ id }) => id)).toEqual(['1', '2'])
+    expect(await readAll(log)).toMatchObject([{ id: '1' }, long])
+    const query = { subjects_filter: 'rv.full.pt.>' }
+    const { subjects = {} } = (await jsm.streams.info('rivulet_full_state', query)).state
+    expect(Object.values(subjects)).toEqual([2])
     const [first = Number.NaN, , , fourth = Number.NaN] = attempts
     expect(fourth - first).toBeGreaterThan(200)
   })

@@ -7,7 +7,8 @@ import type { PreparedEntry } from '../store/prepared-entry.ts'
 import type { Connection } from './connection.ts'
 import { sentFields } from './entry-message.ts'
 import type { Identities, Known, SourceIdentities } from './identities.ts'
-import type { LongTexts } from './long-texts.ts'
+import { PARTS } from './long-texts.ts'
+import type { LongTexts, Payload } from './long-texts.ts'
 import { hashOf } from './names.ts'
 import { patiently, PATIENCE } from './patience.ts'
 import type { RecordedTimes } from './recorded-times.ts'
@@ -26,6 +27,13 @@ interface Run {
   readonly identities: SourceIdentities
   /** What is neither stored nor known yet, in order. */
   todo: readonly PreparedEntry[]
+  /**
+   * What is stored in parts already, by its text. It holds until the source changes: parts have to come after those of the entries
+   * before, with which they would be deleted otherwise.
+   */
+  readonly inParts: Map<string, Payload>
+  /** How the source was when these were stored. */
+  partsAfter: string
 }
 
 /** A message that is going to be sent. */
@@ -80,7 +88,7 @@ export class Appending {
     const runs = await Promise.all(
       [...Map.groupBy(entries, ({ source }) => source)].map(async ([source, todo]): Promise<Run> => {
         const identities = await patiently(this.#connection, () => this.#identities.of(source))
-        return { source, identities, todo }
+        return { source, identities, todo, inParts: new Map(), partsAfter: '' }
       }),
     )
     let count = 0
@@ -116,6 +124,9 @@ export class Appending {
   async #plan(run: Run, times: { readonly recorded: number; readonly known: number }): Promise<Planned[]> {
     const staged = new Map<string, Known & { readonly json: string }>()
     const planned: Planned[] = []
+    const after = `${run.identities.last}:${run.identities.deletedRead}`
+    if (run.partsAfter !== after) run.inParts.clear()
+    run.partsAfter = after
     for (const [index, entry] of run.todo.entries()) {
       const hash = hashOf(entry.id)
       const before = staged.get(hash)
@@ -129,7 +140,10 @@ export class Appending {
         sequence: undefined,
         json: whole.json,
       })
-      const { payload, fields } = await this.#texts.prepare(hashOf(entry.source), whole.json)
+      const prepared =
+        run.inParts.get(whole.json) ?? (await this.#texts.prepare(hashOf(entry.source), whole.json))
+      const { payload, fields } = prepared
+      if (PARTS in fields) run.inParts.set(whole.json, prepared)
       planned.push({
         run,
         index,
