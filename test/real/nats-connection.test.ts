@@ -89,7 +89,11 @@ describe('the connection of a log to its server', () => {
     onTestFinished(() => other.close())
     // More patient than one request of the log.
     const jsm = await jetstreamManager(other, { timeout: 2_500 })
-    process.kill(slow.pid, 'SIGSTOP')
+    const disconnected = (async () => {
+      for await (const { type } of other.status()) if (type === 'disconnect') return
+    })()
+    await slow.kill()
+    await disconnected
     const results = Promise.all([
       log.read(start, { limit: 5 }),
       log.positionAt('end'),
@@ -97,7 +101,7 @@ describe('the connection of a log to its server', () => {
     ])
     results.catch(() => {})
     await expect(jsm.streams.info('rivulet_watch_events')).rejects.toThrow('timeout')
-    process.kill(slow.pid, 'SIGCONT')
+    await slow.resume()
     const [page, end, first] = await results
     expect(page.entries.map(({ id }) => id)).toEqual(['1'])
     expect([end, first]).toEqual([page.position, start])
