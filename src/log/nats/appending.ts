@@ -80,10 +80,13 @@ export class Appending {
    * Appends entries, and merges or skips duplicates. Not to be called again before it has resolved. Rejects with a
    * LogServerError where the server does not answer; some may have been stored then.
    *
+   * @param check Rejects where the caller may not append any more. Called again after each refusal: the writer that came first may
+   * be the next owner, and what it has appended is not to be followed by what was to precede it.
    * @returns How many are new, and the number of the last one of these.
    */
   async append(
     entries: readonly PreparedEntry[],
+    check: () => Promise<unknown>,
   ): Promise<{ readonly count: number; readonly last: number }> {
     const runs = await Promise.all(
       [...Map.groupBy(entries, ({ source }) => source)].map(async ([source, todo]): Promise<Run> => {
@@ -103,6 +106,7 @@ export class Appending {
       })
       if (planned.every(({ length }) => length === 0)) return { count, last }
       const outcomes = await this.#send(planned)
+      const isRefused = outcomes.flat().some(({ kind }) => kind !== 'stored')
       for (const [at, sent] of planned.entries()) {
         const stored = await this.#settle(sent, outcomes[at] ?? [])
         for (const sequence of stored) this.#times.written(sequence, times.recorded)
@@ -110,6 +114,7 @@ export class Appending {
         last = Math.max(last, ...stored)
         if (stored.length > 0) deadline = performance.now() + PATIENCE
       }
+      if (isRefused) await check()
       if (performance.now() > deadline) {
         throw this.#failure(outcomes.flat())
       }

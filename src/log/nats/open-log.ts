@@ -110,9 +110,10 @@ export class OpenLog implements JournaledEntries {
 
   /** Appends what streams bring, and then marks deliveries as done. */
   async append(appends: readonly PreparedAppend[], done: readonly string[]): Promise<Appended> {
-    const moves = await this.journals.streams.check(appends)
+    const check = () => this.journals.streams.check(appends)
+    const moves = await check()
     const added = appends.flatMap(({ entries }) => entries)
-    const { count, last } = await this.#append(added)
+    const { count, last } = await this.#append(added, check)
     await this.journals.streams.move(moves)
     await this.inbox.done(done, this.#clock())
     const end = Math.max(last, count > 0 ? 0 : await this.positions.last())
@@ -120,7 +121,8 @@ export class OpenLog implements JournaledEntries {
   }
 
   async publish(entries: readonly PreparedEntry[]): Promise<void> {
-    await this.#append(entries)
+    // They are of a commit, which is in the journal.
+    await this.#append(entries, async () => {})
   }
 
   async checkPositions(positions: readonly Position[]): Promise<void> {
@@ -154,10 +156,10 @@ export class OpenLog implements JournaledEntries {
     }
   }
 
-  #append(entries: readonly PreparedEntry[]) {
+  #append(entries: readonly PreparedEntry[], check: () => Promise<unknown>) {
     const append = this.#lastAppend.then(async () => {
       if (entries.length === 0) return { count: 0, last: 0 }
-      const appended = await this.#appending.append(await this.#notForgotten(entries))
+      const appended = await this.#appending.append(await this.#notForgotten(entries), check)
       if (appended.count > 0) this.changes.notify()
       return appended
     })

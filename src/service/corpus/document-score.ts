@@ -27,7 +27,7 @@ const PASSAGE_SHARES = [1, 0.25, 0.1]
 /** Number of passages of a document that count. */
 const COUNTED_PASSAGES = PASSAGE_SHARES.length
 
-/** How much a term counts by where it stands: title, name and beginning tell what a document is about, other passages mention it. */
+/** How much a term counts by where it stands: title, name and beginning say what a document is about, other passages mention it. */
 const IN_NAME = 1
 /** The beginning of a manifest is the description of its package. */
 const IN_DESCRIPTION = 1

@@ -106,7 +106,7 @@ const SHARES = {
 
 /** Words that weigh no more are not counted as missing. */
 const LIGHT = 0.2
-/** The latest rank that is told from later ones. */
+/** The latest rank that is distinguished from later ones. */
 const LAST = 60
 
 /** The features of a statement. */

@@ -5,10 +5,13 @@ import type { AddressInfo, Server } from 'node:net'
 /** What is lost when the connection breaks: the write, or the answer to it. */
 export type Loss = 'write' | 'answer'
 
-/** A TCP proxy that breaks the connection at a write. */
+/** A TCP proxy that breaks the connection at a write, or holds it up there. */
 export class LossyProxy {
   readonly #server: Server
   #armed: { readonly loss: Loss; readonly subject: string } | undefined
+  #held:
+    | { readonly subject: string; readonly reached: () => void; readonly released: Promise<void> }
+    | undefined
   /** How often a connection was broken. */
   broken = 0
 
@@ -21,6 +24,16 @@ export class LossyProxy {
         server.destroy()
       }
       client.on('data', (data) => {
+        if (this.#held !== undefined && data.includes(`HPUB ${this.#held.subject}`)) {
+          const { reached, released } = this.#held
+          this.#held = undefined
+          client.pause()
+          reached()
+          return void released.then(() => {
+            server.write(data)
+            client.resume()
+          })
+        }
         if (this.#armed !== undefined && data.includes(`HPUB ${this.#armed.subject}`)) {
           const { loss } = this.#armed
           this.#armed = undefined
@@ -50,6 +63,17 @@ export class LossyProxy {
   /** The next write to a subject that begins so breaks its connection. */
   arm(loss: Loss, subject: string): void {
     this.#armed = { loss, subject }
+  }
+
+  /**
+   * Holds up the next write to a subject that begins so, and all that its connection sends after it. `reached` resolves when it is
+   * there.
+   */
+  hold(subject: string): { readonly reached: Promise<void>; readonly release: () => void } {
+    const reached = Promise.withResolvers<void>()
+    const released = Promise.withResolvers<void>()
+    this.#held = { subject, reached: reached.resolve, released: released.promise }
+    return { reached: reached.promise, release: released.resolve }
   }
 
   close(): void {
