@@ -110,11 +110,11 @@ describe('a log on a NATS server, with faults', () => {
 
   it.each([60, 150, 271])(
     'fences a writer that was suspended for longer than its lease, at position %d or soon after',
-    async (suspended) => {
+    async (suspendedAt) => {
       const name = newName()
       const lease = 1_000
       const upstream: Upstream = { stream: 'shared', sources: ['a', 'b', 'c'], count: 600, batch: 5 }
-      const settings: WriterSettings = { ...upstream, servers: server.url, name, lease }
+      const settings: WriterSettings = { ...upstream, servers: server.url, name, lease, suspendedAt }
       const child = fork(join(import.meta.dirname, 'nats/writer-process.ts'), [JSON.stringify(settings)], {
         execArgv: ['--conditions=rivulet-source', '--disable-warning=ExperimentalWarning'],
       })
@@ -123,7 +123,7 @@ describe('a log on a NATS server, with faults', () => {
       const isSuspended = new Promise<void>((resolve) => {
         child.on('message', (message: WriterMessage) => {
           last = message
-          if ('reached' in message && message.reached >= suspended && child.kill('SIGSTOP')) resolve()
+          if ('reached' in message && message.reached >= suspendedAt) resolve()
         })
       })
       await isSuspended

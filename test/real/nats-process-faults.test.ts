@@ -67,6 +67,8 @@ it('a process counts each event once and appends each output once, whichever of 
   const suspended = await running()
   suspended.kill('SIGSTOP')
   await go(300)
+  const isTakenOver = async () => (await running().catch(() => suspended)) !== suspended
+  await expect.poll(isTakenOver, { timeout: 30_000 }).toBe(true)
   suspended.kill('SIGCONT')
   await go(300)
   await server.kill()

@@ -14,7 +14,6 @@ const SCHEMA = {
     licence: { type: 'string', description: 'The licence that the package is published under, such as MIT' },
     install: { type: 'string', description: 'The command that installs the package, such as npm install' },
   },
-  required: ['purpose', 'licence', 'install'],
 }
 
 /** Adds a run for each package to a new group, and resolves with the group's id. */

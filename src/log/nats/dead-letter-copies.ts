@@ -77,17 +77,13 @@ export class DeadLetterCopies {
     const { names } = this.#connection
     const found: DeadLetterCopy[] = []
     const cursor = new MessageCursor(this.#connection, { stream: names.state, subject: names.allDeadLetters })
-    try {
-      for await (const message of cursor.all()) {
-        const { subject, sequence } = message
-        // A part of a long one is no JSON.
-        const json = await patiently(this.#connection, () => this.#texts.read(message))
-        if (json === undefined || !isOfSource(json, source)) continue
-        const { position }: Entry = JSON.parse(json)
-        found.push({ subject, position, sequence, parts: message.field(PARTS) })
-      }
-    } finally {
-      cursor.close()
+    for await (const message of cursor.all()) {
+      const { subject, sequence } = message
+      // A part of a long one is no JSON.
+      const json = await patiently(this.#connection, () => this.#texts.read(message))
+      if (json === undefined || !isOfSource(json, source)) continue
+      const { position }: Entry = JSON.parse(json)
+      found.push({ subject, position, sequence, parts: message.field(PARTS) })
     }
     return found
   }

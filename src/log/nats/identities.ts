@@ -98,7 +98,6 @@ export class Identities {
       identities.note(id, { revision, completeness, sequence })
       written.set(message.field('Nats-Msg-Id'), sequence)
     }
-    cursor.close()
     identities.read = cursor.last
     // Those that were read may be deleted. Without entries, nothing is expected before the next one.
     const last = await jsm.streams.getMessage(names.events, { last_by_subj: subject })
@@ -123,7 +122,6 @@ export class Identities {
       for (const [id, revision] of deletedIdentities(message.data)) revisions.set(id, revision)
       this.#forgotten.set(token, revisions)
     }
-    cursor.close()
     this.#forgottenRead = cursor.last
   }
 
@@ -149,7 +147,6 @@ export class Identities {
         identities.note(id, { revision, completeness, sequence: undefined })
       }
     }
-    cursor.close()
     identities.deletedRead = cursor.last
   }
 

@@ -315,7 +315,6 @@ export class Inbox {
       this.#pending.set(token, { sequence: message.sequence, bytes, parts: message.field(PARTS) })
       this.#bytes += bytes
     }
-    cursor.close()
     this.#last = cursor.last
   }
 }

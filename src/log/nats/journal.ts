@@ -128,7 +128,6 @@ export class Journal {
         fieldsOnly: true,
       })
       for await (const { sequence } of cursor.all()) if (sequence < last) earlier.push(sequence)
-      cursor.close()
       // The last one first: what is left always begins with the first message, or with one that names a snapshot.
       for (const sequence of earlier.toReversed()) await eraseMessage(this.#connection, names.state, sequence)
     })
@@ -222,11 +221,7 @@ export class Journal {
       subject: this.#subject,
       after: this.#state.sequence,
     })
-    try {
-      for await (const message of cursor.all()) await take(message)
-    } finally {
-      cursor.close()
-    }
+    for await (const message of cursor.all()) await take(message)
   }
 
   /** The first message from this number on. */
@@ -258,15 +253,11 @@ export class Journal {
     const subject = names.snapshot(this.name, snapshot.token)
     const cursor = new MessageCursor(this.#connection, { stream: names.state, subject })
     let parts = 0
-    try {
-      for await (const { data, field } of cursor.all()) {
-        // A part that was sent twice is there twice, at worst.
-        if (Number(field(PART)) !== parts) continue
-        restorePart(state, data)
-        parts += 1
-      }
-    } finally {
-      cursor.close()
+    for await (const { data, field } of cursor.all()) {
+      // A part that was sent twice is there twice, at worst.
+      if (Number(field(PART)) !== parts) continue
+      restorePart(state, data)
+      parts += 1
     }
     if (parts !== snapshot.parts) throw new ReplacedSnapshotError('parts of its snapshot are missing')
     return state

@@ -63,12 +63,8 @@ export class Journals {
       subject: names.allJournals,
       isLastOnly: true,
     })
-    try {
-      for await (const { subject, data, sequence } of cursor.all()) {
-        heads.set(subject, this.#headOf(data, sequence))
-      }
-    } finally {
-      cursor.close()
+    for await (const { subject, data, sequence } of cursor.all()) {
+      heads.set(subject, this.#headOf(data, sequence))
     }
     return [...heads.values()].toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)))
   }
@@ -78,13 +74,9 @@ export class Journals {
     const { names } = this.#connection
     const found = new Set<string>()
     const cursor = new MessageCursor(this.#connection, { stream: names.state, subject: names.allJournals })
-    try {
-      for await (const { data, sequence } of cursor.all()) {
-        const { head, commit } = this.#decoded(data, sequence)
-        if (commit?.entries.some(({ json }) => isOfSource(json, source)) === true) found.add(head.name)
-      }
-    } finally {
-      cursor.close()
+    for await (const { data, sequence } of cursor.all()) {
+      const { head, commit } = this.#decoded(data, sequence)
+      if (commit?.entries.some(({ json }) => isOfSource(json, source)) === true) found.add(head.name)
     }
     for (const name of found) await this.of(name).erase()
   }

@@ -59,15 +59,11 @@ export class Lease {
     const { names } = this.#connection
     const alive = new Map<string, string>()
     const cursor = new MessageCursor(this.#connection, { stream: names.leaseStream })
-    try {
-      for await (const { subject, data } of cursor.all()) {
-        const instance = subject.slice(names.lease('').length)
-        const owner = ownerOf(data)
-        if (owner === undefined) alive.delete(instance)
-        else alive.set(instance, owner)
-      }
-    } finally {
-      cursor.close()
+    for await (const { subject, data } of cursor.all()) {
+      const instance = subject.slice(names.lease('').length)
+      const owner = ownerOf(data)
+      if (owner === undefined) alive.delete(instance)
+      else alive.set(instance, owner)
     }
     return alive
   }

@@ -94,14 +94,18 @@ export class MessageCursor {
     }
   }
 
-  /** Reads everything that is there, by what the leader of the stream knows. */
+  /** Reads everything that is there, by what the leader of the stream knows, and forgets its place, also where its reader stops. */
   async *all(step = 1_000): AsyncGenerator<StreamMessage, void> {
-    for (;;) {
-      const { messages, isEnd } = await this.pull(step)
-      yield* messages
-      if (!isEnd) continue
-      if (await this.#isComplete()) return
-      await pause()
+    try {
+      for (;;) {
+        const { messages, isEnd } = await this.pull(step)
+        yield* messages
+        if (!isEnd) continue
+        if (await this.#isComplete()) return
+        await pause()
+      }
+    } finally {
+      this.close()
     }
   }
 

@@ -115,10 +115,7 @@ export class Trimming {
     const entries: DeletedEntry[] = []
     const parts: (readonly [string, string])[] = []
     const plan = { last: trimmed.sequence, recorded: trimmed.recorded, deleted: 0, bytes: 0, entries, parts }
-    const ended = (isDone: boolean, blockedBy: string | null = null) => {
-      cursor.close()
-      return { ...plan, isDone, blockedBy }
-    }
+    const ended = (isDone: boolean, blockedBy: string | null = null) => ({ ...plan, isDone, blockedBy })
     for await (const message of cursor.all(limit + 1)) {
       const fields = fieldsOf(message)
       const recorded = Math.max(plan.recorded, fields?.recorded ?? 0)

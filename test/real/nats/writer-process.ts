@@ -8,15 +8,23 @@ export interface WriterSettings extends Upstream {
   readonly servers: string
   readonly name: string
   readonly lease: number
+  /** It suspends itself soon after this position, once, in the middle of an append. */
+  readonly suspendedAt: number
 }
 
 /** What it sends. */
 export type WriterMessage = { readonly reached: number } | { readonly written: Written }
 
-const { servers, name, lease, ...upstream }: WriterSettings = JSON.parse(process.argv[2] ?? '')
+const { servers, name, lease, suspendedAt, ...upstream }: WriterSettings = JSON.parse(process.argv[2] ?? '')
 const log = natsLog({ servers, name, lease })
 const send = (message: WriterMessage) => process.send?.(message)
-const written = await write(log, upstream, (reached) => send({ reached }))
+let isSuspended = false
+const written = await write(log, upstream, (reached) => {
+  send({ reached })
+  if (reached < suspendedAt || isSuspended) return
+  isSuspended = true
+  setTimeout(() => process.kill(process.pid, 'SIGSTOP'), 1)
+})
 await log.close()
 send({ written })
 process.disconnect()
