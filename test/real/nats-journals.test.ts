@@ -172,7 +172,7 @@ describe('the claims of a log at a NATS server', () => {
     }
     const before = await renewed()
     await restarted(connection)
-    await expect.poll(renewed, { timeout: 10_000 }).toBeGreaterThan(before)
+    await expect.poll(renewed, { timeout: 30_000 }).toBeGreaterThan(before)
     await first.claims.check(fence)
   })
 
@@ -551,12 +551,12 @@ describe('the journal of a log at a NATS server', () => {
     const killing = async () => {
       for (let n = 0; n < 3; n++) {
         const before = last
-        await expect.poll(() => last, { timeout: 20_000, interval: 5 }).toBeGreaterThan(before + 50)
+        await expect.poll(() => last, { timeout: 60_000, interval: 5 }).toBeGreaterThan(before + 50)
         await server.kill()
         await server.resume()
       }
       const before = last
-      await expect.poll(() => last, { timeout: 20_000, interval: 5 }).toBeGreaterThan(before + 10)
+      await expect.poll(() => last, { timeout: 60_000, interval: 5 }).toBeGreaterThan(before + 10)
       done.abort()
     }
     await Promise.all([writing(), killing()])

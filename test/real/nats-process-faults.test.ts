@@ -54,7 +54,7 @@ it('a process counts each event once and appends each output once, whichever of 
     const before = await counted()
     written += more
     await write(store, { stream: 's', sources: SOURCES, count: written, batch: 10 })
-    await expect.poll(counted, { timeout: 30_000 }).toBeGreaterThan(before)
+    await expect.poll(counted, { timeout: 60_000 }).toBeGreaterThan(before)
   }
 
   await go(300)
@@ -68,16 +68,16 @@ it('a process counts each event once and appends each output once, whichever of 
   suspended.kill('SIGSTOP')
   await go(300)
   const isTakenOver = async () => (await running().catch(() => suspended)) !== suspended
-  await expect.poll(isTakenOver, { timeout: 30_000 }).toBe(true)
+  await expect.poll(isTakenOver, { timeout: 60_000 }).toBe(true)
   suspended.kill('SIGCONT')
   await go(300)
   await server.kill()
   await server.resume()
   await go(COUNT - written)
-  await expect.poll(counted, { timeout: 30_000 }).toBe(COUNT)
+  await expect.poll(counted, { timeout: 60_000 }).toBe(COUNT)
 
   // The suspended one wrote nothing when it was resumed.
-  await expect.poll(() => ended, { timeout: 30_000 }).toContain('FencedError')
+  await expect.poll(() => ended, { timeout: 60_000 }).toContain('FencedError')
   const outputs = async () => {
     const entries = await readAll(store)
     return entries.filter(({ source }) => source === '/processes/totals')
@@ -88,7 +88,7 @@ it('a process counts each event once and appends each output once, whichever of 
     ),
   )
   // The outputs of a commit come after its states.
-  await expect.poll(async () => (await outputs()).length, { timeout: 30_000 }).toBe(expected.length)
+  await expect.poll(async () => (await outputs()).length, { timeout: 60_000 }).toBe(expected.length)
   const found = (await outputs()).map(({ data }) => JSON.stringify(data))
   expect(found.toSorted()).toEqual(expected.toSorted())
   expect(await readAll(store)).toHaveLength(COUNT + expected.length)

@@ -3,5 +3,6 @@ import base from '../../vitest.config.ts'
 
 export default defineConfig({
   ...mergeConfig(base, {}),
-  test: { include: ['test/real/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 },
+  // Only a failure uses these up: a slow machine may take many times as long as a fast one.
+  test: { include: ['test/real/*.test.ts'], testTimeout: 180_000, hookTimeout: 180_000 },
 })
