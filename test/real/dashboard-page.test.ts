@@ -179,6 +179,12 @@ function focused(page: Page): Promise<string> {
   )
 }
 
+/** Waits until the element with this text has the focus. The page's policy forbids what Playwright waits with. */
+async function focusOn(page: Page, text: string): Promise<void> {
+  const focusedText = () => page.evaluate('document.activeElement.innerText')
+  await expect.poll(focusedText, { timeout: 60_000 }).toBe(text)
+}
+
 /** Presses Tab until this has the focus. Throws where that is not seen. */
 async function tabTo(page: Page, name: RegExp): Promise<void> {
   for (let presses = 0; presses < 60; presses += 1) {
@@ -204,16 +210,16 @@ describe('a user without a pointer', () => {
     const { page } = await open('/#/')
     await tabTo(page, /^Groups$/)
     await page.keyboard.press('Enter')
-    await page.waitForFunction(`document.activeElement.innerText === 'Task groups'`)
+    await focusOn(page, 'Task groups')
     await tabTo(page, /^tgrp_companies/)
     await page.keyboard.press('Enter')
-    await page.waitForFunction(`document.activeElement.innerText === 'tgrp_companies'`)
+    await focusOn(page, 'tgrp_companies')
     await tabTo(page, /^completed$/)
     await page.keyboard.press('Enter')
     await page.locator('.quote').first().waitFor()
     await tabTo(page, /^It was founded in 2016/)
     await page.keyboard.press('Enter')
-    await page.waitForFunction(`document.activeElement.innerText === 'About Nordhavn Robotics'`)
+    await focusOn(page, 'About Nordhavn Robotics')
     for (let presses = 0; presses < 6; presses += 1) {
       await page.keyboard.press('Tab')
       expect(await page.evaluate(`document.activeElement.closest('dialog, body').tagName`)).toMatch(

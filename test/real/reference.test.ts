@@ -11,6 +11,7 @@ const ENTRY_POINTS = [
   'rivulet/live',
   'rivulet/webhooks',
   'rivulet/log/sqlite',
+  'rivulet/nats',
   'rivulet/otel',
   'rivulet/react',
   'rivulet/rules',

@@ -1,4 +1,21 @@
-const CODES = [
+/**
+ * Why a URL of a source was not read: the status of its response; why there was none, or why it was refused; `disallowed` by its
+ * robots.txt; `noindex`; `not_read`, since the service was too busy.
+ */
+export type SourceErrorCode =
+  | `http_${number}`
+  | 'blocked_address'
+  | 'disallowed'
+  | 'fetch_error'
+  | 'invalid_url'
+  | 'noindex'
+  | 'not_read'
+  | 'timeout'
+  | 'too_large'
+  | 'too_many_redirects'
+  | 'unsupported_content_type'
+
+const CODES: readonly SourceErrorCode[] = [
   'blocked_address',
   'disallowed',
   'fetch_error',
@@ -9,13 +26,7 @@ const CODES = [
   'too_large',
   'too_many_redirects',
   'unsupported_content_type',
-] as const
-
-/**
- * Why a URL of a source was not read: the status of its response; why there was none, or why it was refused; `disallowed` by its
- * robots.txt; `noindex`; `not_read`, since the service was too busy.
- */
-export type SourceErrorCode = `http_${number}` | (typeof CODES)[number]
+]
 
 /** The code with this name; undefined for another name. */
 export function errorCode(name: unknown): SourceErrorCode | undefined {
