@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { headers, nuid } from '@nats-io/transport-node'
 import { isAtLeastAsComplete } from '../../protocol/event.ts'
@@ -120,7 +121,7 @@ export class Appending {
       }
       // A server that is full, say, answers at once.
       if (outcomes.flat().some(({ kind }) => kind === 'unknown')) {
-        await new Promise((resolve) => setTimeout(resolve, INTERVAL))
+        await delay(INTERVAL)
       }
     }
   }

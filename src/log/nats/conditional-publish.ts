@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { errors, headers } from '@nats-io/transport-node'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
@@ -64,7 +65,7 @@ export async function publishConditionally(
       const isClosed =
         cause instanceof errors.ClosedConnectionError || cause instanceof errors.DrainingConnectionError
       if (isClosed || (!isRefused && !isPassing(cause)) || performance.now() > deadline) throw cause
-      await new Promise((resolve) => setTimeout(resolve, INTERVAL))
+      await delay(INTERVAL)
     }
   }
 }

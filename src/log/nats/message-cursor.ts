@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import { createInbox } from '@nats-io/transport-node'
 import type { Msg } from '@nats-io/transport-node'
@@ -89,7 +90,7 @@ export class MessageCursor {
         const isFinal = !isPassing(error) || this.#connection.nats.isClosed()
         if (isFinal || performance.now() > deadline) throw error
         // The first time, the server has mostly forgotten a place that was not used.
-        if (attempt > 0) await pause()
+        if (attempt > 0) await delay(INTERVAL)
       }
     }
   }
@@ -102,7 +103,7 @@ export class MessageCursor {
         yield* messages
         if (!isEnd) continue
         if (await this.#isComplete()) return
-        await pause()
+        await delay(INTERVAL)
       }
     } finally {
       this.close()
@@ -208,10 +209,6 @@ export class MessageCursor {
       return { messages, isEnd: false }
     })
   }
-}
-
-function pause(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, INTERVAL))
 }
 
 /** What the server says of a message in its reply subject. Newer servers have two tokens before the stream, and one at the end. */

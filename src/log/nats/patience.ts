@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { LogServerError } from '../errors.ts'
 import type { Connection } from './connection.ts'
 import { serverError } from './server-error.ts'
@@ -21,7 +22,7 @@ export async function patiently<Result>(
       const error = serverError(connection.log, cause)
       const isPassing = error instanceof LogServerError && error.retryable
       if (!isPassing || connection.nats.isClosed() || performance.now() > deadline) throw error
-      await new Promise((resolve) => setTimeout(resolve, INTERVAL))
+      await delay(INTERVAL)
     }
   }
 }

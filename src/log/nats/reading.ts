@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
 import { LogServerError } from '../errors.ts'
 import { gapEntry } from '../gap.ts'
@@ -201,7 +202,7 @@ export class Reading {
   async #isNothingBetween(after: number, until: number): Promise<boolean> {
     const next = await this.first(after + 1)
     const isNothing = next === undefined || next.sequence > until
-    if (!isNothing) await new Promise((resolve) => setTimeout(resolve, LATE_INTERVAL))
+    if (!isNothing) await delay(LATE_INTERVAL)
     return isNothing
   }
 

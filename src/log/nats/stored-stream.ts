@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import type { JetStreamManager, StreamConfig } from '@nats-io/jetstream'
 import { LogServerError } from '../errors.ts'
@@ -81,7 +82,7 @@ export async function createOnce(
       if (!(error instanceof JetStreamApiError)) throw error
       if ((await configOf(jsm, stream)) !== undefined) return
       if (attempt === CREATIONS || !IN_USE.has(error.code)) throw error
-      await new Promise((resolve) => setTimeout(resolve, CREATION_INTERVAL))
+      await delay(CREATION_INTERVAL)
     }
   }
 }
