@@ -12,6 +12,7 @@ import type { LogReader } from './log-reader.ts'
 import type { Recorder } from './record/recorder.ts'
 import type { LogProcess, ProcessOptions } from './process/process.ts'
 import type { ProcessState } from './process/process-state.ts'
+import type { SharingStore } from './store/sharing-store.ts'
 import type { StoredStates } from './store/process-store.ts'
 import type { LogStats } from './store/stats.ts'
 import type { Entry, Page, Position, ReadOptions, StartAt } from './store/contract.ts'
@@ -170,6 +171,12 @@ export interface EventLog extends AsyncDisposable {
    * @internal
    */
   readonly states: StoredStates
+  /**
+   * Divides work among the processes that have opened the log.
+   *
+   * @internal
+   */
+  readonly sharing: SharingStore
   /**
    * A writer of upstream streams, which `client.record` uses.
    *

@@ -26,9 +26,12 @@ import { MemoryRetention } from './memory-log/retention.ts'
 import { Processes } from './memory-log/processes.ts'
 import type { RetentionStore } from './store/retention-store.ts'
 import { WaitingCalls } from './memory-log/waiting-calls.ts'
+import { WorkGroups } from './memory-log/work-groups.ts'
 import { preparedCommit } from './store/prepared-commit.ts'
 import { checkAppendSize, checkDone, prepareEntry } from './store/prepared-entry.ts'
 import type { ProcessStore } from './store/process-store.ts'
+import { checkPartition } from './store/sharing-store.ts'
+import type { SharingStore } from './store/sharing-store.ts'
 
 /** Settings of one open log in memory. */
 export interface MemoryLogConnection {
@@ -97,6 +100,7 @@ export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
 /** What the open logs share. */
 class Contents {
   readonly claims = new Claims(LOG)
+  readonly groups = new WorkGroups<OpenLog>(LOG)
   readonly entries: Partitions
   /** Calls that wait for entries. */
   readonly waiting = new WaitingCalls<OpenLog, true>()
@@ -145,6 +149,7 @@ class OpenLog implements MemoryLog {
   readonly #latency: () => PromiseLike<unknown>
   readonly #faults: (write: MemoryLogWrite, step: 'before' | 'after') => void
   readonly deadLetters: DeadLetterStore
+  readonly sharing: SharingStore
   #isClosed = false
 
   constructor(contents: Contents, { owner, latency, faults }: Required<MemoryLogConnection>) {
@@ -159,6 +164,7 @@ class OpenLog implements MemoryLog {
       write: (effect) => this.#write('retention', effect),
     })
     this.processes = this.#processStore(contents)
+    this.sharing = this.#sharingStore(contents)
   }
 
   connect(options: MemoryLogConnection = {}): MemoryLog {
@@ -168,6 +174,7 @@ class OpenLog implements MemoryLog {
 
   loseClaims(): void {
     this.#contents.claims.lose(this)
+    this.#contents.groups.lose(this)
   }
 
   async claim(name: string, options: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
@@ -219,6 +226,7 @@ class OpenLog implements MemoryLog {
 
   async read(after: Position, options: ReadOptions): Promise<Page> {
     checkInteger('limit', options.limit, 1)
+    checkPartition(options.partition, this.#contents.entries.sources)
     // A reader of a long log would stop everything else.
     await macrotask()
     return this.#call(() => this.#contents.entries.read(after, options))
@@ -283,7 +291,8 @@ class OpenLog implements MemoryLog {
   async close(): Promise<void> {
     if (!this.#isClosed) {
       this.#isClosed = true
-      const { claims, inbox, waiting, waitingForChanges } = this.#contents
+      const { claims, groups, inbox, waiting, waitingForChanges } = this.#contents
+      groups.close(this, new LogClosedError(LOG))
       for (const calls of [waiting, inbox.waiting, ...waitingForChanges.values()]) {
         calls.reject(this, new LogClosedError(LOG))
       }
@@ -359,6 +368,16 @@ class OpenLog implements MemoryLog {
         }),
       // An earlier generation leaves nothing.
       clean: () => this.#call(() => false),
+    }
+  }
+
+  #sharingStore({ entries, groups }: Contents): SharingStore {
+    return {
+      partitions: () => this.#call(() => entries.sources),
+      share: async function* (this: OpenLog, group: string, parts: number, signal: AbortSignal) {
+        await this.#call(() => {})
+        yield* groups.share(group, parts, this, signal)
+      }.bind(this),
     }
   }
 

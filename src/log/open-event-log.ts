@@ -30,6 +30,7 @@ import { ProcessRunner } from './process/runner.ts'
 import { Retention } from './retention.ts'
 import type { RetentionOptions } from './retention.ts'
 import { logStats } from './log-stats.ts'
+import type { SharingStore } from './store/sharing-store.ts'
 import type { StoredStates } from './store/process-store.ts'
 import type { LogStats } from './store/stats.ts'
 import { Turns } from './record/turns.ts'
@@ -53,6 +54,7 @@ type Handler<T> = (entry: T, signal: AbortSignal) => Handled
 export class OpenEventLog implements EventLog {
   readonly inbox: WebhookInbox
   readonly states: StoredStates
+  readonly sharing: SharingStore
   readonly #store: LogStore
   /** The latest subscription of each consumer that has not ended. */
   readonly #subscriptions = new Map<string, Ending>()
@@ -72,6 +74,7 @@ export class OpenEventLog implements EventLog {
     this.#retention = new Retention(store.retention, retention)
     this.inbox = storingInbox(store.inbox)
     this.states = store.processes
+    this.sharing = store.sharing
   }
 
   consumer<Type extends ResearchEventType>(

@@ -1,6 +1,6 @@
 import { defer, finalize, from, mergeMap } from 'rxjs'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkOptions, checkSignal, checkWait } from '../protocol/check.ts'
+import { checkOptions, checkSignal, checkText, checkWait } from '../protocol/check.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import { subscribeUnderGate } from '../protocol/gate.ts'
 import type { WebhookInbox } from '../protocol/webhook.ts'
@@ -16,6 +16,7 @@ import { Reachability } from './record/reachability.ts'
 import { RecordedList } from './record/recorded-list.ts'
 import { streamTracking } from './record/stream-tracking.ts'
 import { WebhookDrain } from './record/webhook-drain.ts'
+import { WorkShare } from './record/work-share.ts'
 import { areEmpty, watchedStreams } from './watched-streams.ts'
 import type {
   OpenMember,
@@ -53,6 +54,19 @@ export interface RecordOptions {
   readonly log: EventLog
   /** Waits for streams that another recording has, until this signal is aborted. Default: a `LogInUseError`. */
   readonly wait?: AbortSignal
+  /**
+   * Divides the sources with all other recordings of the log that have this name here, in any number of processes, and that are given
+   * the same lists: each source is recorded by one of them. Where one joins, it takes its share over; where one stops, or dies and its lease runs out, the
+   * others do. The recording runs until it is stopped, and waits for a source that another recording has. Default: all of its own.
+   *
+   * ```ts
+   * import { createClient, memoryLog, openLog } from 'rivulet'
+   *
+   * const log = await openLog(memoryLog())
+   * const recording = createClient().record({ monitors: ['monitor_1', 'monitor_2'], share: 'monitors', log })
+   * ```
+   */
+  readonly share?: string
   /** How long nothing must be recorded before a `log.tick` is, in ms; `Infinity` for never. At least 1. Default 10,000. */
   readonly tick?: number
 }
@@ -85,6 +99,7 @@ const OPTIONS = Object.keys({
   webhooks: true,
   log: true,
   wait: true,
+  share: true,
   tick: true,
 } satisfies Record<keyof RecordOptions, true>)
 
@@ -113,12 +128,14 @@ export function record(context: Context, options: RecordOptions): Recording {
     findAlls = [],
     webhooks,
     log,
-    wait,
+    share,
+    wait = share === undefined ? undefined : new AbortController().signal,
     tick = 10_000,
   } = options
   const watched = { monitors, taskGroups, runs, findAlls }
   checkLog(log)
   if (wait !== undefined) checkSignal('wait', wait)
+  if (share !== undefined) checkText('share', share)
   checkWait('tick', tick, true)
   if (tick < 1) throw new ArgumentError('tick', 'a number of milliseconds of at least 1', tick)
   if (areEmpty(watched) && webhooks === undefined) {
@@ -152,7 +169,14 @@ export function record(context: Context, options: RecordOptions): Recording {
   let members = 0
   let isChanging = true
   const endIfDone = () => {
-    if (isChanging || drain !== undefined || members > 0 || lists.some(({ isGrowing }) => isGrowing)) return
+    if (
+      share !== undefined ||
+      isChanging ||
+      drain !== undefined ||
+      members > 0 ||
+      lists.some(({ isGrowing }) => isGrowing)
+    )
+      return
     // Emptied by `set`, which may fill them again.
     if (lists.every((list) => list.isEmpty)) return
     ending.resolve()
@@ -200,6 +224,12 @@ export function record(context: Context, options: RecordOptions): Recording {
         }),
       )
     })
+  const stopping = new AbortController()
+  const work = share === undefined ? undefined : new WorkShare(log, share, stopping.signal)
+  const openOwn: OpenMember = (member, project) => {
+    const events = open(member, project)
+    return work?.whileOwn(member.source, events) ?? events
+  }
   const streams = watchedStreams(
     context,
     {
@@ -208,10 +238,9 @@ export function record(context: Context, options: RecordOptions): Recording {
       runs: runList.lists,
       findAlls: findAllList.lists,
     },
-    open,
+    openOwn,
     MONITOR_DEFAULTS,
   )
-  const stopping = new AbortController()
   /** Runs in the background until the recording ends. */
   const background = (job: { run(signal: AbortSignal): Promise<void> } | undefined) => {
     job?.run(stopping.signal).catch((error: unknown) => {

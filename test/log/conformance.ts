@@ -13,6 +13,7 @@ import { describeProcesses } from './conformance/processes.ts'
 import { describeReaders } from './conformance/readers.ts'
 import { describeReading } from './conformance/reading.ts'
 import { describeRetention } from './conformance/retention.ts'
+import { describeSharing } from './conformance/sharing.ts'
 import { describeStats } from './conformance/stats.ts'
 import { describeWaiting } from './conformance/waiting.ts'
 
@@ -31,6 +32,7 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
   describeInbox(name, open)
   describeRetention(name, open)
   describeStats(name, open)
+  describeSharing(name, open)
   describeForgetting(name, open)
   describeClosing(name, open)
   describeLogModel(name, openFresh)

@@ -5,6 +5,7 @@ import { gapEntry } from '../gap.ts'
 import { IDENTITY_LIMITS } from '../store/identity-age.ts'
 import type { IdentityLimits } from '../store/identity-age.ts'
 import type { PreparedEntry } from '../store/prepared-entry.ts'
+import type { Partitions as SourcePartitions } from '../store/sharing-store.ts'
 import type { Trimmed, TrimLimit } from '../store/retention-store.ts'
 import { Identities } from './identities.ts'
 import { Partition } from './partition.ts'
@@ -49,6 +50,12 @@ export class Partitions {
     this.#log = log
     this.#partitions = Array.from({ length: count }, () => new Partition())
     this.#latest = new Identities(limits)
+  }
+
+  /** How sources are divided. */
+  get sources(): SourcePartitions {
+    const { length: count } = this.#partitions
+    return { count, of: (source) => hashOf(source) % count }
   }
 
   /** Number of entries. */
@@ -119,7 +126,7 @@ export class Partitions {
     return added.length
   }
 
-  read(after: Position, { limit, types, until }: ReadOptions): Page {
+  read(after: Position, { limit, types, until, partition: only }: ReadOptions): Page {
     this.#isGroupRead = true
     const at = this.#parse(after)
     const end = until === undefined ? undefined : this.#parse(until)
@@ -146,7 +153,8 @@ export class Partitions {
     for (; next !== undefined && !isBeyond(next) && !isFull(); examined++) {
       const { entry, partition, index } = next
       at[partition] = index + 1
-      if (types === undefined || types.includes(entry.type)) {
+      const isIn = only === undefined || partition === only
+      if (isIn && (types === undefined || types.includes(entry.type))) {
         entries.push(entryOf(entry, this.#format(at)))
         lengths.push(entry.json.length)
         length += entry.json.length
@@ -285,9 +293,7 @@ export class Partitions {
   }
 
   #partitionOf(source: string): Partition {
-    let hash = 0
-    for (let i = 0; i < source.length; i++) hash = (Math.imul(hash, 31) + source.charCodeAt(i)) >>> 0
-    const partition = this.#partitions[hash % this.#partitions.length]
+    const partition = this.#partitions[hashOf(source) % this.#partitions.length]
     if (partition === undefined) throw new RangeError('a log has at least one partition')
     return partition
   }
@@ -314,6 +320,12 @@ export class Partitions {
 function entryOf({ json, recorded, revision, backfill }: StoredEntry, position: Position): Entry {
   const event: ResearchEvent = JSON.parse(json)
   return Object.assign(event, { position, recorded, revision, backfill })
+}
+
+function hashOf(source: string): number {
+  let hash = 0
+  for (let i = 0; i < source.length; i++) hash = (Math.imul(hash, 31) + source.charCodeAt(i)) >>> 0
+  return hash
 }
 
 /** The size of an entry, in bytes, about. */

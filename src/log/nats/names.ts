@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Partitions } from '../store/sharing-store.ts'
 import { storedText } from '../store/stored-text.ts'
 
 /**
@@ -46,6 +47,16 @@ export class Names {
   entries(source: string): string {
     const hash = hashOf(source)
     return `${this.#root}.ev.${this.partitionOf(source)}.${hash}`
+  }
+
+  /** How sources are divided. */
+  get sources(): Partitions {
+    return { count: this.partitions, of: (source) => this.partitionOf(source) }
+  }
+
+  /** The partition of an entry's subject. */
+  partitionOfSubject(subject: string): number {
+    return Number(subject.slice(`${this.#root}.ev.`.length).split('.', 1)[0])
   }
 
   /** The partition of a source. It depends on nothing but the source and the number of partitions. */

@@ -28,6 +28,8 @@ const LATE_INTERVAL = 20
 /** How many readers' places are kept, so that each goes on without asking for a new one. */
 const MAX_PLACES = 16
 
+const NONE: ReadonlySet<string> = new Set()
+
 /** A place in the stream, and when the entry before it was recorded. */
 interface Place {
   readonly cursor: MessageCursor
@@ -70,7 +72,8 @@ export class Reading {
     this.#texts = texts
   }
 
-  async read(position: Position, { limit, types, until }: ReadOptions): Promise<Page> {
+  async read(position: Position, { limit, types, until, partition }: ReadOptions): Promise<Page> {
+    const { names } = this.#connection
     const after = await this.#positions.parse(position)
     const state = await this.#state()
     const last = until === undefined ? state.last : await this.#positions.parse(until)
@@ -98,7 +101,8 @@ export class Reading {
       }
       for (const message of messages) {
         if (until !== undefined && message.sequence > last) break
-        await this.#take(message, place, wanted, draft)
+        const isWanted = partition === undefined || names.partitionOfSubject(message.subject) === partition
+        await this.#take(message, place, isWanted ? wanted : NONE, draft)
       }
       if (messages.length === 0 || place.cursor.last >= last) {
         draft.isEnd =

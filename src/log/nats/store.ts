@@ -21,6 +21,9 @@ import { preparedCommit } from '../store/prepared-commit.ts'
 import { checkAppendSize, checkDone, prepareEntry } from '../store/prepared-entry.ts'
 import type { ProcessStore } from '../store/process-store.ts'
 import type { RetentionStore } from '../store/retention-store.ts'
+import { checkPartition } from '../store/sharing-store.ts'
+import type { SharingStore } from '../store/sharing-store.ts'
+import { UndividedGroups } from '../store/undivided-groups.ts'
 import { logName } from './connection.ts'
 import { OpenLog } from './open-log.ts'
 import type { OpenLogSettings } from './open-log.ts'
@@ -33,6 +36,7 @@ export class NatsLogStore implements LogStore {
   readonly inbox: InboxStore
   readonly retention: RetentionStore
   readonly processes: ProcessStore
+  readonly sharing: SharingStore
   readonly #settings: OpenLogSettings
   readonly #name: string
   readonly #closed = new AbortController()
@@ -47,6 +51,11 @@ export class NatsLogStore implements LogStore {
     this.inbox = this.#inboxStore()
     this.retention = new NatsRetention((effect) => this.#call(effect), settings.clock)
     this.processes = this.#processStore()
+    const groups = new UndividedGroups(this.#name, settings.owner, this.#closed.signal)
+    this.sharing = {
+      partitions: () => this.#call(async (log) => log.connection.names.sources),
+      share: (...of) => groups.share(...of),
+    }
   }
 
   async claim(name: string, options: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
@@ -83,7 +92,10 @@ export class NatsLogStore implements LogStore {
 
   async read(after: Position, options: ReadOptions): Promise<Page> {
     checkInteger('limit', options.limit, 1)
-    return this.#call((log) => log.reading.read(after, options))
+    return this.#call((log) => {
+      checkPartition(options.partition, log.connection.names.sources)
+      return log.reading.read(after, options)
+    })
   }
 
   async wait(

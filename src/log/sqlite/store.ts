@@ -15,6 +15,9 @@ import type {
   StreamAppend,
 } from '../store/contract.ts'
 import type { ProcessStore } from '../store/process-store.ts'
+import { checkPartition, UNDIVIDED } from '../store/sharing-store.ts'
+import type { SharingStore } from '../store/sharing-store.ts'
+import { UndividedGroups } from '../store/undivided-groups.ts'
 import type { DeadLetterStore } from '../store/dead-letter-store.ts'
 import { LogClosedError, LogConflictError, LogInUseError } from '../errors.ts'
 import type { InboxStore } from '../store/inbox-store.ts'
@@ -63,6 +66,8 @@ export class SqliteLogStore implements LogStore {
   readonly inbox: InboxStore
   readonly retention: RetentionStore
   readonly processes: ProcessStore
+  readonly sharing: SharingStore
+  readonly #closed = new AbortController()
   readonly #name: string
   readonly #settings: SqliteLogSettings
   readonly #patience: number
@@ -93,6 +98,11 @@ export class SqliteLogStore implements LogStore {
     this.inbox = new InboxCalls(transactions, settings.clock)
     this.retention = new SqliteRetention(transactions, settings.clock)
     this.processes = new ProcessCalls(transactions)
+    const groups = new UndividedGroups(file, settings.owner, this.#closed.signal)
+    this.sharing = {
+      partitions: () => this.#call(() => UNDIVIDED),
+      share: (...of) => groups.share(...of),
+    }
   }
 
   async claim(name: string, options: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
@@ -164,6 +174,7 @@ export class SqliteLogStore implements LogStore {
 
   async read(after: Position, options: ReadOptions): Promise<Page> {
     checkInteger('limit', options.limit, 1)
+    checkPartition(options.partition, UNDIVIDED)
     return this.#call(async (log) => {
       // A reader that asks for page after page would block the event loop otherwise.
       await nextTurn()
@@ -226,6 +237,7 @@ export class SqliteLogStore implements LogStore {
   }
 
   close(): Promise<void> {
+    this.#closed.abort(new LogClosedError(this.#name))
     this.#closing ??= this.#close(this.#opening)
     return this.#closing
   }

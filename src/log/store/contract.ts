@@ -5,6 +5,7 @@ import type { Fence } from './fence.ts'
 import type { InboxStore } from './inbox-store.ts'
 import type { RetentionStore } from './retention-store.ts'
 import type { ProcessCommit, ProcessStore } from './process-store.ts'
+import type { SharingStore } from './sharing-store.ts'
 
 export type { Entry, Position } from './entry.ts'
 export type { Fence } from './fence.ts'
@@ -74,6 +75,8 @@ export interface ReadOptions {
   readonly types?: readonly string[] | undefined
   /** Reads only up to this position, which is the end of the log then. Default: all. */
   readonly until?: Position | undefined
+  /** Only entries of the sources of this partition. Default: all. */
+  readonly partition?: number | undefined
 }
 
 /** How far a reader has come. */
@@ -162,6 +165,8 @@ export interface LogStore {
   readonly retention: RetentionStore
   /** The state and the timers of processes. */
   readonly processes: ProcessStore
+  /** Divides work among the open logs. */
+  readonly sharing: SharingStore
   /**
    * Prepares for `close`: from now on, calls wait for a few seconds at most, all together, for a program that keeps others from
    * writing. What is not saved by then rejects.

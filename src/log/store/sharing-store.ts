@@ -1,0 +1,37 @@
+import { checkInteger } from '../../protocol/check.ts'
+
+/** Into how many parts the sources of a log are divided, once and for all. */
+export interface Partitions {
+  /** 1 where they are not divided. */
+  readonly count: number
+  /** The partition of a source, from 0. It depends on nothing but the source and the count. */
+  of(source: string): number
+}
+
+/** Of a log whose sources are not divided. */
+export const UNDIVIDED: Partitions = { count: 1, of: () => 0 }
+
+/**
+ * Divides work among the open logs that take part in it.
+ *
+ * It says who should try. What makes that safe are the claims of what is worked on: for a moment, two members may count the same
+ * part as theirs, or none.
+ */
+export interface SharingStore {
+  partitions(): Promise<Partitions>
+  /**
+   * Makes this open log a member of a group, which divides so many parts among its members, until the signal is aborted. Yields the
+   * numbers of its own parts at once, and again whenever they have changed. A part of a member that does not live any more is that of
+   * another one soon after its lease has run out. Completes when the signal is aborted.
+   *
+   * Where sources are not divided, work need not be: each member may have every part then, and the claims decide.
+   *
+   * Throws a `LogInUseError` where this open log is a member already, and a `LogClosedError` once it is closed.
+   */
+  share(group: string, parts: number, signal: AbortSignal): AsyncIterable<ReadonlySet<number>>
+}
+
+/** Throws an ArgumentError for a partition that the log does not have. */
+export function checkPartition(partition: number | undefined, { count }: Partitions): void {
+  if (partition !== undefined) checkInteger('partition', partition, 0, count - 1)
+}

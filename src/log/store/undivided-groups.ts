@@ -1,0 +1,51 @@
+import { LogInUseError } from '../errors.ts'
+
+/** Groups of a log whose sources are not divided: each member has every part, and the claims of what is worked on decide. */
+export class UndividedGroups {
+  readonly #log: string
+  readonly #owner: string
+  readonly #closed: AbortSignal
+  /** The groups of which this open log is a member. */
+  readonly #joined = new Set<string>()
+
+  /** @param closed Aborted once the log is closed, with what calls reject with from then on. */
+  constructor(log: string, owner: string, closed: AbortSignal) {
+    this.#log = log
+    this.#owner = owner
+    this.#closed = closed
+  }
+
+  async *share(
+    group: string,
+    parts: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<ReadonlySet<number>, void, void> {
+    this.#closed.throwIfAborted()
+    if (signal.aborted) return
+    if (this.#joined.has(group)) throw new LogInUseError(this.#log, `group:${group}`, this.#owner)
+    this.#joined.add(group)
+    let isMember = true
+    const leave = () => {
+      // It may have joined again since.
+      if (isMember) this.#joined.delete(group)
+      isMember = false
+    }
+    // Also while nothing asks for a share.
+    signal.addEventListener('abort', leave, { once: true })
+    try {
+      yield new Set(Array.from({ length: parts }, (_, part) => part))
+      await aborted(AbortSignal.any([signal, this.#closed]))
+      if (!signal.aborted) this.#closed.throwIfAborted()
+    } finally {
+      signal.removeEventListener('abort', leave)
+      leave()
+    }
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
