@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { FindDocument } from 'rivulet/dashboard'
 import { clientOf } from './connection.ts'
 import { aborted } from './interruption.ts'
-import { openLogFile } from './log-file.ts'
+import { LOG_OPTION, openLogAt } from './opened-log.ts'
 import { createLog, logServiceError } from './log.ts'
 import type { Logger } from './log.ts'
 import { addCommonOptions, collect, folder, portNumber, siteFolder } from './options.ts'
@@ -20,7 +20,7 @@ interface DashboardCommandOptions extends CommonOptions {
 
 const EXAMPLES = `
 The page shows the log while any process records it. Only this machine can reach it, and only with the key of the printed address.
-A missing file is an error, and is not created.
+A missing log is an error, and is not created.
 
 With a service, whose key is read from RIVULET_API_KEY, the page can search and add runs. With --docs, it shows excerpts in their
 documents.
@@ -37,7 +37,7 @@ export function addDashboard(program: Command, signal: AbortSignal): void {
   const command = program
     .command('dashboard')
     .description('Show an event log in the browser, up to date, until Ctrl-C.')
-    .requiredOption('--log <file>', 'SQLite file of the log')
+    .requiredOption(...LOG_OPTION)
     .option('--port <number>', 'port; 0 is any free port', portNumber, 0)
     .option(
       '--base-url <url>',
@@ -60,7 +60,7 @@ async function showDashboard(options: DashboardCommandOptions, signal: AbortSign
   const logger = createLog(options)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
   const client = baseUrl === undefined ? undefined : clientOf(logger, baseUrl)
-  await using opened = await openLogFile(file)
+  await using opened = await openLogAt(file)
   await using documents = await openDocuments(options, logger)
   // Imported here, so that other commands start faster.
   const { openDashboard } = await import('./dashboard-endpoint.ts')

@@ -6,10 +6,14 @@ import { addConsumers, addProcesses, addStats } from './event-log/numbers.ts'
 import { addRemoveReader } from './event-log/remove-reader.ts'
 
 const EXAMPLES = `
-The log may be recorded by another process at the same time. A missing file is an error, and is not created.
+The log may be recorded by another process at the same time. A missing log is an error, and is not created.
+
+A log on a NATS server is nats://host:4222/NAME or tls://host:4222/NAME; in a cluster, nats://a:4222,b:4222/NAME. Its credentials are
+read from the environment: see "rivulet --help".
 
 Examples:
   $ rivulet log tail --log rivulet.db
+  $ rivulet log stats --log nats://localhost:4222/watch
   $ rivulet log read --log rivulet.db --type task_run.state --json | jq .data.output`
 
 /** `rivulet log`: what is in an event log. */

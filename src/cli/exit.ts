@@ -18,7 +18,7 @@ const EXIT = {
   notFound: 4,
   unreachable: 5,
   logInUse: 6,
-  logFile: 7,
+  log: 7,
   interrupted: 130,
   terminated: 143,
 } as const
@@ -31,9 +31,9 @@ Exit codes:
   2    the command line or the environment is not valid
   3    the service refused the API key
   4    the monitor or task group does not exist
-  5    the service cannot be reached
+  5    the service, or the server of the log, cannot be reached
   6    another process records the same into the log
-  7    the log cannot be used: missing, damaged, of a newer version, or not writable
+  7    the log cannot be used: missing, damaged, of a newer version, not writable, or refused by its server
   130  interrupted by Ctrl-C (143: by SIGTERM)`
 
 /** The command line or the environment is not valid. */
@@ -91,13 +91,14 @@ export function exitCodeOf(thrown: unknown): number {
   if (error instanceof NotFoundError) return EXIT.notFound
   if (error instanceof ConnectionError) return EXIT.unreachable
   if (error instanceof LogInUseError || error instanceof RecordedElsewhere) return EXIT.logInUse
-  if (isLogFileError(error)) return EXIT.logFile
+  if (isLogError(error, 'LogServerError')) return error.retryable ? EXIT.unreachable : EXIT.log
+  if (isLogError(error, 'LogFileError')) return EXIT.log
   return EXIT.failed
 }
 
-/** By its name, since the class is in the entry point that loads SQLite. */
-function isLogFileError(error: unknown): boolean {
-  return error instanceof LogError && error.name === 'LogFileError'
+/** By its name, since the class is in the entry point that loads SQLite, or the client of a server. */
+function isLogError(error: unknown, name: 'LogFileError' | 'LogServerError'): error is LogError {
+  return error instanceof LogError && error.name === name
 }
 
 /** The exit code of a command that this signal ended: 128 plus the signal's number. */

@@ -44,9 +44,13 @@ export function createProgram(signal: AbortSignal): Command {
 
 const ENVIRONMENT_HELP = `
 Environment:
-  RIVULET_BASE_URL        address of the service, for all commands but start, serve, log and rules
-  RIVULET_API_KEY         API key of the service; also the key that serve requires
-  RIVULET_WEBHOOK_SECRET  secret that signs webhooks, for watch and serve
-  RIVULET_MODEL_KEY       key of the model server, for serve
-  RIVULET_LOG             level of the log on stderr: trace, debug, info, warn, error or silent
-  NO_COLOR                no colours`
+  RIVULET_BASE_URL         address of the service, for all commands but start, serve, log and rules
+  RIVULET_API_KEY          API key of the service; also the key that serve requires
+  RIVULET_WEBHOOK_SECRET   secret that signs webhooks, for watch and serve
+  RIVULET_MODEL_KEY        key of the model server, for serve
+  RIVULET_NATS_CREDS_FILE  .creds file for a log on a NATS server; or instead
+  RIVULET_NATS_USER        user, and RIVULET_NATS_PASSWORD; or
+  RIVULET_NATS_TOKEN       token
+  RIVULET_NATS_CA_FILE     authorities of the certificate of this server, in PEM (default: those of Node)
+  RIVULET_LOG              level of the log on stderr: trace, debug, info, warn, error or silent
+  NO_COLOR                 no colours`

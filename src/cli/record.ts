@@ -6,7 +6,7 @@ import type { ConnectionOptions } from './connection.ts'
 import { doneGroups } from './done-groups.ts'
 import { RecordedElsewhere, UsageError } from './exit.ts'
 import { invocation } from './invocation.ts'
-import { openLogFile } from './log-file.ts'
+import { LOG_OPTION, openLogAt } from './opened-log.ts'
 import type { Logger } from './log.ts'
 import { byteSize, timeSpan } from './options.ts'
 import { addSourceOptions, hasNoIds, sourceFields, watchedIds } from './source-options.ts'
@@ -27,7 +27,7 @@ interface RecordCommandOptions extends ConnectionOptions, SourceOptions {
 const CHECK_TIMEOUT = 5_000
 
 const EXAMPLES = `
-The file is created if it is missing. Each source resumes after its last recorded event, and nothing is recorded
+The log is created if it is missing: a file, or streams of a NATS server. Each source resumes after its last recorded event, and nothing is recorded
 twice. A run that has ended is recorded once. Any number of processes can read the log meanwhile, with "rivulet log" or with the library.
 
 It ends when every task group is done and every run has ended, unless it also records monitors or webhooks. Webhooks are
@@ -42,6 +42,7 @@ Examples:
   $ rivulet record --log rivulet.db --monitor monitor_123
   $ rivulet record --log rivulet.db --group tgrp_1 --group tgrp_2
   $ rivulet record --log rivulet.db --run trun_1 --find-all findall_1
+  $ rivulet record --log nats://localhost:4222/watch --monitor monitor_123
   $ RIVULET_WEBHOOK_SECRET=… rivulet record --log rivulet.db --monitor monitor_123 --webhook-port 3000
   $ rivulet log tail --log rivulet.db`
 
@@ -50,7 +51,7 @@ export function addRecord(program: Command, signal: AbortSignal): void {
   const command = program
     .command('record')
     .description('Record monitors, task groups, runs and FindAll runs into an event log, each event once.')
-    .requiredOption('--log <file>', 'SQLite file of the log')
+    .requiredOption(...LOG_OPTION)
   addSourceOptions(command, 'record')
     .option('--webhooks', 'record the webhooks that another process receives into the log')
     .option('--max-age <time>', 'delete older entries, such as 30d (default: none)', timeSpan)
@@ -79,7 +80,7 @@ async function record(options: RecordCommandOptions, signal: AbortSignal): Promi
   // Without the signal for the output, since the last line is printed after it.
   const { client, log, output } = connect(options)
   await checkSources(client, ids, log, signal)
-  await using opened = await openLogFile(file, {
+  await using opened = await openLogAt(file, {
     retention: {
       ...(maxAge !== undefined && { maxAge }),
       ...(maxSize !== undefined && { maxBytes: maxSize }),

@@ -42,6 +42,8 @@ export interface NatsLogOptions {
   readonly servers: string | readonly string[]
   /** The name of the log: letters, digits, `-` and `_`, at most 64. Logs with other names on the same server are other logs. */
   readonly name: string
+  /** Whether a missing log is created. Default true; otherwise it is a `LogServerError`, and nothing is created. */
+  readonly create?: boolean
   /** Default: none. They are in no error. */
   readonly credentials?: NatsCredentials
   /**
@@ -87,6 +89,7 @@ export function natsLog(options: NatsLogOptions): LogStore {
   checkOptions('options', options, [
     'servers',
     'name',
+    'create',
     'credentials',
     'tls',
     'partitions',
@@ -98,6 +101,7 @@ export function natsLog(options: NatsLogOptions): LogStore {
   ])
   const {
     name,
+    create = true,
     credentials,
     tls,
     partitions,
@@ -117,6 +121,7 @@ export function natsLog(options: NatsLogOptions): LogStore {
   }
   if (partitions !== undefined) checkInteger('partitions', partitions, 1, 1_000)
   if (replicas !== undefined) checkInteger('replicas', replicas, 1, 5)
+  if (typeof create !== 'boolean') throw new ArgumentError('create', 'true or false', create)
   checkInteger('lease', lease, 1_000, 3_600_000)
   checkText('owner', owner)
   if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
@@ -129,6 +134,7 @@ export function natsLog(options: NatsLogOptions): LogStore {
       ...(isSecure && { tls: tls ?? {} }),
     },
     log: name,
+    create,
     partitions,
     replicas,
     lease,

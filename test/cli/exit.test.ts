@@ -1,5 +1,6 @@
 import { CommanderError } from 'commander'
 import { ArgumentError, AuthenticationError, ConnectionError, NotFoundError, ServerError } from 'rivulet'
+import { LogServerError } from 'rivulet/nats'
 import { describe, expect, it } from 'vitest'
 import { errorMessageOf, exitCodeOf, Interrupted, OutputClosed, UsageError } from '../../src/cli/exit.ts'
 
@@ -23,6 +24,12 @@ describe('the exit code', () => {
     ['a wrong key', new AuthenticationError(request, refusal(401)), 3],
     ['something that is not there', new NotFoundError(request, refusal(404)), 4],
     ['a service that cannot be reached', new ConnectionError('refused', 'refused', request), 5],
+    [
+      'the server of a log that cannot be reached',
+      new LogServerError('the log', 'cannot be reached', { retryable: true }),
+      5,
+    ],
+    ['the server of a log that refuses it', new LogServerError('the log', 'was refused'), 7],
     [
       'a failure with a second one in its cleanup',
       suppressed(new Error('after'), new UsageError('no key')),

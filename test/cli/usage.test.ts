@@ -63,6 +63,50 @@ describe('rivulet --help', () => {
   })
 })
 
+describe('the environment of a log on a server', () => {
+  const read = ['log', 'read', '--log', 'nats://127.0.0.1:1/watch']
+
+  it.each([
+    [{ RIVULET_NATS_USER: 'anna' }, /go together/],
+    [{ RIVULET_NATS_PASSWORD: 'hunter2' }, /go together/],
+    [{ RIVULET_NATS_TOKEN: 'hunter2', RIVULET_NATS_USER: 'anna' }, /use one of/],
+    [{ RIVULET_NATS_CREDS_FILE: 'no-such.creds' }, /no-such\.creds cannot be read \(ENOENT\)/],
+    [{ RIVULET_NATS_CREDS_FILE: 'package.json' }, /text of a \.creds file/],
+    [{ RIVULET_NATS_CA_FILE: 'no-such.pem' }, /RIVULET_NATS_CA_FILE: no-such\.pem cannot be read/],
+  ])('%j ends with 2 and the reason, without a secret', async (env, message) => {
+    for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+    const { code, stdout, stderr } = await run(read)
+
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toMatch(message)
+    expect(stderr).not.toContain('hunter2')
+  })
+
+  it('ends with 2 and the line to install its packages with, where they are missing', async () => {
+    // As where the package is installed without them: they are looked for in a folder that has none.
+    const hook = `import { registerHooks } from 'node:module'
+      registerHooks({ resolve: (name, context, next) =>
+        next(name, name.startsWith('@nats-io/') ? { ...context, parentURL: 'file:///missing/a.js' } : context) })`
+    const imported = `data:text/javascript,${encodeURIComponent(hook)}`
+    const ended = await rivulet(read, { NODE_OPTIONS: `--import=${imported}` }).ended
+
+    expect(ended).toMatchObject({ code: 2, stdout: '' })
+    expect(ended.stderr).toBe(
+      'rivulet: a log on a NATS server needs three packages: ' +
+        'npm install @nats-io/transport-node @nats-io/jetstream @nats-io/kv\n',
+    )
+  })
+
+  it('ends with 5 where no server answers', async () => {
+    vi.stubEnv('RIVULET_NATS_USER', 'anna')
+    vi.stubEnv('RIVULET_NATS_PASSWORD', 'hunter2')
+    const { code, stdout, stderr } = await run(read)
+
+    expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
+    expect(stderr).toMatch(/^the log "watch" cannot be reached: (?!.*hunter2)/)
+  })
+})
+
 describe('an invalid command line', () => {
   it.each([
     [['serve', '--bogus'], "error: unknown option '--bogus'\n(use --help for details)\n"],
@@ -89,7 +133,7 @@ describe('an invalid command line', () => {
     [['search', 'rivers', '--base-url', 'http://127.0.0.1:1'], /RIVULET_API_KEY is not set/],
     [['extract'], /missing required argument 'url'/],
     [['watch'], /--monitor, --group, --run, --find-all or --webhook-port/],
-    [['record', '--group', 'g'], /--log <file>' not specified/],
+    [['record', '--group', 'g'], /--log <file\|url>' not specified/],
     [['record', '--log', 'x.db'], /--monitor, --group, --run, --find-all, --webhook-port/],
     [
       ['record', '--log', 'x.db', '--webhook-port', '0', '--base-url', 'http://127.0.0.1:1'],
@@ -97,7 +141,7 @@ describe('an invalid command line', () => {
     ],
     [['record', '--log', 'x.db', '--group', 'g', '--max-age', '30'], /such as 30d/],
     [['record', '--log', 'x.db', '--group', 'g', '--max-size', '2 TB'], /such as 2GB/],
-    [['log', 'read'], /--log <file>' not specified/],
+    [['log', 'read'], /--log <file\|url>' not specified/],
     [['log', 'read', '--log', 'x.db', '--from', 'yesterday'], /Expected start, end, or a time/],
     [['log', 'read', '--log', 'x.db', '--from', 'start', '--after', 'p'], /cannot be used with/],
     [['log', 'remove-reader', '--log', 'x.db'], /remove-reader needs --consumer or --process/],
@@ -110,6 +154,12 @@ describe('an invalid command line', () => {
     [['log', 'dead-letters', '--log', 'x.db', '--remove', 'all'], /--remove needs --consumer or --process/],
     [['log', 'dead-letters', '--log', 'x.db', '--consumer', 'c', '--process', 'p'], /cannot be used with/],
     [['log', 'tial', '--log', 'x.db'], /Did you mean tail\?/],
+    [['log', 'read', '--log', 'http://localhost/x'], /a file, nats:\/\/host:4222\/NAME or tls:/],
+    [['log', 'read', '--log', 'nats://localhost:4222'], /is like nats:\/\/host:4222\/NAME/],
+    [['log', 'read', '--log', 'nats://localhost:4222/a.b'], /letters, digits, "-" and "_"/],
+    [['log', 'read', '--log', 'tls://localhost:4222/a?token=hunter2'], /^(?!.*hunter2).*is like tls:/],
+    [['log', 'read', '--log', 'nats://anna:hunter2@a:1,b:2/x'], /^(?!.*hunter2).*RIVULET_NATS_CREDS_FILE/],
+    [['log', 'read', '--log', 'http://anna:hunter2@localhost/x'], /^(?!.*hunter2).*a log is a file/],
   ])('%j ends with 2 and the reason', async (args, message) => {
     const { code, stdout, stderr } = await run(args)
 

@@ -39,6 +39,7 @@ describe('natsLog', () => {
     ['partitions', { partitions: 1_001 }],
     ['replicas', { replicas: 6 }],
     ['lease', { lease: 999 }],
+    ['create', { create: 'yes' }],
     ['owner', { owner: '' }],
     ['clock', { clock: 5 }],
     ['inbox.maxBytes', { inbox: { maxBytes: 0 } }],

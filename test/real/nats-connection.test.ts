@@ -1,7 +1,9 @@
+import { inspect } from 'node:util'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { LogServerError } from '../../src/log/errors.ts'
+import { Connection } from '../../src/log/nats/connection.ts'
 import { natsLog } from '../../src/log/nats-log.ts'
 import type { NatsLogOptions } from '../../src/log/nats-log.ts'
 import { append } from '../log/conformance/fixture.ts'
@@ -75,6 +77,56 @@ describe('the connection of a log to its server', () => {
     await guarded.resume()
     expect(await claimed).toMatchObject({ name: 'two' })
     await log.close()
+  })
+
+  it('reports what a server says that does not accept it any more, and not its credentials', async () => {
+    const config = (password: string) =>
+      `authorization { users = [{ user: rivulet, password: ${password} }] }`
+    const guarded = await NatsServer.start(config('first-secret'))
+    onTestFinished(() => guarded.remove())
+    const connection = await Connection.open({
+      client: { servers: guarded.url, user: 'rivulet', pass: 'first-secret' },
+      log: 'watch',
+      partitions: 1,
+      replicas: undefined,
+      lease: 10_000,
+    })
+    onTestFinished(() => connection.close())
+    const unanswered = new LogServerError('the log', 'cannot be reached', { retryable: true })
+    expect(connection.refusal.explain('the log', unanswered)).toBe(unanswered)
+    const until = async (type: string) => {
+      for await (const status of connection.nats.status()) if (status.type === type) return
+    }
+    const refused = until('error')
+    await guarded.kill()
+    await guarded.configure(config('second-secret'))
+    await guarded.resume()
+    await refused
+    const error = connection.refusal.explain('the log', unanswered)
+    expect(error).toBeInstanceOf(LogServerError)
+    expect(error).toMatchObject({
+      message: 'the log was refused by its server: Authorization Violation',
+      retryable: true,
+    })
+    expect(inspect(error)).not.toContain('secret')
+    const accepted = until('reconnect')
+    await guarded.kill()
+    await guarded.configure(config('first-secret'))
+    await guarded.resume()
+    await accepted
+    expect(connection.refusal.explain('the log', unanswered)).toBe(unanswered)
+  })
+
+  it('opens only a log that is there, where it is not to be created', async () => {
+    const error = await opened({ name: 'missing', create: false })
+    expect(error).toBeInstanceOf(LogServerError)
+    expect(error).toMatchObject({ message: expect.stringContaining('does not exist'), retryable: false })
+    const nats = await connect({ servers: server.url })
+    onTestFinished(() => nats.close())
+    const streams = await (await jetstreamManager(nats)).streams.names().next()
+    expect(streams.filter((name) => name.includes('missing'))).toEqual([])
+    const end = await opened({ name: 'there' })
+    expect(await opened({ name: 'there', create: false })).toBe(end)
   })
 
   it('waits for a server that does not answer, also to read', async () => {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { openLogFile } from '../log-file.ts'
+import { LOG_OPTION, openLogAt } from '../opened-log.ts'
 import { addCommonOptions } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
 import { createOutput } from '../output.ts'
@@ -20,12 +20,12 @@ export function addBackup(group: Command, signal: AbortSignal): void {
   const command = group
     .command('backup')
     .description('Copy a log into a new file, while it is used.')
-    .requiredOption('--log <file>', 'SQLite file of the log')
+    .requiredOption(...LOG_OPTION)
     .requiredOption('--to <file>', 'the file to create')
   addCommonOptions(command, 'print the file as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action(async ({ log, to, json = false }: BackupOptions) => {
-      await using file = await openLogFile(log)
+      await using file = await openLogAt(log)
       await file.log.backup(to)
       const output = createOutput(process.stdout, { json, signal })
       await (json ? output.value({ backup: to }) : output.line(`${log} was copied to ${to}.`))

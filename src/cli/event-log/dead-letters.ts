@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { LogReader, LogStore, StoredDeadLetter } from 'rivulet'
 import { resourceOf } from '../event-line.ts'
 import { UsageError } from '../exit.ts'
-import { openLogFile } from '../log-file.ts'
+import { LOG_OPTION, openLogAt } from '../opened-log.ts'
 import { addCommonOptions } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
 import { createOutput } from '../output.ts'
@@ -39,7 +39,7 @@ export function addDeadLetters(group: Command, signal: AbortSignal): void {
     .description(
       'Print the entries that consumers and processes could not handle, hand them out again, or remove them.',
     )
-    .requiredOption('--log <file>', 'SQLite file of the log')
+    .requiredOption(...LOG_OPTION)
     .option('--consumer <name>', 'only those of this consumer')
     .addOption(new Option('--process <name>', 'only those of this process').conflicts('consumer'))
     .option('--redeliver <which>', 'hand out again: the position of an entry, or all; needs --consumer')
@@ -64,7 +64,7 @@ async function deadLetters(options: DeadLettersOptions, signal: AbortSignal): Pr
   }
   if (remove !== undefined && reader === undefined)
     throw new UsageError('--remove needs --consumer or --process')
-  await using file = await openLogFile(options.log)
+  await using file = await openLogAt(options.log)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
   const { log, store } = file
   if (reader !== undefined) await knownReader(log, reader)

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { Entry, EventLog, Page, Position, StartAt } from 'rivulet'
 import { eventLine } from '../event-line.ts'
 import { createLog } from '../log.ts'
-import { openLogFile } from '../log-file.ts'
+import { LOG_OPTION, openLogAt } from '../opened-log.ts'
 import { addCommonOptions, collect, startAt, wholeNumber } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
 import { createOutput } from '../output.ts'
@@ -56,7 +56,7 @@ export function addTail(group: Command, signal: AbortSignal): void {
 
 function addEntriesOptions(command: Command, begin: 'start' | 'end'): Command {
   const described = command
-    .requiredOption('--log <file>', 'SQLite file of the log')
+    .requiredOption(...LOG_OPTION)
     .option('--type <type>', 'only entries of this type; may be repeated', collect(String))
     .option('--from <time>', `start, end, or the time of recording to begin at (default: ${begin})`, startAt)
     .addOption(new Option('--after <position>', 'begin after the entry of this position').conflicts('from'))
@@ -67,7 +67,7 @@ async function read(
   { limit = Infinity, ...options }: ReadCommandOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  await using file = await openLogFile(options.log)
+  await using file = await openLogAt(options.log)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
   const { log } = file
   let position = options.after ?? (await log.positionAt(options.from ?? 'start'))
@@ -81,7 +81,7 @@ async function read(
 }
 
 async function tail(options: EntriesOptions, signal: AbortSignal): Promise<void> {
-  await using file = await openLogFile(options.log)
+  await using file = await openLogAt(options.log)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
   const { log, store } = file
   let position = options.after ?? (await log.positionAt(options.from ?? 'end'))

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { LogStats, ReaderStats, StreamStats } from 'rivulet'
-import { openLogFile } from '../log-file.ts'
+import { LOG_OPTION, openLogAt } from '../opened-log.ts'
 import { addCommonOptions } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
 import { createOutput } from '../output.ts'
@@ -58,11 +58,11 @@ function addNumbers(
   const command = group
     .command(name)
     .description(description)
-    .requiredOption('--log <file>', 'SQLite file of the log')
+    .requiredOption(...LOG_OPTION)
   addCommonOptions(command, json)
     .addHelpText('after', `\nExamples:\n  $ rivulet log ${name} --log rivulet.db`)
     .action(async (options: LogFileOptions) => {
-      await using file = await openLogFile(options.log)
+      await using file = await openLogAt(options.log)
       const output = createOutput(process.stdout, { json: options.json === true, signal })
       await print(await file.log.stats(), output)
     })

@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
 import { UsageError } from '../exit.ts'
-import { openLogFile } from '../log-file.ts'
+import { LOG_OPTION, openLogAt } from '../opened-log.ts'
 import { addCommonOptions } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
 import { createOutput } from '../output.ts'
@@ -29,7 +29,7 @@ export function addRemoveReader(group: Command, signal: AbortSignal): void {
     .description(
       'Delete a consumer or a process that is not used any more, so that the log keeps nothing for it.',
     )
-    .requiredOption('--log <file>', 'SQLite file of the log')
+    .requiredOption(...LOG_OPTION)
     .option('--consumer <name>', 'the consumer to delete')
     .addOption(new Option('--process <name>', 'the process to delete').conflicts('consumer'))
   addCommonOptions(command, 'print what was deleted as one line of JSON')
@@ -40,7 +40,7 @@ export function addRemoveReader(group: Command, signal: AbortSignal): void {
 async function removeReader(options: RemoveReaderOptions, signal: AbortSignal): Promise<void> {
   const reader = readerOf(options)
   if (reader === undefined) throw new UsageError('remove-reader needs --consumer or --process')
-  await using file = await openLogFile(options.log)
+  await using file = await openLogAt(options.log)
   const { kind, name, lag, deadLetters } = await knownReader(file.log, reader)
   await file.log.remove(reader)
   const output = createOutput(process.stdout, { json: options.json === true, signal })

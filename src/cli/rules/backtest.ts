@@ -6,7 +6,7 @@ import type { BacktestEvents, BacktestReport, BacktestRule, PlacedCounts } from 
 import { addConnectionOptions, connect } from '../connection.ts'
 import type { ConnectionOptions } from '../connection.ts'
 import { UsageError } from '../exit.ts'
-import { openLogFile } from '../log-file.ts'
+import { openLogAt } from '../opened-log.ts'
 import { collect, timeSpan } from '../options.ts'
 import { createOutput } from '../output.ts'
 import type { Output } from '../output.ts'
@@ -49,7 +49,7 @@ export function addBacktest(group: Command, signal: AbortSignal): void {
     .command('backtest')
     .description('Run rules over the past, in memory: what would have fired, when and how often.')
     .requiredOption('--rules <files...>', 'rule files, or patterns in quotes')
-    .option('--log <file>', 'SQLite file of a log')
+    .option('--log <file|url>', 'log: an SQLite file, or nats://host:4222/NAME')
     .option('--name <name>', 'with --log: name of the process that ran rules over it (default: rules)')
     .addOption(
       new Option('--monitor <id>', 'the history of this monitor; may be repeated')
@@ -71,7 +71,7 @@ export function addBacktest(group: Command, signal: AbortSignal): void {
         await run(rules, await historyOf(options, signal), options, output)
         return
       }
-      await using file = await openLogFile(options.log)
+      await using file = await openLogAt(options.log)
       const events = logEntries(file.log, signal)
       await run(rules, { events, title: `Backtest over ${options.log}` }, options, output)
     })

@@ -7,7 +7,7 @@ import { UsageError } from '../exit.ts'
 import { eventLine, keyText } from '../event-line.ts'
 import { isJsonObject } from '../json-file.ts'
 import { jsonText } from '../json-text.ts'
-import { openLogFile } from '../log-file.ts'
+import { openLogAt } from '../opened-log.ts'
 import { addCommonOptions } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
 import { createOutput } from '../output.ts'
@@ -45,7 +45,7 @@ export function addExplain(group: Command, signal: AbortSignal): void {
     .argument('<rule>', 'the name of the rule')
     .requiredOption('--event <id>', 'the id of the event')
     .requiredOption('--rules <files...>', 'rule files, or patterns in quotes')
-    .option('--log <file>', 'SQLite file of the log that has the event')
+    .option('--log <file|url>', 'log that has the event: an SQLite file, or nats://host:4222/NAME')
     .option('--input <file>', 'file of events, one as JSON on each line')
   addCommonOptions(command, 'print all as one line of JSON')
     .addHelpText('after', EXAMPLES)
@@ -57,7 +57,7 @@ async function explain(rule: string, options: ExplainOptions, signal: AbortSigna
   if ((file === undefined) === (input === undefined)) throw new UsageError('use --log or --input')
   const rules = await readRules(files)
   const output = createOutput(process.stdout, { json, signal })
-  await using opened = file === undefined ? undefined : await openLogFile(file)
+  await using opened = file === undefined ? undefined : await openLogAt(file)
   const event =
     opened === undefined ? await eventOfFile(input ?? '', id) : await eventOfLog(opened.log, id, signal)
   if (event === undefined) throw new UsageError(`there is no event ${JSON.stringify(id)} in ${file ?? input}`)

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { OpenAlert, RuleNumbers, RuleStatus } from 'rivulet/rules'
 import { keyText } from '../event-line.ts'
-import { openLogFile } from '../log-file.ts'
+import { LOG_OPTION, openLogAt } from '../opened-log.ts'
 import { addCommonOptions } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
 import { createOutput } from '../output.ts'
@@ -36,12 +36,12 @@ export function addList(group: Command, signal: AbortSignal): void {
   const command = group
     .command('list')
     .description('Print the alerts that are firing, pending or unknown now, and what rules have counted.')
-    .requiredOption('--log <file>', 'SQLite file of the log')
+    .requiredOption(...LOG_OPTION)
     .option('--name <name>', 'name of the process in the log (default: rules)')
   addCommonOptions(command, 'print all as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action(async ({ log: file, name = 'rules', json = false }: ListOptions) => {
-      await using opened = await openLogFile(file)
+      await using opened = await openLogAt(file)
       const { ruleStatus } = await import('rivulet/rules')
       const status = await ruleStatus(opened.log, { name })
       const failed = await opened.log.deadLetters({ process: name }).count()

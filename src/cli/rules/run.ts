@@ -7,7 +7,7 @@ import { eventLine } from '../event-line.ts'
 import { aborted } from '../interruption.ts'
 import { createLog } from '../log.ts'
 import type { Logger } from '../log.ts'
-import { openLogFile } from '../log-file.ts'
+import { LOG_OPTION, openLogAt } from '../opened-log.ts'
 import { addCommonOptions, startAt } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
 import { createOutput } from '../output.ts'
@@ -60,7 +60,7 @@ export function addRun(group: Command, signal: AbortSignal): void {
   const command = group
     .command('run')
     .description('Run rules over an event log, and print and send their alerts.')
-    .requiredOption('--log <file>', 'SQLite file of the log')
+    .requiredOption(...LOG_OPTION)
     .requiredOption('--rules <files...>', 'rule files, or patterns in quotes')
     .option('--alertmanager <urls...>', 'send alerts to Alertmanager: all instances of a cluster')
     .option('--webhook <url>', 'post alerts to a webhook, as CloudEvents')
@@ -83,7 +83,7 @@ async function run(options: RunOptions, signal: AbortSignal): Promise<void> {
   const settings = notifierSettings(options)
   const rules = await readRules(files)
   const log = createLog(options)
-  await using opened = await openLogFile(file)
+  await using opened = await openLogAt(file)
   const printed = await opened.log.positionAt('end')
   const { runRules } = await import('rivulet/rules')
   const running = runRules(opened.log, rules, { name, startAt: start, ...(wait && { wait: signal }) })

@@ -7,6 +7,7 @@ import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-n
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { LogServerError } from '../errors.ts'
 import { Names } from './names.ts'
+import { Refusal } from './refusal.ts'
 import { configOf, createOnce, ensureStream } from './stored-stream.ts'
 
 /** How long an answer is waited for, in ms. What a server that was killed had received has none, and is sent again then. */
@@ -20,6 +21,8 @@ export interface ConnectionSettings {
   /** Settings of the NATS client: servers, credentials, TLS. */
   readonly client: NodeConnectionOptions
   readonly log: string
+  /** Whether a missing log is created. Default true. */
+  readonly create?: boolean
   readonly partitions: number
   /** Number of servers that have a copy of each stream. Undefined for 3 in a cluster, otherwise 1. */
   readonly replicas: number | undefined
@@ -37,6 +40,7 @@ export class Connection {
   readonly jsm: JetStreamManager
   readonly leases: KV
   readonly names: Names
+  readonly refusal: Refusal
   /** The log in errors. */
   readonly log: string
   /** Maximum size of a message with its fields, in bytes. */
@@ -59,6 +63,7 @@ export class Connection {
     this.isReplicated = isReplicated
     this.inboxPrefix = settings.client.inboxPrefix
     this.nats = nats
+    this.refusal = new Refusal(nats)
     this.js = jetstream(nats, { timeout: ANSWER })
     this.jsm = jsm
     this.leases = leases
@@ -66,7 +71,7 @@ export class Connection {
   }
 
   static async open(settings: ConnectionSettings): Promise<Connection> {
-    const { client, log, partitions, replicas, lease } = settings
+    const { client, log, create = true, partitions, replicas, lease } = settings
     const names = new Names(log, partitions)
     const nats = await connect({
       reconnectTimeWait: RECONNECT_INTERVAL,
@@ -82,6 +87,7 @@ export class Connection {
         throw new LogServerError(logName(log), problem)
       }
       const jsm = await jetstreamManager(nats, { timeout: ANSWER })
+      if (!create && !(await isThere(jsm, names))) throw missing(log)
       // What a cluster stores once is gone with one server.
       const copies = replicas ?? (nats.info?.cluster === undefined ? 1 : 3)
       const stored = await Promise.all([
@@ -117,6 +123,17 @@ export class Connection {
   async close(): Promise<void> {
     await this.nats.close()
   }
+}
+
+/** Whether a log was created. */
+async function isThere(jsm: JetStreamManager, { events, state, about }: Names): Promise<boolean> {
+  const streams = await Promise.all([configOf(jsm, events), configOf(jsm, state)])
+  if (streams.includes(undefined)) return false
+  return (await jsm.streams.getMessage(state, { last_by_subj: about })) !== null
+}
+
+function missing(log: string): LogServerError {
+  return new LogServerError(logName(log), 'does not exist on its server: name one that was created')
 }
 
 /** How a log is called in errors. */

@@ -15,11 +15,7 @@ const UNREACHABLE = [
 ]
 
 /** Errors of the client where a server wants other credentials. */
-const REFUSED = [
-  errors.AuthorizationError,
-  errors.UserAuthenticationExpiredError,
-  errors.PermissionViolationError,
-]
+const REFUSED = [errors.AuthorizationError, errors.UserAuthenticationExpiredError]
 
 /** What the client throws as an error of the log. All else stays as it is. */
 export function serverError(log: string, error: unknown): unknown {
@@ -36,11 +32,16 @@ export function serverError(log: string, error: unknown): unknown {
       retryable: true,
     })
   }
-  if (REFUSED.some((known) => error instanceof known)) {
+  if (isRefused(error) || error instanceof errors.PermissionViolationError) {
     return new LogServerError(log, `was refused by its server: ${error.message}`, { cause: error })
   }
   if (!UNREACHABLE.some((known) => error instanceof known) && !isOfNetwork(error)) return error
   return new LogServerError(log, `cannot be reached: ${error.message}`, { cause: error, retryable: true })
+}
+
+/** Whether a server wants other credentials. */
+export function isRefused(error: Error): boolean {
+  return REFUSED.some((known) => error instanceof known)
 }
 
 /** Whether the system has failed to find a host, or to connect to it. The client passes some of these on. */

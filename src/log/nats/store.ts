@@ -160,7 +160,7 @@ export class NatsLogStore implements LogStore {
       const error = serverError(this.#name, cause)
       // Its connection was closed below it.
       if (error instanceof LogServerError) this.#checkOpen()
-      throw error
+      throw this.#log?.connection.refusal.explain(this.#name, error) ?? error
     }
   }
 

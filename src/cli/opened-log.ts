@@ -1,0 +1,26 @@
+import { openLog } from 'rivulet'
+import type { EventLog, LogOptions, LogStore } from 'rivulet'
+import { isServerAddress, serverLog } from './server-log.ts'
+
+/** A log with its store. Disposing of it closes both. */
+export interface OpenedLog extends AsyncDisposable {
+  readonly log: EventLog
+  readonly store: LogStore
+}
+
+/** The option of a log: its flags and its description. */
+export const LOG_OPTION = ['--log <file|url>', 'log: an SQLite file, or nats://host:4222/NAME'] as const
+
+/** Opens a log, which is created for a recording. Otherwise a missing one is an error that names it. */
+export async function openLogAt(place: string, recording?: LogOptions): Promise<OpenedLog> {
+  const store = await storeAt(place, recording !== undefined)
+  const log = await openLog(store, recording)
+  return { log, store, [Symbol.asyncDispose]: () => log.close() }
+}
+
+/** The store of a log in a file, or on a server where the place is an address. Both are loaded only where they are needed. */
+async function storeAt(place: string, create: boolean): Promise<LogStore> {
+  if (isServerAddress(place)) return serverLog(place, create)
+  const { sqliteLog } = await import('rivulet/log/sqlite')
+  return sqliteLog(place, { create })
+}

@@ -1,0 +1,101 @@
+import { readFileSync } from 'node:fs'
+import type { LogStore } from 'rivulet'
+import type { NatsCredentials, natsLog as NatsLog } from 'rivulet/nats'
+import { UsageError } from './exit.ts'
+
+const ADDRESS = /^([a-z][a-z\d+.-]*):\/\/(.*)$/is
+
+const PACKAGES = '@nats-io/transport-node @nats-io/jetstream @nats-io/kv'
+
+/** Whether a place is an address, and not a file. */
+export function isServerAddress(place: string): boolean {
+  return ADDRESS.test(place)
+}
+
+/**
+ * The log of an address such as `nats://host:4222/NAME`, with the credentials of the environment.
+ *
+ * @throws {UsageError} for another address, and where the environment cannot be right. It has no part of an address that may be secret.
+ */
+export async function serverLog(address: string, create: boolean): Promise<LogStore> {
+  const { servers, name } = serversOf(address)
+  const credentials = credentialsOf(process.env)
+  const caFile = valueOf(process.env, 'RIVULET_NATS_CA_FILE')
+  if (caFile !== undefined) readable('RIVULET_NATS_CA_FILE', caFile)
+  const { natsLog } = await natsEntry()
+  return natsLog({
+    servers,
+    name,
+    create,
+    ...(credentials !== undefined && { credentials }),
+    ...(caFile !== undefined && { tls: { caFile } }),
+  })
+}
+
+function serversOf(address: string): { readonly servers: readonly string[]; readonly name: string } {
+  const [, scheme = '', rest = ''] = ADDRESS.exec(address) ?? []
+  const isKnown = ['nats', 'tls'].includes(scheme.toLowerCase())
+  if (!isKnown) throw new UsageError('a log is a file, nats://host:4222/NAME or tls://host:4222/NAME')
+  if (rest.includes('@')) {
+    throw new UsageError(
+      `the address of a log has no credentials, which others could read on a command line: set ` +
+        `RIVULET_NATS_CREDS_FILE, RIVULET_NATS_USER and RIVULET_NATS_PASSWORD, or RIVULET_NATS_TOKEN`,
+    )
+  }
+  const [, hosts = '', name = ''] = /^([^/?#]+)\/([\w-]{1,64})$/.exec(rest) ?? []
+  const servers = hosts.split(',').map((host) => `${scheme.toLowerCase()}://${host}`)
+  if (name === '' || !servers.every((server) => URL.canParse(server))) {
+    throw new UsageError(
+      `the address of a log is like ${scheme}://host:4222/NAME, with a name of letters, digits, "-" and "_"`,
+    )
+  }
+  return { servers, name }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+function credentialsOf(env: Environment): NatsCredentials | undefined {
+  const [file, user, password, token] = [
+    valueOf(env, 'RIVULET_NATS_CREDS_FILE'),
+    valueOf(env, 'RIVULET_NATS_USER'),
+    valueOf(env, 'RIVULET_NATS_PASSWORD'),
+    valueOf(env, 'RIVULET_NATS_TOKEN'),
+  ]
+  if ([file, user ?? password, token].filter((each) => each !== undefined).length > 1) {
+    throw new UsageError(
+      'use one of RIVULET_NATS_CREDS_FILE, RIVULET_NATS_USER with RIVULET_NATS_PASSWORD, and RIVULET_NATS_TOKEN',
+    )
+  }
+  if (file !== undefined) return { creds: readable('RIVULET_NATS_CREDS_FILE', file) }
+  if (token !== undefined) return { token }
+  if (user === undefined && password === undefined) return undefined
+  if (user !== undefined && password !== undefined) return { user, password }
+  throw new UsageError('RIVULET_NATS_USER and RIVULET_NATS_PASSWORD go together')
+}
+
+/** An empty variable is as good as none. */
+function valueOf(env: Environment, name: string): string | undefined {
+  return env[name] === '' ? undefined : env[name]
+}
+
+function readable(variable: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    const problem = error instanceof Error && 'code' in error ? String(error.code) : 'it cannot be read'
+    throw new UsageError(`${variable}: ${file} cannot be read (${problem})`)
+  }
+}
+
+/** Its packages are optional. */
+async function natsEntry(): Promise<{ readonly natsLog: typeof NatsLog }> {
+  try {
+    return await import('rivulet/nats')
+  } catch (error) {
+    const isMissing = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'
+    if (isMissing && error.message.includes('@nats-io/')) {
+      throw new UsageError(`a log on a NATS server needs three packages: npm install ${PACKAGES}`)
+    }
+    throw error
+  }
+}
