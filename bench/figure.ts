@@ -12,13 +12,22 @@ export interface Result {
   readonly [detail: string]: unknown
 }
 
-/** The message of a figure's process: its results, or why it failed. */
-export type Report = { readonly results: readonly Result[] } | { readonly failure: string }
+/** What a file of figures measures is not installed here. */
+export class SkippedError extends Error {}
+
+/** The message of a figure's process: its results, why it was skipped, or why it failed. */
+export type Report =
+  | { readonly results: readonly Result[] }
+  | { readonly skipped: string }
+  | { readonly failure: string }
 
 /** Whether a message is a report, by its shape only. */
 export function isReport(message: unknown): message is Report {
-  const { results, failure }: { readonly results?: unknown; readonly failure?: unknown } = Object(message)
-  return typeof failure === 'string' || (Array.isArray(results) && results.every(isResult))
+  const report: { readonly results?: unknown; readonly skipped?: unknown; readonly failure?: unknown } =
+    Object(message)
+  const { results, skipped, failure } = report
+  const isWithout = typeof failure === 'string' || typeof skipped === 'string'
+  return isWithout || (Array.isArray(results) && results.every(isResult))
 }
 
 function isResult(value: unknown): value is Result {

@@ -9,14 +9,14 @@ import { constants, cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { ended, messageOf } from './child.ts'
-import { isReport } from './figure.ts'
+import { isReport, SkippedError } from './figure.ts'
 import type { Result } from './figure.ts'
 
 /** Files of figures whose set-up takes minutes: only measured by their names. */
 const SLOW: ReadonlySet<string> = new Set(['service-search-100k'])
 
-/** A file of figures that failed, and why. */
-interface Failure {
+/** A file of figures without results, and why. */
+interface Without {
   readonly name: string
   readonly message: string
 }
@@ -30,18 +30,24 @@ const machine = { node: process.version, cpu: cpus()[0]?.model, cores: cpus().le
 if (!json) print(Object.values(machine).join(', '))
 
 const bench: Result[] = []
-const failed: Failure[] = []
+const skipped: Without[] = []
+const failed: Without[] = []
 for (const name of chosen) {
   try {
     const results = await measured(name)
     bench.push(...results)
     if (!json) for (const each of results) print(line(each))
   } catch (error) {
-    failed.push({ name, message: messageOfError(error) })
+    const list = error instanceof SkippedError ? skipped : failed
+    list.push({ name, message: messageOfError(error) })
   }
 }
-if (json) print(JSON.stringify({ bench, machine, failed }))
-else for (const { name, message } of failed) print(`failed: ${name}: ${message}`)
+if (json) {
+  print(JSON.stringify({ bench, machine, skipped, failed }))
+} else {
+  for (const { name, message } of skipped) print(`skipped: ${name}: ${message}`)
+  for (const { name, message } of failed) print(`failed: ${name}: ${message}`)
+}
 if (failed.length > 0) process.exitCode = 1
 
 /** Parses the command line. Prints an error and ends where it is not valid. */
@@ -75,6 +81,7 @@ async function measured(name: string): Promise<readonly Result[]> {
   await ended(child)
   if (!isReport(report)) throw new Error(`the process of ${name} sent something other than its results`)
   if ('failure' in report) throw new Error(report.failure)
+  if ('skipped' in report) throw new SkippedError(report.skipped)
   return report.results
 }
 

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
+import { SkippedError } from './figure.ts'
 import type { Measure, Report } from './figure.ts'
 
 const [name] = process.argv.slice(2)
@@ -21,6 +22,7 @@ async function measured(): Promise<Report> {
     const { measure }: { measure: Measure } = await import(`./figures/${name}.ts`)
     return { results: await measure(folder) }
   } catch (error) {
+    if (error instanceof SkippedError) return { skipped: error.message }
     process.stderr.write(`${inspect(error)}\n`)
     return { failure: error instanceof Error ? error.message : String(error) }
   }

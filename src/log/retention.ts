@@ -87,6 +87,8 @@ export class Retention {
   #running: Promise<void> | undefined
   /** The step that is under way, or the last one. */
   #step: Promise<boolean> = Promise.resolve(false)
+  /** When it began, by the scheduler. */
+  #began = -Infinity
   #timer = Subscription.EMPTY
   #isStopped = false
   #failure: { readonly error: unknown } | undefined
@@ -115,11 +117,13 @@ export class Retention {
   }
 
   /**
-   * Resolves after one step. The others follow by themselves. Rejects once a step has failed for good: the log would grow
-   * without a limit, unnoticed.
+   * Resolves after one step. The others follow by themselves. Soon after a step, the next one follows by itself too: see
+   * {@link RetentionStore.interval}. Rejects once a step has failed for good: the log would grow without a limit, unnoticed.
    */
   async appended(): Promise<void> {
-    this.#run()
+    const rest = this.#began + this.#store.interval - this.#scheduler.now()
+    if (rest > 0) this.#runIn(rest)
+    else this.#run()
     await this.#step
     if (this.#failure !== undefined) throw this.#failure.error
   }
@@ -136,13 +140,20 @@ export class Retention {
     this.#timer.unsubscribe()
     this.#running = this.#steps().finally(() => {
       this.#running = undefined
-      if (this.#pausedBy === null || this.#isStopped || this.#listeners.size === 0) return
-      this.#timer = this.#scheduler.schedule(() => this.#run(), PAUSED_INTERVAL)
+      if (this.#pausedBy !== null) this.#runIn(PAUSED_INTERVAL)
     })
+  }
+
+  /** Runs after this time in ms, unless it runs before, or there is nothing to do then. */
+  #runIn(pause: number): void {
+    if (this.#running !== undefined || this.#isStopped || this.#listeners.size === 0 || !this.#timer.closed)
+      return
+    this.#timer = this.#scheduler.schedule(() => this.#run(), pause)
   }
 
   async #steps(): Promise<void> {
     do {
+      this.#began = this.#scheduler.now()
       this.#step = this.#next().catch((error: unknown) => {
         // After a full disk, or beside another program's lock, the next append tries again.
         if (retryableOf(error) === false && !(error instanceof LogClosedError)) this.#failure ??= { error }

@@ -228,6 +228,29 @@ describe('a recorder', () => {
   })
 })
 
+it('a log that is asked at intervals is looked at soon after an append, and not after each one', async () => {
+  const store = memoryLog()
+  let looks = 0
+  const { usage } = store.retention
+  Object.assign(store.retention, {
+    interval: 200,
+    usage: () => {
+      looks += 1
+      return usage.call(store.retention)
+    },
+  })
+  const { add, later, close } = await recording(store, { maxBytes: 1 * MB })
+  for (let n = 0; n < 10; n++) await add(120)
+  expect(looks).toBe(1)
+  expect(await readAll(store)).toHaveLength(1_200)
+  await later()
+  expect((await readAll(store)).length).toBeLessThan(1_000)
+  const since = looks
+  await later()
+  expect(looks).toBe(since)
+  await close()
+})
+
 it('a recorder fails when entries cannot be deleted for good, since the log would grow without a limit', async () => {
   const damaged = new LogFileError('log.db', 'is damaged')
   let isDamaged = false

@@ -45,6 +45,7 @@ export interface MemoryRunner {
 /** Retention of a log in memory. */
 export class MemoryRetention implements RetentionStore {
   readonly defaultMaxBytes = 256 * 1024 ** 2
+  readonly interval = 0
   readonly #contents: RetainedContents
   readonly #run: MemoryRunner
 

@@ -25,6 +25,7 @@ const INTERVAL = 100
 /** What is appended to one source. */
 interface Run {
   readonly source: string
+  readonly subject: string
   readonly identities: SourceIdentities
   /** What is neither stored nor known yet, in order. */
   todo: readonly PreparedEntry[]
@@ -43,6 +44,8 @@ interface Planned {
   /** Of the entry in `todo`. */
   readonly index: number
   readonly entry: PreparedEntry
+  /** Of the event's id. */
+  readonly hash: string
   readonly revision: number
   /** Unique: no other writer sends one with it, and this one sends the same again. */
   readonly id: string
@@ -92,7 +95,8 @@ export class Appending {
     const runs = await Promise.all(
       [...Map.groupBy(entries, ({ source }) => source)].map(async ([source, todo]): Promise<Run> => {
         const identities = await patiently(this.#connection, () => this.#identities.of(source))
-        return { source, identities, todo, inParts: new Map(), partsAfter: '' }
+        const subject = this.#connection.names.entries(source)
+        return { source, subject, identities, todo, inParts: new Map(), partsAfter: '' }
       }),
     )
     let count = 0
@@ -154,10 +158,11 @@ export class Appending {
         run,
         index,
         entry: whole,
+        hash,
         revision,
         id: `${hashOf(JSON.stringify([entry.source, entry.id, revision]))}.${this.#writer}`,
         payload,
-        fields: { ...sentFields(whole, revision, times), ...fields },
+        fields: { ...sentFields(whole, hash, revision, times), ...fields },
       })
     }
     return planned
@@ -184,15 +189,19 @@ export class Appending {
 
   /** Sends all, those of a source directly one after the other. */
   #send(planned: readonly (readonly Planned[])[]): Promise<Outcome[][]> {
-    const { js, names } = this.#connection
+    const { js } = this.#connection
     const send = async ({ run, payload, id, fields }: Planned, before: Planned | undefined) => {
       const own = headers()
       for (const [name, value] of Object.entries(fields)) own.set(name, value)
       const expect =
         before === undefined ? { lastSubjectSequence: run.identities.last } : { lastMsgID: before.id }
       try {
-        const subject = names.entries(run.source)
-        const { seq } = await js.publish(subject, payload, { headers: own, msgID: id, expect, retries: 1 })
+        const { seq } = await js.publish(run.subject, payload, {
+          headers: own,
+          msgID: id,
+          expect,
+          retries: 1,
+        })
         return { kind: 'stored', sequence: seq } as const
       } catch (error) {
         const code = error instanceof JetStreamApiError ? error.code : 0
@@ -225,10 +234,10 @@ export class Appending {
     }
     // Each one is stored after the one before, or not at all.
     const until = sequences.findLastIndex((sequence) => sequence !== undefined) + 1
-    for (const [i, { entry, revision }] of planned.slice(0, until).entries()) {
+    for (const [i, { entry, hash, revision }] of planned.slice(0, until).entries()) {
       const sequence = sequences[i]
       if (sequence === undefined) continue
-      identities.note(hashOf(entry.id), { revision, completeness: entry.completeness, sequence })
+      identities.note(hash, { revision, completeness: entry.completeness, sequence })
       if (!isDoubtful) {
         identities.last = sequence
         identities.read = sequence

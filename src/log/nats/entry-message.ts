@@ -44,14 +44,15 @@ export function fieldsOf(message: WithFields): EntryFields | undefined {
   return isEntry ? fields : undefined
 }
 
-/** The fields of an entry as they are sent. */
+/** The fields of an entry as they are sent. @param id The hash of the event's id. */
 export function sentFields(
   entry: PreparedEntry,
+  id: string,
   revision: number,
   { recorded, known }: Pick<EntryFields, 'recorded' | 'known'>,
 ): Readonly<Record<string, string>> {
   return {
-    'Rv-Id': hashOf(entry.id),
+    'Rv-Id': id,
     'Rv-Revision': String(revision),
     'Rv-Completeness': String(entry.completeness),
     'Rv-Type': typeField(entry.type),

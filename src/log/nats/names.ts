@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Partitions } from '../store/sharing-store.ts'
 import { storedText } from '../store/stored-text.ts'
 
@@ -45,8 +45,8 @@ export class Names {
 
   /** The entries of a source. All of a source are in one partition. */
   entries(source: string): string {
-    const hash = hashOf(source)
-    return `${this.#root}.ev.${this.partitionOf(source)}.${hash}`
+    const digest = digestOf(source)
+    return `${this.#root}.ev.${this.#partition(digest)}.${tokenOf(digest)}`
   }
 
   /** How sources are divided. */
@@ -61,7 +61,7 @@ export class Names {
 
   /** The partition of a source. It depends on nothing but the source and the number of partitions. */
   partitionOf(source: string): number {
-    return digestOf(source).readUInt32BE(0) % this.partitions
+    return this.#partition(digestOf(source))
   }
 
   /** The journal of a stream or a reader: who has claimed it, and what its owner has written. */
@@ -149,6 +149,10 @@ export class Names {
     return `${this.#root}.in.${token}`
   }
 
+  #partition(digest: Buffer): number {
+    return digest.readUInt32BE(0) % this.partitions
+  }
+
   /** The stream of {@link leases}. */
   get leaseStream(): string {
     return `KV_${this.leases}`
@@ -162,10 +166,14 @@ export class Names {
 
 /** A text as a token of a subject: 132 bits, so that two texts do not meet. */
 export function hashOf(text: string): string {
-  return digestOf(text).toString('base64url').slice(0, 22)
+  return tokenOf(digestOf(text))
+}
+
+function tokenOf(digest: Buffer): string {
+  return digest.toString('base64url').slice(0, 22)
 }
 
 /** Texts that differ in lone surrogates alone are different ones. */
 function digestOf(text: string): Buffer {
-  return createHash('sha256').update(storedText(text)).digest()
+  return hash('sha256', storedText(text), 'buffer')
 }

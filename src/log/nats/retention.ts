@@ -19,6 +19,8 @@ export type Call = <Result>(effect: (log: OpenLog) => Promise<Result>) => Promis
 /** Retention of a log on a NATS server. */
 export class NatsRetention implements RetentionStore {
   readonly defaultMaxBytes = 8 * 1024 ** 3
+  /** A look takes several answers of the server. */
+  readonly interval = 200
   readonly #call: Call
   readonly #clock: () => number
 

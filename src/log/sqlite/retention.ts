@@ -15,6 +15,7 @@ import type { Transactions } from './open-log.ts'
 /** Retention of a log in an SQLite file. What is deleted is not synced: a power cut takes that back, and it is done again. */
 export class SqliteRetention implements RetentionStore {
   readonly defaultMaxBytes = 8 * 1024 ** 3
+  readonly interval = 0
   readonly #transactions: Transactions
   readonly #clock: () => number
 

@@ -54,6 +54,8 @@ export interface StoreStats extends Pick<
 export interface RetentionStore {
   /** Default of `maxBytes`. */
   readonly defaultMaxBytes: number
+  /** How often recorders that append all the time look whether there is something to delete, in ms. 0 for after each append. */
+  readonly interval: number
   usage(): Promise<LogUsage>
   /** The room that there is for what processes append. */
   room(): Promise<LogRoom>
