@@ -34,11 +34,16 @@ export class JournalChanges {
     if (!nats.isClosed()) nats.publish(names.journalChanges(name))
   }
 
-  /** Resolves with what the look finds. Rejects with the signal's reason, with what the look throws, and once the log is closed. */
+  /**
+   * Resolves with what the look finds. Rejects with the signal's reason, with what the look throws, and once the log is closed.
+   *
+   * @param interval How long after a look the next one is made where no change is reported, in ms.
+   */
   async until<Found>(
     name: string,
     look: () => Promise<Found | undefined>,
     signal: AbortSignal,
+    interval = () => INTERVAL,
   ): Promise<Found> {
     for (;;) {
       // A change during the look counts.
@@ -48,6 +53,7 @@ export class JournalChanges {
         this.#closed.throwIfAborted()
         const found = await look()
         if (found !== undefined) return found
+        next.lookAfter(interval())
         await next.changed
       } finally {
         next.stop()
@@ -56,15 +62,23 @@ export class JournalChanges {
   }
 
   /** Resolves after the next change, at the next look, or once the signal is aborted or the log closed. */
-  #next(name: string, signal: AbortSignal): { readonly changed: Promise<void>; readonly stop: () => void } {
+  #next(
+    name: string,
+    signal: AbortSignal,
+  ): {
+    readonly changed: Promise<void>
+    readonly lookAfter: (interval: number) => void
+    readonly stop: () => void
+  } {
     const { promise: changed, resolve } = Promise.withResolvers<void>()
     const wake = () => resolve()
-    const timer = setTimeout(wake, INTERVAL)
+    let timer: NodeJS.Timeout | undefined
     const waiting = this.#waiting.get(name) ?? this.#subscribe(name)
     waiting.calls.add(wake)
     signal.addEventListener('abort', wake)
     return {
       changed,
+      lookAfter: (interval) => (timer = setTimeout(wake, interval)),
       stop: () => {
         clearTimeout(timer)
         signal.removeEventListener('abort', wake)

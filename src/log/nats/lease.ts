@@ -19,6 +19,7 @@ export class Lease {
   readonly duration: number
   readonly #connection: Connection
   readonly #owner: string
+  readonly #opened = performance.now()
   #renewed = -Infinity
   /** Until when each lease counts as good, by `performance.now`. */
   #grace = -Infinity
@@ -34,24 +35,42 @@ export class Lease {
 
   /** Takes the lease, or renews it where that is due: a log that was suspended may have lost it. From then on it is renewed. */
   async hold(): Promise<void> {
-    const interval = this.duration / RENEWALS
-    if (performance.now() - this.#renewed < interval) return
+    if (performance.now() - this.#renewed >= this.duration / RENEWALS) await this.take()
+  }
+
+  /** Takes or renews the lease in any case. From then on it is renewed. */
+  async take(): Promise<void> {
     await patiently(this.#connection, () => this.#renew())
     if (this.#isReleased) return
     this.#timer ??= setInterval(() => {
       // The next time is soon, and the owner is fenced where another one was faster.
       this.#renew().catch(() => {})
-    }, interval).unref()
+    }, this.duration / RENEWALS).unref()
   }
 
   /** Whether an open log lives. */
   async isAlive(instance: string): Promise<boolean> {
+    if (performance.now() < this.#grace) return true
+    return typeof (await this.renewal(instance)) === 'number'
+  }
+
+  /** The number of the last renewal of an open log: another one after each. Otherwise whether it has ended, or has run out. */
+  async renewal(instance: string): Promise<number | 'ended' | 'expired'> {
     const { jsm, names } = this.#connection
     const query = { last_by_subj: names.lease(instance) }
-    if (performance.now() < this.#grace) return true
     // Of the leader. A copy may not have it yet.
     const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.leaseStream, query))
-    return found !== null && ownerOf(found.data) !== undefined
+    if (found === null) return 'expired'
+    return ownerOf(found.data) === undefined ? 'ended' : found.seq
+  }
+
+  /**
+   * Whether a lease that has run out is that of an open log that is gone. Otherwise the server may have been away, or this process
+   * suspended: others have not had the time of a lease since.
+   */
+  get isExpiryFinal(): boolean {
+    const now = performance.now()
+    return now >= this.#grace && now >= this.#opened + this.duration && now < this.#renewed + this.duration
   }
 
   /** The open logs that live: their owners, by instance. */
@@ -78,14 +97,10 @@ export class Lease {
     await this.#connection.leases.delete(this.instance)
   }
 
-  /**
-   * While a server is down, leases run out that no owner can renew. When it is back, their owners have the time of a lease to
-   * renew them, before others take over what is theirs.
-   */
   async #noticeReconnects(): Promise<void> {
     for await (const { type } of this.#connection.nats.status()) {
       if (type !== 'reconnect') continue
-      this.#grace = performance.now() + this.duration
+      this.#startGrace()
       if (this.#timer !== undefined) this.#renew().catch(() => {})
     }
   }
@@ -93,7 +108,17 @@ export class Lease {
   async #renew(): Promise<void> {
     const started = performance.now()
     await this.#connection.leases.put(this.instance, JSON.stringify({ owner: this.#owner }))
+    // The connection is not always lost where the server does not answer.
+    if (started - this.#renewed > this.duration && this.#renewed > -Infinity) this.#startGrace()
     this.#renewed = started
+  }
+
+  /**
+   * While a server is down, leases run out that no owner can renew. When it is back, their owners have the time of a lease to
+   * renew them, before others take over what is theirs.
+   */
+  #startGrace(): void {
+    this.#grace = performance.now() + this.duration
   }
 }
 

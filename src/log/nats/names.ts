@@ -33,7 +33,7 @@ export class Names {
 
   /** The subjects of {@link state}. */
   get allState(): readonly string[] {
-    return ['about', 'jr.*', 'dl.>', 'sn.>', 'id.*', 'fg.*', 'in.*', 'pt.*'].map(
+    return ['about', 'jr.*', 'dl.>', 'sn.>', 'id.*', 'fg.*', 'in.*', 'pt.*', 'gr.*'].map(
       (rest) => `${this.#root}.${rest}`,
     )
   }
@@ -127,6 +127,11 @@ export class Names {
   /** The parts of texts that are too long for one message, by the last token of the subject of their messages. */
   parts(token: string): string {
     return `${this.#root}.pt.${token}`
+  }
+
+  /** Who divides so many parts, and which member has each. */
+  group(group: string, parts: number): string {
+    return `${this.#root}.gr.${hashOf(`${parts} ${group}`)}`
   }
 
   /** What is published, without being stored, after a change of the log: calls that wait look again. */

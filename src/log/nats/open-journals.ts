@@ -12,6 +12,7 @@ import { LongTexts } from './long-texts.ts'
 import { ProcessCalls } from './process-calls.ts'
 import { Readers } from './readers.ts'
 import { Streams } from './streams.ts'
+import { WorkGroups } from './work-groups.ts'
 
 /** Settings of the journals of one open log. */
 export interface OpenJournalsSettings {
@@ -27,7 +28,7 @@ export interface OpenJournalsSettings {
   readonly limits?: JournalLimits
 }
 
-/** What one open log does with journals: claims, upstream positions, readers, processes and dead letters. */
+/** What one open log does with journals: claims, upstream positions, readers, processes and dead letters. And, with its lease, work groups. */
 export class OpenJournals {
   readonly journals: Journals
   readonly claims: Claims
@@ -35,6 +36,7 @@ export class OpenJournals {
   readonly readers: Readers
   readonly processes: ProcessCalls
   readonly deadLetters: DeadLetterCalls
+  readonly groups: WorkGroups
 
   constructor(connection: Connection, settings: OpenJournalsSettings, entries: JournaledEntries) {
     const { owner, epoch, clock, closed } = settings
@@ -50,6 +52,7 @@ export class OpenJournals {
     const lease = new Lease(connection, owner, settings.lease)
     const claims = new Claims(journals, changes, { owner, lease, closed })
     const copies = new DeadLetterCopies(connection, new LongTexts(connection))
+    this.groups = new WorkGroups({ connection, changes, lease }, owner, closed)
     this.journals = journals
     this.claims = claims
     this.streams = new Streams(journals, claims)
@@ -64,8 +67,10 @@ export class OpenJournals {
     await this.journals.forget(source)
   }
 
-  /** Gives up every claim. Calls that wait reject before that, by the signal of the settings. */
+  /** Leaves every group and gives up every claim. Calls that wait reject before that, by the signal of the settings. */
   async close(): Promise<void> {
+    // Others wait for the claims then.
+    await this.groups.close()
     await this.claims.close()
   }
 }

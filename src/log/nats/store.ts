@@ -23,12 +23,12 @@ import type { ProcessStore } from '../store/process-store.ts'
 import type { RetentionStore } from '../store/retention-store.ts'
 import { checkPartition } from '../store/sharing-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
-import { UndividedGroups } from '../store/undivided-groups.ts'
 import { logName } from './connection.ts'
 import { OpenLog } from './open-log.ts'
 import type { OpenLogSettings } from './open-log.ts'
 import { NatsRetention } from './retention.ts'
 import { serverError } from './server-error.ts'
+import type { WorkGroups } from './work-groups.ts'
 
 /** A log on a NATS server. It is connected by the first call. */
 export class NatsLogStore implements LogStore {
@@ -51,10 +51,9 @@ export class NatsLogStore implements LogStore {
     this.inbox = this.#inboxStore()
     this.retention = new NatsRetention((effect) => this.#call(effect), settings.clock)
     this.processes = this.#processStore()
-    const groups = new UndividedGroups(this.#name, settings.owner, this.#closed.signal)
     this.sharing = {
       partitions: () => this.#call(async (log) => log.connection.names.sources),
-      share: (...of) => groups.share(...of),
+      share: (...of) => this.#share(...of),
     }
   }
 
@@ -157,10 +156,25 @@ export class NatsLogStore implements LogStore {
       this.#checkOpen()
       return await effect(log)
     } catch (cause) {
-      const error = serverError(this.#name, cause)
-      // Its connection was closed below it.
-      if (error instanceof LogServerError) this.#checkOpen()
-      throw this.#log?.connection.refusal.explain(this.#name, error) ?? error
+      throw this.#errorOf(cause)
+    }
+  }
+
+  /** What a call rejects with. */
+  #errorOf(cause: unknown): unknown {
+    const error = serverError(this.#name, cause)
+    // Its connection was closed below it.
+    const isClosed = error instanceof LogServerError && this.#closed.signal.aborted
+    if (isClosed) return this.#closed.signal.reason
+    return this.#log?.connection.refusal.explain(this.#name, error) ?? error
+  }
+
+  async *#share(...of: Parameters<SharingStore['share']>): ReturnType<WorkGroups['share']> {
+    const log = await this.#call(async (opened) => opened)
+    try {
+      yield* log.journals.groups.share(...of)
+    } catch (cause) {
+      throw this.#errorOf(cause)
     }
   }
 
