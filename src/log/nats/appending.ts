@@ -4,6 +4,7 @@ import { headers, nuid } from '@nats-io/transport-node'
 import { isAtLeastAsComplete } from '../../protocol/event.ts'
 import { LogServerError } from '../errors.ts'
 import { mergeDuplicates } from '../store/completeness.ts'
+import { identityKey } from '../store/identity-key.ts'
 import type { PreparedEntry } from '../store/prepared-entry.ts'
 import type { Connection } from './connection.ts'
 import { sentFields } from './entry-message.ts'
@@ -44,7 +45,7 @@ interface Planned {
   /** Of the entry in `todo`. */
   readonly index: number
   readonly entry: PreparedEntry
-  /** Of the event's id. */
+  /** See `identityKey`. */
   readonly hash: string
   readonly revision: number
   /** Unique: no other writer sends one with it, and this one sends the same again. */
@@ -138,7 +139,7 @@ export class Appending {
     if (run.partsAfter !== after) run.inParts.clear()
     run.partsAfter = after
     for (const [index, entry] of run.todo.entries()) {
-      const hash = hashOf(entry.id)
+      const hash = identityKey(entry)
       const before = staged.get(hash)
       const earlier = before ?? run.identities.known.get(hash)
       if (earlier !== undefined && isAtLeastAsComplete(earlier.completeness, entry.completeness)) continue

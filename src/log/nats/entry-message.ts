@@ -6,7 +6,7 @@ import { hashOf } from './names.ts'
 
 /** What of a message of an entry is needed to know the entry without its event. */
 export interface EntryFields {
-  /** The hash of the event's id. */
+  /** See `identityKey`. */
   readonly id: string
   readonly revision: number
   readonly completeness: number
@@ -44,7 +44,7 @@ export function fieldsOf(message: WithFields): EntryFields | undefined {
   return isEntry ? fields : undefined
 }
 
-/** The fields of an entry as they are sent. @param id The hash of the event's id. */
+/** The fields of an entry as they are sent. @param id See `identityKey`. */
 export function sentFields(
   entry: PreparedEntry,
   id: string,

@@ -75,7 +75,7 @@ export class Forgetting {
         found.push({
           sequence: message.sequence,
           source: tokenOf(message.subject),
-          identity: [id, revision, completeness],
+          identity: [id, revision, completeness, message.sequence],
           parts: message.field(PARTS),
         })
       }

@@ -1,8 +1,8 @@
-import { isAtLeastAsComplete } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
+import { identityKey } from '../store/identity-key.ts'
 import type { EntryIdentity } from '../store/prepared-entry.ts'
 import type { Connection } from './connection.ts'
-import { fieldsOf, tokenOf } from './entry-message.ts'
+import { fieldsOf } from './entry-message.ts'
 import { MessageCursor } from './message-cursor.ts'
 import { hashOf } from './names.ts'
 
@@ -14,7 +14,7 @@ export interface Known {
   readonly sequence: number | undefined
 }
 
-/** The identities of a source, by the hash of their id. */
+/** The identities of a source, by their keys. */
 export class SourceIdentities {
   readonly known = new Map<string, Known>()
   /** The number of the last entry of the source; 0 for none. */
@@ -24,20 +24,23 @@ export class SourceIdentities {
   /** The number up to which the identities of its deleted entries were read. */
   deletedRead = 0
 
-  has(id: string, completeness: number): boolean {
-    const known = this.known.get(hashOf(id))
-    return known !== undefined && isAtLeastAsComplete(known.completeness, completeness)
-  }
-
   /** Notes an identity, unless a later revision of it is known. */
-  note(hash: string, known: Known): void {
-    const earlier = this.known.get(hash)
-    if (earlier === undefined || earlier.revision < known.revision) this.known.set(hash, known)
+  note(key: string, known: Known): void {
+    const earlier = this.known.get(key)
+    if (earlier === undefined || earlier.revision < known.revision) this.known.set(key, known)
   }
 }
 
-/** An identity of a deleted entry as it is stored: the hash of its id, its revision and its completeness. */
-export type DeletedIdentity = readonly [id: string, revision: number, completeness: number]
+/**
+ * An identity of a deleted entry as it is stored: its key, its revision and its completeness, and of a forgotten one the number of
+ * the entry.
+ */
+export type DeletedIdentity = readonly [
+  key: string,
+  revision: number,
+  completeness: number,
+  sequence?: number,
+]
 
 /** How many identities are kept in memory, about. */
 const MAX_KEPT = 1_000_000
@@ -50,8 +53,8 @@ export class Identities {
   readonly #connection: Connection
   /** The one that was used last is the last one. */
   readonly #sources = new Map<string, SourceIdentities>()
-  /** The forgotten revisions by the hashes of source and id, and the number up to which they were read. */
-  readonly #forgotten = new Map<string, Map<string, number>>()
+  /** The forgotten revisions by their keys, and the number up to which they were read. */
+  readonly #forgotten = new Map<string, number>()
   #forgottenRead = 0
 
   constructor(connection: Connection) {
@@ -116,22 +119,19 @@ export class Identities {
       subject,
       after: this.#forgottenRead,
     })
-    for await (const message of cursor.all()) {
-      const token = tokenOf(message.subject)
-      const revisions = this.#forgotten.get(token) ?? new Map<string, number>()
-      for (const [id, revision] of deletedIdentities(message.data)) revisions.set(id, revision)
-      this.#forgotten.set(token, revisions)
+    for await (const { data } of cursor.all()) {
+      for (const [key, revision] of deletedIdentities(data)) this.#forgotten.set(key, revision)
     }
     this.#forgottenRead = cursor.last
   }
 
   /** Whether the entry was forgotten, and not appended again since, as {@link refreshForgotten} has found. */
-  async isForgotten({ source, id }: EntryIdentity): Promise<boolean> {
-    const hash = hashOf(id)
-    const revision = this.#forgotten.get(hashOf(source))?.get(hash)
+  async isForgotten(identity: EntryIdentity): Promise<boolean> {
+    const key = identityKey(identity)
+    const revision = this.#forgotten.get(key)
     if (revision === undefined) return false
-    const { known } = await this.of(source)
-    return (known.get(hash)?.revision ?? 0) <= revision
+    const { known } = await this.of(identity.source)
+    return (known.get(key)?.revision ?? 0) <= revision
   }
 
   async #refreshDeleted(source: string, identities: SourceIdentities): Promise<void> {
@@ -161,7 +161,7 @@ export class Identities {
   }
 }
 
-function deletedIdentities(data: Uint8Array): readonly DeletedIdentity[] {
+export function deletedIdentities(data: Uint8Array): readonly DeletedIdentity[] {
   const stored = parseJson(new TextDecoder().decode(data))
   return Array.isArray(stored) ? stored.filter(isDeletedIdentity) : []
 }

@@ -84,6 +84,24 @@ export function progressOf(process: string, memo: string): Progress {
   throw new LogError(`what the log has of the process ${JSON.stringify(process)} cannot be read`)
 }
 
+/**
+ * The text of a progress with other positions: those of entries as `entry` gives them, and those of the process as `change` does.
+ */
+export function movedMemo(
+  process: string,
+  memo: string,
+  { entry, change }: Readonly<Record<'entry' | 'change', (position: Position) => Position>>,
+): string {
+  const { start, rebuild, within, migration, ...rest } = progressOf(process, memo)
+  return memoOf({
+    ...rest,
+    start: entry(start),
+    rebuild: rebuild && entry(rebuild),
+    within: within && { ...within, position: entry(within.position) },
+    migration: migration && { ...migration, after: change(migration.after), until: change(migration.until) },
+  })
+}
+
 function timeOf(value: unknown): number {
   return typeof value === 'number' ? value : -Infinity
 }

@@ -1,11 +1,11 @@
 import { isAtLeastAsComplete } from '../../protocol/event.ts'
-import { hash, hashIdentity } from '../../protocol/identity-hash.ts'
 import type { Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
 import { LogFileError } from '../errors.ts'
 import { gapEntry } from '../gap.ts'
 import { mergeDuplicates } from '../store/completeness.ts'
 import { advanced, isMarkDue } from '../store/identity-age.ts'
-import type { EntryIdentity, PreparedEntry } from '../store/prepared-entry.ts'
+import { identityBytes } from '../store/identity-key.ts'
+import type { PreparedEntry } from '../store/prepared-entry.ts'
 import type { LogFile } from './log-file.ts'
 import { Positions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
@@ -46,7 +46,6 @@ export interface End {
 export class Entries {
   readonly positions: Positions
   readonly #file: LogFile
-  readonly #identity = new DataView(new ArrayBuffer(16))
   readonly #statements: ReturnType<typeof prepare>
   /** Of the append that is under way. */
   #newIdentities = 0
@@ -166,13 +165,13 @@ export class Entries {
   /** Whether the entry because of which this one is appended was deleted, and not by retention. */
   #hasForgottenCause({ cause }: PreparedEntry, trimmed: number): boolean {
     if (cause === undefined) return false
-    const position = Number(this.#statements.findIdentity.get(this.#hash(cause))?.['position'] ?? 0)
+    const position = Number(this.#statements.findIdentity.get(identityBytes(cause))?.['position'] ?? 0)
     return position > trimmed && this.#statements.has.get(position) === undefined
   }
 
   /** Whether the entry is new. */
   #store(entry: PreparedEntry, position: number, recorded: number): boolean {
-    const identity = this.#hash(entry)
+    const identity = identityBytes(entry)
     const { insert, insertIdentity, findIdentity, moveIdentity } = this.#statements
     const { json, completeness } = entry
     const type = storedText(entry.type)
@@ -216,13 +215,6 @@ export class Entries {
       `has an entry that cannot be read: the event of the row of rivulet_entry with position ${position} is not an event as ` +
         `JSON. Correct it, or give it up with: DELETE FROM rivulet_entry WHERE position = ${position}. It was left as it is`,
     )
-  }
-
-  #hash(identity: EntryIdentity): DataView {
-    hashIdentity(identity)
-    // The same bytes on every machine, since a file may move.
-    for (let word = 0; word < 4; word++) this.#identity.setInt32(word * 4, hash[word] ?? 0, true)
-    return this.#identity
   }
 }
 
