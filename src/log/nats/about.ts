@@ -5,7 +5,7 @@ import { parseJson } from '../../protocol/json.ts'
 import { LogServerError } from '../errors.ts'
 import { publishConditionally } from './conditional-publish.ts'
 import type { Connection } from './connection.ts'
-import { patiently } from './patience.ts'
+import { lastMessage } from './succession.ts'
 
 /** What a log knows of itself. */
 export interface About {
@@ -75,7 +75,7 @@ export class AboutRecord {
   /** Reads it from the leader. */
   async read(): Promise<About> {
     const { log } = this.#connection
-    const found = await patiently(this.#connection, () => stored(this.#connection))
+    const found = await stored(this.#connection)
     if (found === undefined) throw new LogServerError(log, 'was deleted from its server')
     if (found.about.epoch !== this.#about.epoch) {
       throw new LogServerError(log, 'was deleted from its server and created anew: open it again')
@@ -107,15 +107,16 @@ export class AboutRecord {
   }
 }
 
-async function stored({ jsm, names, log }: Connection) {
-  const message = await jsm.streams.getMessage(names.state, { last_by_subj: names.about })
-  if (message === null) return undefined
-  const about = parseJson(message.string())
+async function stored(connection: Connection) {
+  const { names, log } = connection
+  const last = await lastMessage(connection, names.state, names.about)
+  if (last === undefined) return undefined
+  const about = parseJson(last.message.string())
   if (!isAbout(about)) throw new LogServerError(log, 'has a record of itself that cannot be read')
   if (about.format > FORMAT) {
     throw new LogServerError(log, `is of a newer version (format ${about.format}): update rivulet`)
   }
-  return { about, sequence: message.seq }
+  return { about, sequence: last.end }
 }
 
 function isAbout(value: unknown): value is About {

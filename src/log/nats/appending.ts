@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError } from '@nats-io/jetstream'
+import type { JetStreamPublishOptions } from '@nats-io/jetstream'
 import { headers, nuid } from '@nats-io/transport-node'
 import { isAtLeastAsComplete } from '../../protocol/event.ts'
 import { LogServerError } from '../errors.ts'
@@ -7,7 +8,7 @@ import { mergeDuplicates } from '../store/completeness.ts'
 import { identityKey } from '../store/identity-key.ts'
 import type { PreparedEntry } from '../store/prepared-entry.ts'
 import type { Connection } from './connection.ts'
-import { sentFields } from './entry-message.ts'
+import { sentFields, WRITER } from './entry-message.ts'
 import type { Identities, Known, SourceIdentities } from './identities.ts'
 import { PARTS } from './long-texts.ts'
 import type { LongTexts, Payload } from './long-texts.ts'
@@ -15,6 +16,7 @@ import { hashOf } from './names.ts'
 import { patiently, PATIENCE } from './patience.ts'
 import type { RecordedTimes } from './recorded-times.ts'
 import { serverError } from './server-error.ts'
+import { isNext } from './succession.ts'
 
 /** Error codes of the server: the last message of the stream, or of the subject, is another one. */
 const WRONG_LAST_ID = 10_070
@@ -48,8 +50,8 @@ interface Planned {
   /** See `identityKey`. */
   readonly hash: string
   readonly revision: number
-  /** Unique: no other writer sends one with it, and this one sends the same again. */
-  readonly id: string
+  /** Of its source, id and revision. This writer sends the same again. */
+  readonly identity: string
   readonly payload: Uint8Array
   readonly fields: Readonly<Record<string, string>>
 }
@@ -66,6 +68,11 @@ type Outcome =
  * The first entry of a source is stored only where the last one of its source is the one that this writer knows; each other one only
  * directly after the one before. So all can be sent at once: what follows a refused one is refused too. After a refusal, what others have
  * written is read, and the rest is sent again.
+ *
+ * In a cluster, both checks are weaker. The first one lets through what several writers send at the same moment (see `succession.ts`), so
+ * there a message has the id of its identity, of which the servers store one within their window for duplicates; and a writer looks
+ * whether others have written between. The second one differs between copies of which one was restarted, so there each entry of a
+ * source is sent after the one before was stored.
  */
 export class Appending {
   readonly #connection: Connection
@@ -161,7 +168,7 @@ export class Appending {
         entry: whole,
         hash,
         revision,
-        id: `${hashOf(JSON.stringify([entry.source, entry.id, revision]))}.${this.#writer}`,
+        identity: hashOf(JSON.stringify([entry.source, entry.id, revision])),
         payload,
         fields: { ...sentFields(whole, hash, revision, times), ...fields },
       })
@@ -190,28 +197,73 @@ export class Appending {
 
   /** Sends all, those of a source directly one after the other. */
   #send(planned: readonly (readonly Planned[])[]): Promise<Outcome[][]> {
-    const { js } = this.#connection
-    const send = async ({ run, payload, id, fields }: Planned, before: Planned | undefined) => {
-      const own = headers()
-      for (const [name, value] of Object.entries(fields)) own.set(name, value)
-      const expect =
-        before === undefined ? { lastSubjectSequence: run.identities.last } : { lastMsgID: before.id }
-      try {
-        const { seq } = await js.publish(run.subject, payload, {
-          headers: own,
-          msgID: id,
-          expect,
-          retries: 1,
-        })
-        return { kind: 'stored', sequence: seq } as const
-      } catch (error) {
-        const code = error instanceof JetStreamApiError ? error.code : 0
-        if (code === WRONG_LAST_ID) return { kind: 'overtaken' } as const
-        if (code === WRONG_LAST_SEQUENCE) return { kind: 'refused' } as const
-        return { kind: 'unknown', error } as const
-      }
+    const { isReplicated } = this.#connection
+    return Promise.all(
+      planned.map((run) => {
+        if (isReplicated) return this.#sendInTurn(run)
+        return Promise.all(
+          run.map((each, i) => {
+            const before = run[i - 1]
+            return this.#publish(
+              each,
+              before === undefined
+                ? { lastSubjectSequence: each.run.identities.last }
+                : { lastMsgID: this.#uniqueId(before) },
+            )
+          }),
+        )
+      }),
+    )
+  }
+
+  /** Sends the entries of a source to a cluster, each after the one before, until one is not stored or another writer was between. */
+  async #sendInTurn(planned: readonly Planned[]): Promise<Outcome[]> {
+    const { names } = this.#connection
+    const outcomes: Outcome[] = []
+    const places: Promise<boolean>[] = []
+    let after = planned[0]?.run.identities.last ?? 0
+    for (const each of planned) {
+      const outcome = await this.#publish(each, { lastSubjectSequence: after })
+      outcomes.push(outcome)
+      if (outcome.kind !== 'stored') break
+      const { sequence } = outcome
+      const subject = each.run.subject
+      places.push(isNext(this.#connection, names.events, subject, { after, sequence }).catch(() => false))
+      after = sequence
     }
-    return Promise.all(planned.map((run) => Promise.all(run.map((each, i) => send(each, run[i - 1])))))
+    const isAlone = (await Promise.all(places)).every(Boolean)
+    // They are stored; but what others have written is to be read.
+    if (!isAlone) return outcomes.map(() => ({ kind: 'refused' }))
+    return [...outcomes, ...planned.slice(outcomes.length).map(() => ({ kind: 'overtaken' }) as const)]
+  }
+
+  async #publish(planned: Planned, expect: Partial<JetStreamPublishOptions['expect']>): Promise<Outcome> {
+    const { run, identity, payload, fields } = planned
+    const { js, isReplicated } = this.#connection
+    const own = headers()
+    for (const [name, value] of Object.entries(fields)) own.set(name, value)
+    if (isReplicated) own.set(WRITER, this.#writer)
+    const msgID = isReplicated ? identity : this.#uniqueId(planned)
+    try {
+      const { seq, duplicate } = await js.publish(run.subject, payload, {
+        headers: own,
+        msgID,
+        expect,
+        retries: 1,
+      })
+      // It may be another writer's.
+      return isReplicated && duplicate ? { kind: 'refused' } : { kind: 'stored', sequence: seq }
+    } catch (error) {
+      const code = error instanceof JetStreamApiError ? error.code : 0
+      if (code === WRONG_LAST_ID) return { kind: 'overtaken' }
+      if (code === WRONG_LAST_SEQUENCE) return { kind: 'refused' }
+      return { kind: 'unknown', error }
+    }
+  }
+
+  /** No other writer sends one with it. */
+  #uniqueId({ identity }: Planned): string {
+    return `${identity}.${this.#writer}`
   }
 
   /** Notes what was stored of a run, and leaves the rest to be done. Returns the numbers of what was stored. */
@@ -231,7 +283,7 @@ export class Appending {
       const written = await patiently(this.#connection, () =>
         this.#identities.refresh(run.source, identities),
       )
-      for (const [i, { id }] of planned.entries()) sequences[i] ??= written.get(id)
+      for (const [i, each] of planned.entries()) sequences[i] ??= written.get(this.#uniqueId(each))
     }
     // Each one is stored after the one before, or not at all.
     const until = sequences.findLastIndex((sequence) => sequence !== undefined) + 1

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { errors, headers } from '@nats-io/transport-node'
 import { JetStreamApiError } from '@nats-io/jetstream'
-import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
+import type { Connection } from './connection.ts'
 import { PATIENCE } from './patience.ts'
 import { isPassing } from './server-error.ts'
+import { isNext } from './succession.ts'
 
 /** A message that is stored only where its subject stands as expected. */
 export interface ConditionalMessage {
@@ -19,7 +20,10 @@ export interface ConditionalMessage {
   /** The fields besides the payload. Values are ASCII. */
   readonly fields?: Readonly<Record<string, string>>
   readonly payload: string | Uint8Array
-  /** Whether the earlier messages of the subject are deleted with it. Default false. */
+  /**
+   * Whether the earlier messages of the subject are deleted with it; in a cluster right after it, once it is known to count. Default
+   * false.
+   */
   readonly isRollup?: boolean
 }
 
@@ -33,6 +37,8 @@ const INTERVAL = 50
  * Publishes a message where the last one of its subject is as expected. This is the fence of every write: a writer that
  * was suspended or cut off meanwhile is refused, however long ago its check was.
  *
+ * A cluster may store several where one was expected. The first one counts: see `succession.ts`.
+ *
  * A write without an answer is repeated. If it was stored the first time, the repetition is refused, since the subject has
  * moved; so the last message decides: the own id means that it is stored. Within the server's window for duplicates the repetition is
  * acknowledged instead; nothing relies on that.
@@ -40,7 +46,21 @@ const INTERVAL = 50
  * @returns The number of the message; undefined where the subject has another last message. Rejects with the client's error.
  */
 export async function publishConditionally(
-  { js, jsm }: { readonly js: JetStreamClient; readonly jsm: JetStreamManager },
+  connection: Connection,
+  message: ConditionalMessage,
+): Promise<number | undefined> {
+  const { stream, subject, expect, isRollup = false } = message
+  const { jsm, isReplicated } = connection
+  const sequence = await publish(connection, message)
+  if (sequence === undefined || !isReplicated) return sequence
+  if (!(await isNext(connection, stream, subject, { after: expect, sequence }))) return undefined
+  // The next one deletes them otherwise.
+  if (isRollup) await jsm.streams.purge(stream, { filter: subject, seq: sequence }).catch(() => {})
+  return sequence
+}
+
+async function publish(
+  { js, jsm, isReplicated }: Connection,
   message: ConditionalMessage,
 ): Promise<number | undefined> {
   const { stream, subject, id, expect, fields = {}, payload, isRollup = false } = message
@@ -48,7 +68,7 @@ export async function publishConditionally(
   for (;;) {
     const own = headers()
     for (const [name, value] of Object.entries(fields)) own.set(name, value)
-    if (isRollup) own.set('Nats-Rollup', 'sub')
+    if (isRollup && !isReplicated) own.set('Nats-Rollup', 'sub')
     try {
       const { seq } = await js.publish(subject, payload, {
         headers: own,
@@ -58,7 +78,7 @@ export async function publishConditionally(
       })
       return seq
     } catch (cause) {
-      const last = await lastOf(jsm, stream, subject).catch(() => undefined)
+      const last = await jsm.streams.getMessage(stream, { last_by_subj: subject }).catch(() => undefined)
       if (last !== undefined && last !== null && last.header.get('Nats-Msg-Id') === id) return last.seq
       const isRefused = cause instanceof JetStreamApiError && cause.code === WRONG_LAST_SEQUENCE
       if (isRefused && last !== undefined) return undefined
@@ -68,8 +88,4 @@ export async function publishConditionally(
       await delay(INTERVAL)
     }
   }
-}
-
-async function lastOf(jsm: JetStreamManager, stream: string, subject: string) {
-  return await jsm.streams.getMessage(stream, { last_by_subj: subject })
 }

@@ -8,7 +8,9 @@ import { ArgumentError } from '../../protocol/argument-error.ts'
 import { LogServerError } from '../errors.ts'
 import { Names } from './names.ts'
 import { Refusal } from './refusal.ts'
+import { patiently } from './patience.ts'
 import { configOf, createOnce, ensureStream } from './stored-stream.ts'
+import type { StreamHost } from './stored-stream.ts'
 
 /** How long an answer is waited for, in ms. What a server that was killed had received has none, and is sent again then. */
 const ANSWER = 2_000
@@ -45,7 +47,7 @@ export class Connection {
   readonly log: string
   /** Maximum size of a message with its fields, in bytes. */
   readonly maxPayload: number
-  /** Whether its streams have copies, which may be behind. */
+  /** Whether its streams have copies, which may be behind, and several writers at the same moment: see `succession.ts`. */
   readonly isReplicated: boolean
   /** Of the subjects of answers; undefined for the default. */
   readonly inboxPrefix: string | undefined
@@ -89,33 +91,30 @@ export class Connection {
         throw new LogServerError(logName(log), problem)
       }
       const jsm = await jetstreamManager(nats, { timeout: ANSWER })
-      if (!create && !(await isThere(jsm, names))) throw missing(log)
+      const host = { nats, jsm, log: logName(log) }
+      if (!create && !(await isThere(host, names))) throw missing(log)
       // What a cluster stores once is gone with one server.
       const copies = replicas ?? (nats.info?.cluster === undefined ? 1 : 3)
       const stored = await Promise.all([
-        ensureStream(jsm, logName(log), {
-          name: names.events,
-          subjects: [names.allEntries],
-          replicas: copies,
-        }),
-        ensureStream(jsm, logName(log), { name: names.state, subjects: names.allState, replicas: copies }),
+        ensureStream(host, { name: names.events, subjects: [names.allEntries], replicas: copies }),
+        ensureStream(host, { name: names.state, subjects: names.allState, replicas: copies }),
       ])
       const fewest = Math.min(...stored)
       if (fewest < (replicas ?? Math.min(copies, 2))) {
         const problem = `has ${fewest} of ${copies} copies: raise num_replicas of its streams, or open it with \`replicas: ${fewest}\``
         throw new LogServerError(logName(log), problem)
       }
-      const bucket = await configOf(jsm, names.leaseStream)
+      const bucket = await configOf(host, names.leaseStream)
       if (bucket !== undefined && bucket.max_age !== lease * 1e6) {
         throw new ArgumentError('lease', `${bucket.max_age / 1e6}, as the log has`, lease)
       }
       const kvm = new Kvm(nats)
       if (bucket === undefined) {
         const ofBucket = { history: 1, ttl: lease, replicas: copies, storage: 'file' } as const
-        await createOnce(jsm, names.leaseStream, () => kvm.create(names.leases, ofBucket))
+        await createOnce(host, names.leaseStream, () => kvm.create(names.leases, ofBucket))
       }
-      const leases = await kvm.open(names.leases)
-      return new Connection(nats, jsm, leases, names, settings, fewest > 1)
+      const leases = await patiently(host, () => kvm.open(names.leases))
+      return new Connection(nats, jsm, leases, names, settings, Math.max(...stored) > 1)
     } catch (error) {
       await nats.close()
       throw error
@@ -128,10 +127,10 @@ export class Connection {
 }
 
 /** Whether a log was created. */
-async function isThere(jsm: JetStreamManager, { events, state, about }: Names): Promise<boolean> {
-  const streams = await Promise.all([configOf(jsm, events), configOf(jsm, state)])
+async function isThere(host: StreamHost, { events, state, about }: Names): Promise<boolean> {
+  const streams = await Promise.all([configOf(host, events), configOf(host, state)])
   if (streams.includes(undefined)) return false
-  return (await jsm.streams.getMessage(state, { last_by_subj: about })) !== null
+  return (await host.jsm.streams.getMessage(state, { last_by_subj: about })) !== null
 }
 
 function missing(log: string): LogServerError {

@@ -24,6 +24,9 @@ export interface WithFields {
   field(name: string): string
 }
 
+/** The field of the writer, where the message has the id of its identity alone. */
+export const WRITER = 'Rv-Writer'
+
 /** The fields of the message of an entry; undefined for a message that another program has published there. */
 export function fieldsOf(message: WithFields): EntryFields | undefined {
   const fields = {

@@ -64,7 +64,7 @@ export class Forgetting {
     let count = 0
     for (let isEnd = cursor.last >= last; !isEnd;) {
       const pulled = await cursor.pull(STEP)
-      isEnd = pulled.isEnd || cursor.last >= last
+      isEnd = cursor.last >= last || (pulled.isEnd && (await cursor.isComplete()))
       const found: Found[] = []
       for (const message of pulled.messages) {
         const json = await this.#texts.read(message)

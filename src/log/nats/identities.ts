@@ -2,7 +2,7 @@ import { parseJson } from '../../protocol/json.ts'
 import { identityKey } from '../store/identity-key.ts'
 import type { EntryIdentity } from '../store/prepared-entry.ts'
 import type { Connection } from './connection.ts'
-import { fieldsOf } from './entry-message.ts'
+import { fieldsOf, WRITER } from './entry-message.ts'
 import { MessageCursor } from './message-cursor.ts'
 import { hashOf } from './names.ts'
 
@@ -99,7 +99,9 @@ export class Identities {
       if (fields === undefined) continue
       const { id, revision, completeness } = fields
       identities.note(id, { revision, completeness, sequence })
-      written.set(message.field('Nats-Msg-Id'), sequence)
+      const writer = message.field(WRITER)
+      const messageId = message.field('Nats-Msg-Id')
+      written.set(writer === '' ? messageId : `${messageId}.${writer}`, sequence)
     }
     identities.read = cursor.last
     // Those that were read may be deleted. Without entries, nothing is expected before the next one.

@@ -95,6 +95,11 @@ export class JournalState {
     this.snapshotBytes = bytes
   }
 
+  /** Passes over a message that was sent at the same moment as the one before it, and is without effect. */
+  skip(sequence: number): void {
+    this.sequence = sequence
+  }
+
   /** Adds the next message. */
   apply(message: JournalMessage, sequence: number, bytes: number): void {
     const { head, commit, marked, removed, isDropped = false, snapshot } = message

@@ -11,6 +11,7 @@ import { JOURNAL_LIMITS, JournalState } from './journal-state.ts'
 import type { JournalSettings } from './journal-state.ts'
 import { MessageCursor } from './message-cursor.ts'
 import { patiently } from './patience.ts'
+import { EXPECTED } from './succession.ts'
 
 /** A message to be added to a journal: what changes of its head, and the rest. */
 export type Draft = Omit<JournalMessage, 'head' | 'snapshot'> & { readonly head?: Partial<JournalHead> }
@@ -24,9 +25,8 @@ const SNAPSHOT_BYTES_PER_MESSAGE = 1_024
 /** How often the reading of a journal begins again whose owner makes it short meanwhile. */
 const MAX_RESTARTS = 20
 
-/** The fields of the number of a part of a snapshot, and of what the client sends with each write. */
+/** The fields of the number of a part of a snapshot, and of the id of a write. */
 const PART = 'Rv-Part'
-const EXPECTED = 'Nats-Expected-Last-Subject-Sequence'
 const MESSAGE_ID = 'Nats-Msg-Id'
 
 interface ReadMessage {
@@ -194,8 +194,8 @@ export class Journal {
   async #catchUp(id?: string): Promise<number | undefined> {
     let found: number | undefined
     const take = async (message: ReadMessage) => {
-      if (message.field(MESSAGE_ID) === id) found = message.sequence
-      await this.#take(message)
+      const counts = await this.#take(message)
+      if (counts && message.field(MESSAGE_ID) === id) found = message.sequence
     }
     for (let restarts = 0; ;) {
       try {
@@ -233,16 +233,23 @@ export class Journal {
     return { sequence: found.seq, data: found.data, field: (name) => found.header.get(name) }
   }
 
-  async #take({ sequence, data, field }: ReadMessage): Promise<void> {
-    if (sequence <= this.#state.sequence) return
+  /** Returns whether the message counts. */
+  async #take({ sequence, data, field }: ReadMessage): Promise<boolean> {
+    const expected = Number(field(EXPECTED))
+    if (sequence <= this.#state.sequence) return false
+    if (expected < this.#state.sequence) {
+      this.#state.skip(sequence)
+      return false
+    }
     const message = decodeMessage(data, sequence)
     const { snapshot } = message
     // Otherwise the messages between were deleted.
-    if (Number(field(EXPECTED)) !== this.#state.sequence) {
+    if (expected !== this.#state.sequence) {
       if (snapshot === undefined) throw new ReplacedSnapshotError('the messages before it are missing')
       this.#state = await this.#load(snapshot)
     }
     this.#state.apply(message, sequence, data.length)
+    return true
   }
 
   async #load(snapshot: SnapshotReference): Promise<JournalState> {

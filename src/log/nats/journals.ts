@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Connection } from './connection.ts'
 import { Journal } from './journal.ts'
 import { decodeMessage } from './journal-message.ts'
@@ -5,12 +6,17 @@ import type { JournalHead, JournalMessage } from './journal-message.ts'
 import { JOURNAL_LIMITS } from './journal-state.ts'
 import type { JournalSettings } from './journal-state.ts'
 import { MessageCursor } from './message-cursor.ts'
+import type { StreamMessage } from './message-cursor.ts'
 import { patiently } from './patience.ts'
+import { EXPECTED, isNext, lastMessage } from './succession.ts'
 import { LogServerError } from '../errors.ts'
 import { isOfSource } from '../of-source.ts'
 
 /** How many names are asked for at once. */
 const CONCURRENCY = 64
+
+/** How long a message that a server does not have yet is waited for, in ms. */
+const LATE_INTERVAL = 20
 
 /** The journals of all claimed names: those that are in use, and the last message of any. */
 export class Journals {
@@ -39,10 +45,9 @@ export class Journals {
 
   /** What the last message of a journal says; undefined for none. */
   async head(name: string): Promise<JournalHead | undefined> {
-    const { jsm, names } = this.#connection
-    const query = { last_by_subj: names.journal(name) }
-    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.state, query))
-    return found === null ? undefined : this.#headOf(found.data, found.seq)
+    const { names } = this.#connection
+    const last = await lastMessage(this.#connection, names.state, names.journal(name))
+    return last && this.#headOf(last.message.data, last.message.seq)
   }
 
   /** The same of several names. */
@@ -56,17 +61,13 @@ export class Journals {
 
   /** What the last message of each journal says, in the order of the names. */
   async all(): Promise<readonly JournalHead[]> {
-    const { names } = this.#connection
-    const heads = new Map<string, JournalHead>()
-    const cursor = new MessageCursor(this.#connection, {
-      stream: names.state,
-      subject: names.allJournals,
-      isLastOnly: true,
-    })
-    for await (const { subject, data, sequence } of cursor.all()) {
-      heads.set(subject, this.#headOf(data, sequence))
+    const heads: JournalHead[] = []
+    const found = await this.#lastMessages()
+    for (let at = 0; at < found.length; at += CONCURRENCY) {
+      const some = await Promise.all(found.slice(at, at + CONCURRENCY).map((last) => this.#counted(last)))
+      heads.push(...some.filter((head) => head !== undefined))
     }
-    return [...heads.values()].toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)))
+    return heads.toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)))
   }
 
   /** Deletes entries of a source from the commits that have appended them, also from the server's files. */
@@ -79,6 +80,34 @@ export class Journals {
       if (commit?.entries.some(({ json }) => isOfSource(json, source)) === true) found.add(head.name)
     }
     for (const name of found) await this.of(name).erase()
+  }
+
+  /** The last message of each journal. */
+  async #lastMessages(): Promise<readonly StreamMessage[]> {
+    const { jsm, names, isReplicated } = this.#connection
+    const query = { last_by_subj: names.allJournals }
+    for (;;) {
+      const last =
+        isReplicated && (await patiently(this.#connection, () => jsm.streams.getMessage(names.state, query)))
+      const found = new Map<string, StreamMessage>()
+      const cursor = new MessageCursor(this.#connection, {
+        stream: names.state,
+        subject: names.allJournals,
+        isLastOnly: true,
+      })
+      for await (const message of cursor.all()) found.set(message.subject, message)
+      if (!last || cursor.last >= last.seq) return [...found.values()]
+      // The copy that was asked is behind.
+      await delay(LATE_INTERVAL)
+    }
+  }
+
+  /** What the last message that counts says, by the last one. */
+  async #counted({ subject, sequence, data, field }: StreamMessage): Promise<JournalHead | undefined> {
+    const head = this.#headOf(data, sequence)
+    const place = { after: Number(field(EXPECTED)), sequence }
+    const { state } = this.#connection.names
+    return (await isNext(this.#connection, state, subject, place)) ? head : this.head(head.name)
   }
 
   #headOf(data: Uint8Array, sequence: number): JournalHead {

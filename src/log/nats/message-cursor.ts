@@ -102,7 +102,7 @@ export class MessageCursor {
         const { messages, isEnd } = await this.pull(step)
         yield* messages
         if (!isEnd) continue
-        if (await this.#isComplete()) return
+        if (await this.isComplete()) return
         await delay(INTERVAL)
       }
     } finally {
@@ -120,8 +120,8 @@ export class MessageCursor {
     }
   }
 
-  /** Whether there is nothing more. A copy of the stream may be behind its leader. */
-  async #isComplete(): Promise<boolean> {
+  /** Whether there is nothing more, after an end. A copy of the stream may be behind its leader. */
+  async isComplete(): Promise<boolean> {
     const { jsm, isReplicated } = this.#connection
     const { stream, subject = '>', isLastOnly = false } = this.#options
     if (!isReplicated || isLastOnly) return true

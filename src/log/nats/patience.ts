@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { NatsConnection } from '@nats-io/transport-node'
 import { LogServerError } from '../errors.ts'
-import type { Connection } from './connection.ts'
 import { serverError } from './server-error.ts'
 
 /** How long what fails for now is repeated, in ms. */
@@ -9,11 +9,15 @@ export const PATIENCE = 30_000
 /** Between two attempts, in ms. The client's own limits of time come on top. */
 const INTERVAL = 100
 
+/** The connection of a log. */
+export interface Connected {
+  readonly nats: NatsConnection
+  /** The log in errors. */
+  readonly log: string
+}
+
 /** What can be repeated without another effect, until the server answers. Rejects with a LogServerError after 30 seconds. */
-export async function patiently<Result>(
-  connection: Connection,
-  work: () => Promise<Result>,
-): Promise<Result> {
+export async function patiently<Result>(connection: Connected, work: () => Promise<Result>): Promise<Result> {
   const deadline = performance.now() + PATIENCE
   for (;;) {
     try {

@@ -73,7 +73,7 @@ export class RecordedTimes {
         latest = Math.max(latest, fieldsOf(each)?.recorded ?? 0)
         count += 1
       }
-      ;({ isEnd } = pulled)
+      isEnd = pulled.isEnd && (await cursor.isComplete())
     }
     cursor.close()
     const isComplete = count === before - 1 - after

@@ -2,6 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import type { JetStreamManager, StreamConfig } from '@nats-io/jetstream'
 import { LogServerError } from '../errors.ts'
+import { patiently, PATIENCE } from './patience.ts'
+import type { Connected } from './patience.ts'
+import { isPassing } from './server-error.ts'
 
 /** Error code of the server: it has no stream of this name. */
 const STREAM_NOT_FOUND = 10_059
@@ -9,9 +12,11 @@ const STREAM_NOT_FOUND = 10_059
 /** Error codes of the server: it has a stream of this name with another configuration, or one with its subjects. */
 const IN_USE = new Set([10_058, 10_065])
 
-/** How often the creation of a stream is tried again that another process may be creating, and the time between, in ms. */
-const CREATIONS = 20
+/** How often the creation of a stream is tried again that another process may be creating, in ms. */
 const CREATION_INTERVAL = 50
+
+/** How long the servers of a cluster must remember the id of a message, in ns: longer than a write is under way. */
+const MIN_CLUSTER_WINDOW = 30e9
 
 /** What a new stream of a log has. */
 export interface NewStream {
@@ -20,35 +25,41 @@ export interface NewStream {
   readonly replicas: number
 }
 
+/** Where the streams of a log are. */
+export interface StreamHost extends Connected {
+  readonly jsm: JetStreamManager
+}
+
 /** The configuration of a stream; undefined where there is none. */
-export async function configOf(jsm: JetStreamManager, stream: string): Promise<StreamConfig | undefined> {
-  try {
-    return (await jsm.streams.info(stream)).config
-  } catch (error) {
-    if (error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND) return undefined
-    throw error
-  }
+export async function configOf(host: StreamHost, stream: string): Promise<StreamConfig | undefined> {
+  return patiently(host, async () => {
+    try {
+      return (await host.jsm.streams.info(stream)).config
+    } catch (error) {
+      if (error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND) return undefined
+      throw error
+    }
+  })
 }
 
 /**
  * Creates a stream of a log where it is missing. One that is there stays as it is: others may have set what this library does not
  * know.
  *
- * @param log The log in errors.
  * @returns The number of its copies. Rejects with a LogServerError for a stream that would lose entries, or is another program's.
  */
 export async function ensureStream(
-  jsm: JetStreamManager,
-  log: string,
+  host: StreamHost,
   { name, subjects, replicas }: NewStream,
 ): Promise<number> {
-  const config = await configOf(jsm, name)
+  const { jsm, log } = host
+  const config = await configOf(host, name)
   if (config !== undefined) {
     const problem = problemOf(config, subjects)
     if (problem === undefined) return config.num_replicas
     throw new LogServerError(log, `would lose entries: its stream ${name} ${problem}`)
   }
-  await createOnce(jsm, name, () =>
+  await createOnce(host, name, () =>
     jsm.streams.add({
       name,
       subjects: [...subjects],
@@ -67,21 +78,23 @@ export async function ensureStream(
 
 /**
  * Creates a stream that another process may create at the same moment. The server refuses one of them then, as one with another
- * configuration or with the subjects of another stream, before it shows the one that there is.
+ * configuration or with the subjects of another stream, before it shows the one that there is; a cluster may not answer it at all.
  */
 export async function createOnce(
-  jsm: JetStreamManager,
+  host: StreamHost,
   stream: string,
   create: () => Promise<unknown>,
 ): Promise<void> {
-  for (let attempt = 0; ; attempt++) {
+  const deadline = performance.now() + PATIENCE
+  for (;;) {
     try {
       await create()
       return
     } catch (error) {
-      if (!(error instanceof JetStreamApiError)) throw error
-      if ((await configOf(jsm, stream)) !== undefined) return
-      if (attempt === CREATIONS || !IN_USE.has(error.code)) throw error
+      const isInUse = error instanceof JetStreamApiError && IN_USE.has(error.code)
+      if (!(error instanceof JetStreamApiError) && !isPassing(error)) throw error
+      if ((await configOf(host, stream)) !== undefined) return
+      if ((!isInUse && !isPassing(error)) || performance.now() > deadline) throw error
       await delay(CREATION_INTERVAL)
     }
   }
@@ -99,6 +112,9 @@ function problemOf(config: StreamConfig, subjects: readonly string[]): string | 
   if (config.max_msgs_per_subject > 0) return 'has a maximum of messages for each subject: remove it'
   if (isLimited && config.discard !== 'new') {
     return 'deletes old messages where it is full: set discard to "new", and use `retention` of the log'
+  }
+  if (config.num_replicas > 1 && config.duplicate_window < MIN_CLUSTER_WINDOW) {
+    return 'has too short a window for duplicates for a stream with copies: set duplicate_window to at least 30 s'
   }
   if (!config.allow_rollup_hdrs || config.deny_purge || config.deny_delete) {
     return 'cannot be made shorter: set allow_rollup_hdrs, and neither deny_purge nor deny_delete'

@@ -18,6 +18,8 @@ export class NatsServer {
   #process: ChildProcess | undefined
   /** The port, which stays the same over restarts. */
   port = -1
+  /** The port for other servers of its cluster, if it has one. Each start may change it. */
+  clusterPort = 0
 
   private constructor(folder: string, args: readonly string[]) {
     this.#folder = folder
@@ -70,8 +72,11 @@ export class NatsServer {
     for (;;) {
       const text = await readFile(file, 'utf8').catch(() => '')
       if (text !== '' && output.includes('Server is ready')) {
-        const { nats }: { nats: readonly string[] } = JSON.parse(text)
+        const { nats, cluster = [] }: { nats: readonly string[]; cluster?: readonly string[] } =
+          JSON.parse(text)
         this.port = Number(new URL(nats[0] ?? '').port)
+        const [address] = cluster
+        if (address !== undefined) this.clusterPort = Number(new URL(address).port)
         return
       }
       if (child.exitCode !== null || performance.now() > deadline) {
