@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError } from '@nats-io/jetstream'
-import type { JetStreamPublishOptions } from '@nats-io/jetstream'
-import { headers, nuid } from '@nats-io/transport-node'
+import { nuid } from '@nats-io/transport-node'
 import { isAtLeastAsComplete } from '../../protocol/event.ts'
 import { LogServerError } from '../errors.ts'
 import { mergeDuplicates } from '../store/completeness.ts'
@@ -14,9 +13,11 @@ import { PARTS } from './long-texts.ts'
 import type { LongTexts, Payload } from './long-texts.ts'
 import { hashOf } from './names.ts'
 import { patiently, PATIENCE } from './patience.ts'
+import { LAST_ID, MESSAGE_ID } from './publisher.ts'
+import type { StreamPublication } from './publisher.ts'
 import type { RecordedTimes } from './recorded-times.ts'
 import { serverError } from './server-error.ts'
-import { isNext } from './succession.ts'
+import { EXPECTED, isNext } from './succession.ts'
 
 /** Error codes of the server: the last message of the stream, or of the subject, is another one. */
 const WRONG_LAST_ID = 10_070
@@ -207,8 +208,8 @@ export class Appending {
             return this.#publish(
               each,
               before === undefined
-                ? { lastSubjectSequence: each.run.identities.last }
-                : { lastMsgID: this.#uniqueId(before) },
+                ? { [EXPECTED]: String(each.run.identities.last) }
+                : { [LAST_ID]: this.#uniqueId(before) },
             )
           }),
         )
@@ -223,7 +224,7 @@ export class Appending {
     const places: Promise<boolean>[] = []
     let after = planned[0]?.run.identities.last ?? 0
     for (const each of planned) {
-      const outcome = await this.#publish(each, { lastSubjectSequence: after })
+      const outcome = await this.#publish(each, { [EXPECTED]: String(after) })
       outcomes.push(outcome)
       if (outcome.kind !== 'stored') break
       const { sequence } = outcome
@@ -237,22 +238,23 @@ export class Appending {
     return [...outcomes, ...planned.slice(outcomes.length).map(() => ({ kind: 'overtaken' }) as const)]
   }
 
-  async #publish(planned: Planned, expect: Partial<JetStreamPublishOptions['expect']>): Promise<Outcome> {
+  async #publish(planned: Planned, expectation: StreamPublication['fields']): Promise<Outcome> {
     const { run, identity, payload, fields } = planned
-    const { js, isReplicated } = this.#connection
-    const own = headers()
-    for (const [name, value] of Object.entries(fields)) own.set(name, value)
-    if (isReplicated) own.set(WRITER, this.#writer)
-    const msgID = isReplicated ? identity : this.#uniqueId(planned)
+    const { publisher, isReplicated } = this.#connection
+    const own = {
+      [MESSAGE_ID]: isReplicated ? identity : this.#uniqueId(planned),
+      ...expectation,
+      ...fields,
+      ...(isReplicated && { [WRITER]: this.#writer }),
+    }
     try {
-      const { seq, duplicate } = await js.publish(run.subject, payload, {
-        headers: own,
-        msgID,
-        expect,
-        retries: 1,
+      const { sequence, isDuplicate } = await publisher.publish({
+        subject: run.subject,
+        payload,
+        fields: own,
       })
       // It may be another writer's.
-      return isReplicated && duplicate ? { kind: 'refused' } : { kind: 'stored', sequence: seq }
+      return isReplicated && isDuplicate ? { kind: 'refused' } : { kind: 'stored', sequence }
     } catch (error) {
       const code = error instanceof JetStreamApiError ? error.code : 0
       if (code === WRONG_LAST_ID) return { kind: 'overtaken' }

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { errors, headers } from '@nats-io/transport-node'
+import { errors } from '@nats-io/transport-node'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import type { Connection } from './connection.ts'
 import { PATIENCE } from './patience.ts'
+import { MESSAGE_ID } from './publisher.ts'
 import { isPassing } from './server-error.ts'
-import { isNext } from './succession.ts'
+import { EXPECTED, isNext } from './succession.ts'
 
 /** A message that is stored only where its subject stands as expected. */
 export interface ConditionalMessage {
@@ -60,26 +61,24 @@ export async function publishConditionally(
 }
 
 async function publish(
-  { js, jsm, isReplicated }: Connection,
+  { publisher, jsm, isReplicated }: Connection,
   message: ConditionalMessage,
 ): Promise<number | undefined> {
   const { stream, subject, id, expect, fields = {}, payload, isRollup = false } = message
+  const own = {
+    [MESSAGE_ID]: id,
+    [EXPECTED]: String(expect),
+    ...(isRollup && !isReplicated && { 'Nats-Rollup': 'sub' }),
+    ...fields,
+  }
   const deadline = performance.now() + PATIENCE
   for (;;) {
-    const own = headers()
-    for (const [name, value] of Object.entries(fields)) own.set(name, value)
-    if (isRollup && !isReplicated) own.set('Nats-Rollup', 'sub')
     try {
-      const { seq } = await js.publish(subject, payload, {
-        headers: own,
-        msgID: id,
-        expect: { lastSubjectSequence: expect },
-        retries: 1,
-      })
-      return seq
+      const { sequence } = await publisher.publish({ subject, payload, fields: own })
+      return sequence
     } catch (cause) {
       const last = await jsm.streams.getMessage(stream, { last_by_subj: subject }).catch(() => undefined)
-      if (last !== undefined && last !== null && last.header.get('Nats-Msg-Id') === id) return last.seq
+      if (last !== undefined && last !== null && last.header.get(MESSAGE_ID) === id) return last.seq
       const isRefused = cause instanceof JetStreamApiError && cause.code === WRONG_LAST_SEQUENCE
       if (isRefused && last !== undefined) return undefined
       const isClosed =

@@ -7,6 +7,7 @@ import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-n
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { LogServerError } from '../errors.ts'
 import { Names } from './names.ts'
+import { Publisher } from './publisher.ts'
 import { Refusal } from './refusal.ts'
 import { patiently } from './patience.ts'
 import { configOf, createOnce, ensureStream } from './stored-stream.ts'
@@ -40,6 +41,7 @@ export class Connection {
   readonly nats: NatsConnection
   readonly js: JetStreamClient
   readonly jsm: JetStreamManager
+  readonly publisher: Publisher
   readonly leases: KV
   readonly names: Names
   readonly refusal: Refusal
@@ -68,6 +70,7 @@ export class Connection {
     this.refusal = new Refusal(nats)
     this.js = jetstream(nats, { timeout: ANSWER })
     this.jsm = jsm
+    this.publisher = new Publisher(nats, ANSWER, this.inboxPrefix)
     this.leases = leases
     this.names = names
   }

@@ -4,6 +4,7 @@ import type { EntryIdentity } from '../store/prepared-entry.ts'
 import type { Connection } from './connection.ts'
 import { fieldsOf, WRITER } from './entry-message.ts'
 import { MessageCursor } from './message-cursor.ts'
+import { MESSAGE_ID } from './publisher.ts'
 import { hashOf } from './names.ts'
 
 /** What the log knows of an identity. */
@@ -100,7 +101,7 @@ export class Identities {
       const { id, revision, completeness } = fields
       identities.note(id, { revision, completeness, sequence })
       const writer = message.field(WRITER)
-      const messageId = message.field('Nats-Msg-Id')
+      const messageId = message.field(MESSAGE_ID)
       written.set(writer === '' ? messageId : `${messageId}.${writer}`, sequence)
     }
     identities.read = cursor.last

@@ -11,6 +11,7 @@ import { JOURNAL_LIMITS, JournalState } from './journal-state.ts'
 import type { JournalSettings } from './journal-state.ts'
 import { MessageCursor } from './message-cursor.ts'
 import { patiently } from './patience.ts'
+import { MESSAGE_ID } from './publisher.ts'
 import { EXPECTED } from './succession.ts'
 
 /** A message to be added to a journal: what changes of its head, and the rest. */
@@ -25,9 +26,8 @@ const SNAPSHOT_BYTES_PER_MESSAGE = 1_024
 /** How often the reading of a journal begins again whose owner makes it short meanwhile. */
 const MAX_RESTARTS = 20
 
-/** The fields of the number of a part of a snapshot, and of the id of a write. */
+/** The field of the number of a part of a snapshot. */
 const PART = 'Rv-Part'
-const MESSAGE_ID = 'Nats-Msg-Id'
 
 interface ReadMessage {
   readonly sequence: number
