@@ -4,8 +4,8 @@ import type { EntryIdentity } from '../store/prepared-entry.ts'
 import type { Connection } from './connection.ts'
 import { fieldsOf, WRITER } from './entry-message.ts'
 import { MessageCursor } from './message-cursor.ts'
-import { MESSAGE_ID } from './publisher.ts'
 import { hashOf } from './names.ts'
+import { MESSAGE_ID } from './publisher.ts'
 
 /** What the log knows of an identity. */
 export interface Known {
