@@ -32,12 +32,7 @@ export async function barePublisher(servers: string, name: string) {
   }
   const publish = (event: ResearchEvent, expect: object) => {
     const fields = headers()
-    fields.set('Rv-Id', event.id.padEnd(22).slice(-22))
-    fields.set('Rv-Revision', '1')
-    fields.set('Rv-Completeness', '7')
-    fields.set('Rv-Type', event.type)
-    fields.set('Rv-Recorded', String(Date.now()))
-    fields.set('Rv-Known', '12345')
+    fields.set('Rv-Entry', `${event.id.padStart(22, '-').slice(-22)} 1 7 ${Date.now()} 12345 ${event.type}`)
     const payload = JSON.stringify(event)
     return js.publish(subjectOf(event.source), payload, { headers: fields, msgID: msgId(event), expect })
   }

@@ -262,14 +262,14 @@ it('each open log has the same states, timers and dead letters, whichever writes
 })
 
 /** At one of the next messages, nothing more is published: before it is stored, or after it. */
-function kill({ connection: { js } }: OpenedJournals, fault: Fault, at: number): void {
+function kill({ connection: { publisher } }: OpenedJournals, fault: Fault, at: number): void {
   if (fault === 'none') return
-  const publish = js.publish.bind(js)
+  const publish = publisher.publish.bind(publisher)
   let count = 0
-  js.publish = async (...message) => {
+  publisher.publish = async (message) => {
     const isLast = count++ === at
-    if (isLast && fault === 'killed after') await publish(...message)
+    if (isLast && fault === 'killed after') await publish(message)
     if (count > at) throw new TypeError('the process is killed')
-    return publish(...message)
+    return publish(message)
   }
 }

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FencedError, LogConflictError, LogInUseError } from '../../src/log/errors.ts'
 import { MessageCursor } from '../../src/log/nats/message-cursor.ts'
 import { patiently } from '../../src/log/nats/patience.ts'
+import { MESSAGE_ID } from '../../src/log/nats/publisher.ts'
+import type { StreamPublication } from '../../src/log/nats/publisher.ts'
 import type { Fence, Position } from '../../src/log/store/contract.ts'
 import type { ProcessCommit } from '../../src/log/store/process-store.ts'
 import { change } from '../operators/events.ts'
@@ -28,6 +30,12 @@ function suspend({ connection }: OpenedJournals): void {
   connection.leases.put = async () => {
     throw new TypeError('suspended')
   }
+}
+
+/** A message without what the server recognises it by. */
+function withoutId({ fields = {}, ...message }: StreamPublication): StreamPublication {
+  const { [MESSAGE_ID]: _, ...rest } = fields
+  return { ...message, fields: rest }
 }
 
 /** Kills the server and starts it again. Resolves once a connection is there again. */
@@ -277,12 +285,13 @@ describe('a commit to a journal at a NATS server', () => {
     await committer(first, fence, at1)({ state: [{ key: 'n', state: '0' }] })
     const { names } = first.connection
     const before = await countOf(first, names.journal(NAME))
-    const publish = first.connection.js.publish.bind(first.connection.js)
+    const { publisher } = first.connection
+    const publish = publisher.publish.bind(publisher)
     let lost = 0
-    first.connection.js.publish = async (subject, payload, { msgID = '', ...options } = {}) => {
+    publisher.publish = async (message) => {
       // As when the time is over in which the server knows the id of the first one.
-      if (lost > 0) return publish(subject, payload, options)
-      await publish(subject, payload, { ...options, msgID })
+      if (lost > 0) return publish(withoutId(message))
+      await publish(message)
       lost += 1
       throw new errors.TimeoutError()
     }
@@ -303,11 +312,12 @@ describe('a commit to a journal at a NATS server', () => {
       acknowledged: [],
       deadLetters: [{ position: at1, error, attempts: 1 }],
     })
-    const publish = first.connection.js.publish.bind(first.connection.js)
+    const { publisher } = first.connection
+    const publish = publisher.publish.bind(publisher)
     let lost = 0
-    first.connection.js.publish = async (subject, payload, { msgID = '', ...options } = {}) => {
-      if (lost > 0) return publish(subject, payload, options)
-      await publish(subject, payload, { ...options, msgID })
+    publisher.publish = async (message) => {
+      if (lost > 0) return publish(withoutId(message))
+      await publish(message)
       lost += 1
       expect(await second.deadLetters.redeliver('billing', 'all')).toBe(1)
       throw new errors.TimeoutError()
@@ -495,13 +505,13 @@ describe('the journal of a log at a NATS server', () => {
     const [first, second] = [await log.open('first'), await log.open('second')]
     const [at = ''] = log.append('1')
     const commit = committer(first, await first.claims.claim(NAME), at)
-    const publish = first.connection.js.publish.bind(first.connection.js)
+    const { names, publisher } = first.connection
+    const publish = publisher.publish.bind(publisher)
     let stored = 0
-    const { names } = first.connection
-    first.connection.js.publish = async (subject, ...rest) => {
+    publisher.publish = async (message) => {
       if (stored > 0) throw new TypeError('the process is killed')
-      const ack = await publish(subject, ...rest)
-      if (subject.startsWith(names.snapshots(NAME).slice(0, -1))) stored += 1
+      const ack = await publish(message)
+      if (message.subject.startsWith(names.snapshots(NAME).slice(0, -1))) stored += 1
       return ack
     }
     let committed = -1

@@ -283,9 +283,9 @@ describe('a log on a NATS server, in the long run', () => {
     const start = await log.positionAt('start')
     await publish('hello')
     await append(log, fence, change('1'))
-    await publish('{}', { 'Rv-Id': 'x', 'Rv-Revision': 'many', 'Rv-Recorded': 'NaN' })
+    await publish('{}', { 'Rv-Entry': 'x many 0 NaN 0 unknown' })
     await append(log, fence, change('2'))
-    await publish('\u0000', { 'Rv-Id': 'x' })
+    await publish('\u0000', { 'Rv-Entry': 'x' })
     const other = openWith({ log: name, owner: 'second', clock: () => 500 })
     await append(other, await other.claim('other'), change('2'), change('3'))
     await publish('bye')
@@ -299,13 +299,7 @@ describe('a log on a NATS server, in the long run', () => {
     expect(await log.retention.forget(change('1').source)).toBe(3)
     expect(await readAll(log)).toEqual([])
 
-    const sound = {
-      'Rv-Id': 'x',
-      'Rv-Revision': '1',
-      'Rv-Completeness': '0',
-      'Rv-Recorded': '1',
-      'Rv-Known': '0',
-    }
+    const sound = { 'Rv-Entry': 'x 1 0 1 0 unknown' }
     const end = await log.positionAt('end')
     const { seq } = await publish('{', sound)
     const error = await log.read(end, { limit: 1 }).catch((reason: unknown) => reason)

@@ -14,7 +14,6 @@ import type { LongTexts, Payload } from './long-texts.ts'
 import { hashOf } from './names.ts'
 import { patiently, PATIENCE } from './patience.ts'
 import { LAST_ID, MESSAGE_ID } from './publisher.ts'
-import type { StreamPublication } from './publisher.ts'
 import type { RecordedTimes } from './recorded-times.ts'
 import { serverError } from './server-error.ts'
 import { EXPECTED, isNext } from './succession.ts'
@@ -238,7 +237,7 @@ export class Appending {
     return [...outcomes, ...planned.slice(outcomes.length).map(() => ({ kind: 'overtaken' }) as const)]
   }
 
-  async #publish(planned: Planned, expectation: StreamPublication['fields']): Promise<Outcome> {
+  async #publish(planned: Planned, expectation: Readonly<Record<string, string>>): Promise<Outcome> {
     const { run, identity, payload, fields } = planned
     const { publisher, isReplicated } = this.#connection
     const own = {

@@ -3,7 +3,7 @@ import { errors } from '@nats-io/transport-node'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import type { Connection } from './connection.ts'
 import { PATIENCE } from './patience.ts'
-import { MESSAGE_ID } from './publisher.ts'
+import { MESSAGE_ID, ROLLUP } from './publisher.ts'
 import { isPassing } from './server-error.ts'
 import { EXPECTED, isNext } from './succession.ts'
 
@@ -68,7 +68,7 @@ async function publish(
   const own = {
     [MESSAGE_ID]: id,
     [EXPECTED]: String(expect),
-    ...(isRollup && !isReplicated && { 'Nats-Rollup': 'sub' }),
+    ...(isRollup && !isReplicated && { [ROLLUP]: 'sub' }),
     ...fields,
   }
   const deadline = performance.now() + PATIENCE

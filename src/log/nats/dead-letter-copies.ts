@@ -1,4 +1,3 @@
-import { headers } from '@nats-io/transport-node'
 import type { Entry, Position } from '../store/contract.ts'
 import { isOfSource } from '../of-source.ts'
 import type { Connection } from './connection.ts'
@@ -7,6 +6,7 @@ import { PARTS } from './long-texts.ts'
 import type { LongTexts } from './long-texts.ts'
 import { MessageCursor } from './message-cursor.ts'
 import { patiently } from './patience.ts'
+import { ROLLUP } from './publisher.ts'
 
 /** How many copies are removed at once. */
 const CONCURRENCY = 32
@@ -40,16 +40,18 @@ export class DeadLetterCopies {
 
   /** Stores a copy, in the place of an earlier one. */
   async store(reader: string, entry: Entry, position: Position): Promise<void> {
-    const { js } = this.#connection
+    const { publisher } = this.#connection
     const subject = this.subject(reader, position)
     const json = JSON.stringify(entry)
     await patiently(this.#connection, async () => {
       const { payload, fields } = await this.#texts.prepareAt(subject, json)
-      const own = headers()
-      for (const [name, value] of Object.entries(fields)) own.set(name, value)
       // Its own parts are before it.
-      if (fields[PARTS] === undefined) own.set('Nats-Rollup', 'sub')
-      await js.publish(subject, payload, { headers: own })
+      const isRollup = fields[PARTS] === undefined
+      await publisher.publish({
+        subject,
+        payload,
+        fields: isRollup ? { ...fields, [ROLLUP]: 'sub' } : fields,
+      })
     })
   }
 

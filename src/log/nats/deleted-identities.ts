@@ -1,4 +1,3 @@
-import { headers } from '@nats-io/transport-node'
 import type { Connection } from './connection.ts'
 import type { DeletedIdentity } from './identities.ts'
 import { patiently } from './patience.ts'
@@ -30,15 +29,13 @@ export async function storeIdentities(
   entries: readonly DeletedEntry[],
   age: IdentityAge,
 ): Promise<void> {
-  const fields = headers()
-  fields.set(UPTIME, String(age.uptime))
-  fields.set(IDENTITIES, String(age.identities))
+  const fields = { [UPTIME]: String(age.uptime), [IDENTITIES]: String(age.identities) }
   for (const [source, group] of Map.groupBy(entries, (entry) => entry.source)) {
     const identities = group.map(({ identity }) => identity)
     for (let at = 0; at < identities.length; at += STEP) {
       const payload = JSON.stringify(identities.slice(at, at + STEP))
       await patiently(connection, () =>
-        connection.js.publish(subjectOf(source), payload, { headers: fields }),
+        connection.publisher.publish({ subject: subjectOf(source), payload, fields }),
       )
     }
   }

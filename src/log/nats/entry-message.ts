@@ -27,24 +27,36 @@ export interface WithFields {
 /** The field of the writer, where the message has the id of its identity alone. */
 export const WRITER = 'Rv-Writer'
 
+/** The field of an entry: one, since each takes time to write and to read. */
+const ENTRY = 'Rv-Entry'
+
+/** The last word of the field of an entry that was read on a walk into the past. */
+const BACKFILL = 'backfill'
+
 /** The fields of the message of an entry; undefined for a message that another program has published there. */
 export function fieldsOf(message: WithFields): EntryFields | undefined {
+  const words = message.field(ENTRY).split(' ')
+  const [id = '', revision, completeness, recorded, known, type = '', backfill] = words
   const fields = {
-    id: message.field('Rv-Id'),
-    revision: Number(message.field('Rv-Revision')),
-    completeness: Number(message.field('Rv-Completeness')),
-    type: message.field('Rv-Type'),
-    recorded: Number(message.field('Rv-Recorded')),
-    known: Number(message.field('Rv-Known')),
-    isBackfill: message.field('Rv-Backfill') !== '',
+    id,
+    revision: Number(revision),
+    completeness: Number(completeness),
+    type,
+    recorded: Number(recorded),
+    known: Number(known),
+    isBackfill: backfill === BACKFILL,
   }
-  const { revision, completeness, recorded, known } = fields
   const isEntry =
-    fields.id !== '' &&
-    [revision, completeness, known].every((number) => Number.isSafeInteger(number) && number >= 0) &&
-    message.field('Rv-Recorded') !== '' &&
-    Number.isFinite(recorded)
+    words.length >= 6 &&
+    isCount(fields.revision) &&
+    isCount(fields.completeness) &&
+    isCount(fields.known) &&
+    Number.isFinite(fields.recorded)
   return isEntry ? fields : undefined
+}
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0
 }
 
 /** The fields of an entry as they are sent. @param id See `identityKey`. */
@@ -54,15 +66,8 @@ export function sentFields(
   revision: number,
   { recorded, known }: Pick<EntryFields, 'recorded' | 'known'>,
 ): Readonly<Record<string, string>> {
-  return {
-    'Rv-Id': id,
-    'Rv-Revision': String(revision),
-    'Rv-Completeness': String(entry.completeness),
-    'Rv-Type': typeField(entry.type),
-    'Rv-Recorded': String(recorded),
-    'Rv-Known': String(known),
-    ...(entry.backfill && { 'Rv-Backfill': '1' }),
-  }
+  const fields = `${id} ${revision} ${entry.completeness} ${recorded} ${known} ${typeField(entry.type)}`
+  return { [ENTRY]: entry.backfill ? `${fields} ${BACKFILL}` : fields }
 }
 
 /** A type as a field: itself, or its hash where it is long or has other characters than those of the service's types. */

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { headers } from '@nats-io/transport-node'
 import { LogServerError } from '../errors.ts'
 import type { Connection } from './connection.ts'
 import { publishConditionally } from './conditional-publish.ts'
@@ -314,13 +313,11 @@ export class Journal {
   }
 
   async #storePart(subject: string, token: string, part: number, payload: Uint8Array): Promise<number> {
-    const { js } = this.#connection
-    const fields = headers()
-    fields.set(PART, String(part))
-    const { seq } = await patiently(this.#connection, () =>
-      js.publish(subject, payload, { headers: fields, msgID: `${token}:${part}` }),
+    const fields = { [PART]: String(part), [MESSAGE_ID]: `${token}:${part}` }
+    const { sequence } = await patiently(this.#connection, () =>
+      this.#connection.publisher.publish({ subject, payload, fields }),
     )
-    return seq
+    return sequence
   }
 
   #exclusive<Result>(call: () => Promise<Result>): Promise<Result> {

@@ -16,6 +16,14 @@ export interface Payload {
   readonly fields: Readonly<Record<string, string>>
 }
 
+/** A message whose text is in it, or in parts. */
+interface MessageWithText {
+  readonly data: Uint8Array
+  field(name: string): string
+}
+
+const decoder = new TextDecoder()
+
 /** Texts of any length: what is too long for a message is stored in parts before it, which belong to it once it is there. */
 export class LongTexts {
   readonly #connection: Connection
@@ -34,22 +42,24 @@ export class LongTexts {
     const bytes = new TextEncoder().encode(text)
     const size = this.#connection.maxPayload - ROOM_FOR_FIELDS
     if (bytes.length <= size) return { payload: bytes, fields: {} }
-    const { js } = this.#connection
+    const { publisher } = this.#connection
     const parts: number[] = []
     for (let from = 0; from < bytes.length; from += size) {
-      const { seq } = await js.publish(subject, bytes.subarray(from, from + size))
-      parts.push(seq)
+      const { sequence } = await publisher.publish({ subject, payload: bytes.subarray(from, from + size) })
+      parts.push(sequence)
     }
     return { payload: new Uint8Array(0), fields: { [PARTS]: parts.join(), [SIZE]: String(bytes.length) } }
   }
 
+  /** The text of a message that has it as a whole; undefined for one in parts. */
+  whole(message: MessageWithText): string | undefined {
+    return message.field(PARTS) === '' ? decoder.decode(message.data) : undefined
+  }
+
   /** The text of a message; undefined where its parts were deleted. */
-  async read(message: {
-    readonly data: Uint8Array
-    field(name: string): string
-  }): Promise<string | undefined> {
+  async read(message: MessageWithText): Promise<string | undefined> {
     const parts = partsOf(message.field(PARTS))
-    if (parts.length === 0) return new TextDecoder().decode(message.data)
+    if (parts.length === 0) return this.whole(message)
     const { jsm, names } = this.#connection
     const bytes: Uint8Array[] = []
     for (const seq of parts) {
@@ -57,7 +67,7 @@ export class LongTexts {
       if (part === null) return undefined
       bytes.push(part.data)
     }
-    return new TextDecoder().decode(Buffer.concat(bytes))
+    return decoder.decode(Buffer.concat(bytes))
   }
 
   /** Deletes the parts of a text whose message is deleted, and older ones that belong to none. */

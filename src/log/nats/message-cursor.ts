@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import { createInbox } from '@nats-io/transport-node'
-import type { Msg } from '@nats-io/transport-node'
+import type { Msg, Subscription } from '@nats-io/transport-node'
 import { LogServerError } from '../errors.ts'
 import type { Connection } from './connection.ts'
 import { patiently, PATIENCE } from './patience.ts'
@@ -60,6 +60,11 @@ export class MessageCursor {
   readonly #connection: Connection
   readonly #options: CursorOptions
   #consumer: string | undefined
+  /** Of the answers to all of its requests. */
+  #subscription: Subscription | undefined
+  #requests = 0
+  /** Takes what answers the request that is under way. */
+  #receive: (answer: Msg | Error) => void = () => {}
   /** Number of messages that this consumer has sent. */
   #delivered = 0
   #last: number
@@ -114,6 +119,8 @@ export class MessageCursor {
   close(): void {
     const consumer = this.#consumer
     this.#consumer = undefined
+    this.#subscription?.unsubscribe()
+    this.#subscription = undefined
     // Otherwise the server forgets it by itself.
     if (consumer !== undefined && !this.#connection.nats.isClosed()) {
       this.#connection.jsm.consumers.delete(this.#options.stream, consumer).catch(() => {})
@@ -150,25 +157,45 @@ export class MessageCursor {
     return this.#request(this.#consumer, limit, silence)
   }
 
+  /** The subject of the answers to the next request. */
+  #nextInbox(): string {
+    this.#subscription ??= this.#subscribe()
+    this.#requests += 1
+    return this.#subscription.getSubject().replace('*', String(this.#requests))
+  }
+
+  #subscribe(): Subscription {
+    const { nats, inboxPrefix } = this.#connection
+    const subscription = nats.subscribe(`${createInbox(inboxPrefix)}.*`, {
+      callback: (error, message) => this.#receive(error ?? message),
+    })
+    void subscription.closed.then(() => {
+      if (this.#subscription === subscription) this.#receive(new Error('the connection was closed'))
+    })
+    return subscription
+  }
+
   #request(consumer: string, limit: number, silence: number): Promise<Pulled> {
-    const { nats, js, maxPayload, inboxPrefix } = this.#connection
+    const { nats, js, maxPayload } = this.#connection
     const messages: StreamMessage[] = []
     return new Promise<Pulled>((resolve, reject) => {
-      const inbox = createInbox(inboxPrefix)
       const lost = (problem: string) =>
         finish(() =>
           reject(new LogServerError(this.#connection.log, `cannot be read: ${problem}`, { retryable: true })),
         )
       const finish = (settle: () => void) => {
         clearTimeout(timer)
-        subscription.unsubscribe()
+        this.#receive = () => {}
         settle()
       }
       const done = (isEnd: boolean) => finish(() => resolve({ messages, isEnd }))
+      const reply = this.#nextInbox()
       const take = (raw: Msg) => {
         const status = raw.headers?.code ?? 0
         // No more messages; and after some of them, or where they are too large together.
         if (raw.data.length === 0 && status >= 400) {
+          // Of an earlier request, which had as many as it wanted.
+          if (raw.subject !== reply) return
           if (status === 404 || (status === 408 && messages.length > 0)) done(true)
           else if (status === 409 && messages.length > 0) done(false)
           else lost(`the server answered with ${status} ${raw.headers?.description ?? ''}`)
@@ -184,23 +211,23 @@ export class MessageCursor {
         this.#last = streamSequence
         messages.push({
           sequence: streamSequence,
-          subject: raw.subject,
           data: raw.data,
           pending,
+          // Mostly not looked at.
+          get subject() {
+            return raw.subject
+          },
           field: (name) => raw.headers?.get(name) ?? '',
         })
         if (messages.length === limit) done(pending === 0)
       }
       const timer = setTimeout(() => lost('the server does not answer'), silence)
-      const subscription = nats.subscribe(inbox, {
-        callback: (error, raw) => (error === null ? take(raw) : lost(error.message)),
-      })
-      void subscription.closed.then(() => lost('the connection was closed'))
+      this.#receive = (answer) => (answer instanceof Error ? lost(answer.message) : take(answer))
       const request = { batch: limit, no_wait: true, max_bytes: 2 * maxPayload }
       nats.publish(
         `${js.apiPrefix}.CONSUMER.MSG.NEXT.${this.#options.stream}.${consumer}`,
         JSON.stringify(request),
-        { reply: inbox },
+        { reply },
       )
     }).catch((error: unknown) => {
       // What came before is in order.
@@ -211,14 +238,16 @@ export class MessageCursor {
   }
 }
 
-/** What the server says of a message in its reply subject. Newer servers have two tokens before the stream, and one at the end. */
+/**
+ * What the server says of a message in its reply subject, whose last tokens are the numbers of the message in the stream and in the
+ * consumer, its time, and how many follow. Newer servers have two more tokens before, and one at the end.
+ */
 function placeOf(reply = '') {
   const tokens = reply.split('.')
-  const from = tokens.length === 9 ? 2 : 4
-  const [, , , streamSequence, deliverySequence, , pending] = tokens.slice(from).map(Number)
+  const last = tokens.length === 9 ? 8 : 10
   return {
-    streamSequence: streamSequence ?? Number.NaN,
-    deliverySequence: deliverySequence ?? Number.NaN,
-    pending: pending ?? Number.NaN,
+    streamSequence: Number(tokens[last - 3]),
+    deliverySequence: Number(tokens[last - 2]),
+    pending: Number(tokens[last]),
   }
 }

@@ -39,6 +39,11 @@ export class Positions {
     return this.#nextLook
   }
 
+  /** An entry with this number was read. */
+  saw(sequence: number): void {
+    this.#last = Math.max(this.#last, sequence)
+  }
+
   /** The number in a position. Rejects with a LogPositionError for one that is not of this log, or beyond its end. */
   async parse(position: Position): Promise<number> {
     const sequence = this.number(position)

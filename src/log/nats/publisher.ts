@@ -4,16 +4,17 @@ import type { Msg, NatsConnection } from '@nats-io/transport-node'
 import { isObject } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
 
-/** The fields that the server reads: what is unique for a message, and that of the message directly before. */
+/** The fields that the server reads: what is unique for a message, that of the message directly before, and what deletes earlier ones. */
 export const MESSAGE_ID = 'Nats-Msg-Id'
+export const ROLLUP = 'Nats-Rollup'
 export const LAST_ID = 'Nats-Expected-Last-Msg-Id'
 
 /** A message for a stream. */
 export interface StreamPublication {
   readonly subject: string
   readonly payload: string | Uint8Array
-  /** Values are ASCII. */
-  readonly fields: Readonly<Record<string, string>>
+  /** Values are ASCII. Default: none. */
+  readonly fields?: Readonly<Record<string, string>>
 }
 
 /** What the server says of a message that it has. */
@@ -67,7 +68,7 @@ export class Publisher {
    * Rejects with the client's error: a JetStreamApiError where the server refuses it, and a
    * TimeoutError where nothing is known of it.
    */
-  publish({ subject, payload, fields }: StreamPublication): Promise<Acknowledgement> {
+  publish({ subject, payload, fields = {} }: StreamPublication): Promise<Acknowledgement> {
     const own = headers()
     for (const name in fields) own.append(name, fields[name] ?? '')
     return new Promise((resolve, reject) => {

@@ -35,6 +35,8 @@ interface Place {
   readonly cursor: MessageCursor
   /** Undefined where it is not known. */
   recorded: number | undefined
+  /** Whether entries followed, as the server said. */
+  hasMore: boolean
 }
 
 /** A page that is being read. */
@@ -75,36 +77,45 @@ export class Reading {
   async read(position: Position, { limit, types, until, partition }: ReadOptions): Promise<Page> {
     const { names } = this.#connection
     const after = await this.#positions.parse(position)
-    const state = await this.#state()
-    const last = until === undefined ? state.last : await this.#positions.parse(until)
-    if (after + 1 < state.first) {
-      const gap = await this.#gap(position, after, last)
-      if (gap !== undefined) return gap
-    }
-    const draft: Draft = { entries: [], lengths: [], length: 0, examined: 0, at: after, isEnd: after >= last }
+    let last = until === undefined ? undefined : await this.#positions.parse(until)
     const place = this.#placeAfter(after)
+    // What follows says whether something was deleted, and comes without asking for the end of the log.
+    if (!place.hasMore) {
+      const state = await this.#state()
+      last ??= state.last
+      if (after + 1 < state.first) {
+        const gap = await this.#gap(position, after, last)
+        if (gap !== undefined) return gap
+      }
+    }
+    const isEmpty = last !== undefined && after >= last
+    const draft: Draft = { entries: [], lengths: [], length: 0, examined: 0, at: after, isEnd: isEmpty }
     const wanted = types && new Set(types.map(typeField))
     while (!draft.isEnd && !isFull(draft, limit)) {
       const most = Math.min(
         STEP,
         limit - draft.entries.length,
-        until === undefined ? Infinity : last - draft.at,
+        until === undefined || last === undefined ? Infinity : last - draft.at,
       )
       const { messages, isEnd } = await place.cursor.pull(most)
+      place.hasMore = (messages.at(-1)?.pending ?? 0) > 0
+      if (!place.hasMore) last ??= (await this.#state()).last
       const isWhole = messages.every(({ sequence }, i) => {
         return sequence === (messages[i - 1]?.sequence ?? draft.at) + 1
       })
       if (!isWhole || messages.length === 0) {
         // Forgotten, or trimmed since this began.
+        last ??= (await this.#state()).last
         const gap = await this.#gap(position, after, last)
         if (gap !== undefined) return gap
       }
       for (const message of messages) {
-        if (until !== undefined && message.sequence > last) break
+        if (until !== undefined && last !== undefined && message.sequence > last) break
         const isWanted = partition === undefined || names.partitionOfSubject(message.subject) === partition
-        await this.#take(message, place, isWanted ? wanted : NONE, draft)
+        const taken = this.#take(message, place, isWanted ? wanted : NONE, draft)
+        if (taken !== undefined) await taken
       }
-      if (messages.length === 0 || place.cursor.last >= last) {
+      if (last !== undefined && (messages.length === 0 || place.cursor.last >= last)) {
         draft.isEnd =
           messages.length > 0 ? isEnd || until !== undefined : await this.#isNothingBetween(draft.at, last)
         // What was before is gone.
@@ -115,6 +126,7 @@ export class Reading {
     if (place.cursor.last <= draft.at) this.#keep(draft.at, place)
     else place.cursor.close()
     const { entries, lengths } = draft
+    this.#positions.saw(draft.at)
     const reached = this.#positions.format(draft.at)
     return { entries, lengths, position: reached, isEnd: draft.isEnd }
   }
@@ -210,30 +222,53 @@ export class Reading {
     return isNothing
   }
 
-  async #take(
+  /** Adds a message to a page: mostly at once. */
+  #take(
     message: StreamMessage,
     place: Place,
     wanted: ReadonlySet<string> | undefined,
     draft: Draft,
-  ): Promise<void> {
+  ): Promise<void> | undefined {
     const fields = fieldsOf(message)
-    const { sequence } = message
-    draft.at = sequence
+    draft.at = message.sequence
     draft.examined += 1
     // What another program has published there is passed over.
+    if (fields === undefined) return undefined
+    const isWanted = wanted === undefined || wanted.has(fields.type)
+    if (place.recorded === undefined) return this.#takeFirst(message, place, isWanted, draft)
+    place.recorded = Math.max(place.recorded, fields.recorded)
+    return isWanted ? this.#add(message, fields, place.recorded, draft) : undefined
+  }
+
+  /** The first message of a place: when the ones before were recorded is not known. */
+  async #takeFirst(message: StreamMessage, place: Place, isWanted: boolean, draft: Draft): Promise<void> {
+    const fields = fieldsOf(message)
     if (fields === undefined) return
-    const recorded =
-      place.recorded === undefined
-        ? ((await this.#times.of(message)) ?? fields.recorded)
-        : Math.max(place.recorded, fields.recorded)
+    const recorded = (await this.#times.of(message)) ?? fields.recorded
     place.recorded = recorded
-    if (wanted !== undefined && !wanted.has(fields.type)) return
-    const json = await patiently(this.#connection, () => this.#texts.read(message))
-    // Deleted since.
-    if (json === undefined) return
-    draft.entries.push(this.#entryOf(json, fields, recorded, sequence))
-    draft.lengths.push(json.length)
-    draft.length += json.length
+    if (isWanted) await this.#add(message, fields, recorded, draft)
+  }
+
+  #add(
+    message: StreamMessage,
+    fields: EntryFields,
+    recorded: number,
+    draft: Draft,
+  ): Promise<void> | undefined {
+    const add = (json: string) => {
+      draft.entries.push(this.#entryOf(json, fields, recorded, message.sequence))
+      draft.lengths.push(json.length)
+      draft.length += json.length
+    }
+    const whole = this.#texts.whole(message)
+    if (whole === undefined) {
+      return patiently(this.#connection, () => this.#texts.read(message)).then((json) => {
+        // Its parts may have been deleted since.
+        if (json !== undefined) add(json)
+      })
+    }
+    add(whole)
+    return undefined
   }
 
   #entryOf(json: string, fields: EntryFields, recorded: number, sequence: number): Entry {
@@ -252,7 +287,7 @@ export class Reading {
     }
     const { events } = this.#connection.names
     const cursor = new MessageCursor(this.#connection, { stream: events, after: sequence })
-    return { cursor, recorded: undefined }
+    return { cursor, recorded: undefined, hasMore: false }
   }
 
   /** Keeps a place for the next page. */
