@@ -10,9 +10,9 @@ export const TARGET_KB = 12
 /**
  * The limit in kB: the check fails above it. It is the current size, rounded up to the next half kB. Lower it when the bundle
  * gets smaller; raise it only for a reason. The last ones were the areas of runs, extract, FindAll, chat and responses, the
- * limiter of creating requests, and the error of a log on servers.
+ * limiter of creating requests, the error of a log on servers, and work that is shared among processes.
  */
-const BOUND_KB = 84.5
+const BOUND_KB = 88
 
 const EVERYTHING = `
   export * from 'rivulet'

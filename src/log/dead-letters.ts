@@ -1,14 +1,18 @@
 import { checkText } from '../protocol/check.ts'
 import type { LogStore, Position } from './store/contract.ts'
 import { LogUnsupportedError } from './errors.ts'
-import type { StoredDeadLetter } from './store/dead-letter-store.ts'
+import { namesOf } from './part-name.ts'
+import type { DeadLetterStore, StoredDeadLetter } from './store/dead-letter-store.ts'
 
 /** Letters that are read at once. */
 const PAGE = 100
 
 /** The entries that a reader could not handle. Any process may use them, whether the reader runs or not. */
 export interface DeadLetterQueue {
-  /** Reads them in the order of the log, in pages, while they are asked for. */
+  /**
+   * Reads them in the order of the log, in pages, while they are asked for. Where the reader is shared, the order holds for each of its parts,
+   * and so within each source of a consumer.
+   */
   list(): AsyncIterable<StoredDeadLetter>
   /** Their number. */
   count(): Promise<number>
@@ -35,22 +39,43 @@ export function deadLettersOf(store: LogStore, reader: string, process?: string)
     (call: 'redeliver' | 'remove') =>
     async (which: Position): Promise<number> => {
       checkText('which', which)
-      return deadLetters[call](reader, which)
+      let changed = 0
+      // A position is in one part.
+      for (const name of namesOf(reader, (await deadLetters.counts()).keys())) {
+        changed += await deadLetters[call](name, which)
+      }
+      return changed
     }
   return {
     async *list() {
-      let position: Position | null = null
-      for (;;) {
-        const page: readonly StoredDeadLetter[] = await deadLetters.list(reader, position, PAGE)
-        yield* page
-        const last = page.at(-1)
-        if (last === undefined) return
-        ;({ position } = last.entry)
+      for (const name of namesOf(reader, (await deadLetters.counts()).keys())) {
+        yield* lettersOf(deadLetters, name)
       }
     },
-    count: async () => (await deadLetters.counts()).get(reader) ?? 0,
+    count: async () => {
+      const counts = await deadLetters.counts()
+      return Array.from(namesOf(reader, counts.keys())).reduce(
+        (sum, name) => sum + (counts.get(name) ?? 0),
+        0,
+      )
+    },
     redeliver: process === undefined ? change('redeliver') : () => Promise.reject(notAgain(process)),
     remove: change('remove'),
+  }
+}
+
+/** Those of one reader in the store, in the order of the log. */
+export async function* lettersOf(
+  deadLetters: DeadLetterStore,
+  reader: string,
+): AsyncGenerator<StoredDeadLetter, void> {
+  let position: Position | null = null
+  for (;;) {
+    const page: readonly StoredDeadLetter[] = await deadLetters.list(reader, position, PAGE)
+    yield* page
+    const last = page.at(-1)
+    if (last === undefined) return
+    ;({ position } = last.entry)
   }
 }
 

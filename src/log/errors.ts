@@ -169,7 +169,10 @@ export class LogGapError extends LogError {
   }
 }
 
-/** A log cannot do this: because of where it is stored, or because a process is given its entries in the order of the log alone. */
+/**
+ * A log cannot do this: because of where it is stored, because a process is given its entries in the order of the log alone, or because a
+ * consumer was divided.
+ */
 export class LogUnsupportedError extends LogError {
   override readonly name = 'LogUnsupportedError'
 }

@@ -12,8 +12,8 @@ import { checkStart, consumerSettings } from './consume/consumer-options.ts'
 import type { ConsumerOptions, ConsumerSettings, EntryOf } from './consume/consumer-options.ts'
 import { deadLettersOf } from './dead-letters.ts'
 import type { DeadLetterQueue } from './dead-letters.ts'
-import { effectDelivery, EFFECTS, hasEffects } from './consume/effects.ts'
-import type { EffectHandler, Effects } from './consume/effects.ts'
+import { ConsumerEffects, effectDelivery, hasEffects } from './consume/effects.ts'
+import type { EffectHandler } from './consume/effects.ts'
 import { LogInUseError } from './errors.ts'
 import { storingInbox } from './inbox.ts'
 import { exportLines } from './export.ts'
@@ -29,6 +29,7 @@ import type { ProcessState } from './process/process-state.ts'
 import { ProcessRunner } from './process/runner.ts'
 import { Retention } from './retention.ts'
 import type { RetentionOptions } from './retention.ts'
+import { namesOf, wholeName } from './part-name.ts'
 import { logStats } from './log-stats.ts'
 import type { SharingStore } from './store/sharing-store.ts'
 import type { StoredStates } from './store/process-store.ts'
@@ -94,9 +95,8 @@ export class OpenEventLog implements EventLog {
   ): LogJob {
     const isHandler = typeof given === 'function' || hasEffects<EntryOf<Type>>(given)
     const [options, handler] = isHandler ? [{}, given] : [given, givenHandler]
-    const effects = hasEffects<EntryOf<Type>>(handler) ? handler[EFFECTS]() : undefined
-    const handle = effects === undefined ? handler : effects.handle.bind(effects)
-    if (typeof handle !== 'function') throw new ArgumentError('handler', 'a function', handler)
+    const effects = hasEffects<EntryOf<Type>>(handler) ? new ConsumerEffects(handler) : undefined
+    const handle = handlerOf(handler, effects)
     const [reading, plain] = splitOptions(options)
     const delivery = effects === undefined ? plain : effectDelivery(effects, plain)
     const settings = consumerSettings(name, reading)
@@ -188,9 +188,16 @@ export class OpenEventLog implements EventLog {
   }
 
   async remove(reader: LogReader): Promise<void> {
-    const name = readerName(reader)
-    await this.#store.retention.remove(name)
-    await this.#store.deadLetters.remove(name, 'all')
+    const whole = readerName(reader)
+    const { retention, deadLetters } = this.#store
+    const { readers } = await retention.stats()
+    const running = readers.find(({ name, owner }) => owner !== null && wholeName(name) === whole)
+    if (running?.owner != null) throw new LogInUseError('the log', running.name, running.owner)
+    const counts = await deadLetters.counts()
+    for (const name of namesOf(whole, [...readers.map((each) => each.name), ...counts.keys()])) {
+      await retention.remove(name)
+      await deadLetters.remove(name, 'all')
+    }
     while (await this.#store.processes.clean());
   }
 
@@ -260,7 +267,7 @@ export class OpenEventLog implements EventLog {
     name: string,
     settings: ConsumerSettings<Type>,
     subscriber: Subscriber<EntryOf<Type>>,
-    effects?: Effects<EntryOf<Type>>,
+    effects?: ConsumerEffects<EntryOf<Type>>,
   ): Ending {
     const previous = this.#subscriptions.get(name)
     if (previous?.isStopped === false) {
@@ -280,6 +287,16 @@ export class OpenEventLog implements EventLog {
     })
     return subscription
   }
+}
+
+/** What is called for each entry. */
+function handlerOf<E extends Entry>(
+  handler: AnyHandler<E> | undefined,
+  effects: ConsumerEffects<E> | undefined,
+): Handler<E> {
+  if (effects !== undefined) return (entry, signal) => effects.of(entry).handle(entry, signal)
+  if (typeof handler === 'function') return handler
+  throw new ArgumentError('handler', 'a function', handler)
 }
 
 /** A query of some libraries runs at each call of its `then`: observers and `deliver` share a promise of it. */

@@ -3,6 +3,7 @@ import type { SchedulerLike } from 'rxjs'
 import { retryableOf } from '../protocol/backoff.ts'
 import { checkDuration, checkInteger, checkOptions } from '../protocol/check.ts'
 import { LogClosedError } from './errors.ts'
+import { wholeName } from './part-name.ts'
 import type { LogUsage, RetentionStore, Trimmed } from './store/retention-store.ts'
 
 /** How long a log keeps its entries. Processes that only read a log need not set it: the recorder deletes. */
@@ -101,7 +102,7 @@ export class Retention {
 
   /** The reader that keeps recorders from appending; null for none. */
   get pausedBy(): string | null {
-    return this.#pausedBy
+    return this.#pausedBy === null ? null : wholeName(this.#pausedBy)
   }
 
   /**

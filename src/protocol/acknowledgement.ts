@@ -126,6 +126,11 @@ export function keepPosition<T extends object>(entry: object, value: T): T {
   return { ...value, [KEPT]: kept }
 }
 
+/** What a value of a source is acknowledged to; undefined for another value. */
+export function acknowledgerOf(value: object): Acknowledger | undefined {
+  return isAcknowledgeable(value) ? value[ACKNOWLEDGER] : undefined
+}
+
 /** Undefined where the value, or one in its array, has no position. */
 function acknowledgeablesIn(value: unknown, isExpected: boolean): readonly Acknowledgeable[] | undefined {
   const own = acknowledgeablesOf(value)

@@ -15,6 +15,7 @@ export function splitOptions<Type extends ResearchEventType>({
   maxUnacknowledged,
   stallTimeout,
   wait,
+  share,
   scheduler,
   ...delivery
 }: ConsumeOptions<Type>): [ConsumerOptions<Type>, DeliverConfig<EntryOf<Type>>] {
@@ -27,6 +28,7 @@ export function splitOptions<Type extends ResearchEventType>({
       ...(maxUnacknowledged !== undefined && { maxUnacknowledged }),
       ...(stallTimeout !== undefined && { stallTimeout }),
       ...(wait !== undefined && { wait }),
+      ...(share !== undefined && { share }),
       ...(scheduler !== undefined && { scheduler }),
     },
     { ...delivery, ...(scheduler !== undefined && { scheduler }) },

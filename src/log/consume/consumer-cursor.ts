@@ -9,11 +9,18 @@ const COPY_INTERVAL = 1_000
 /** How long after a save the next one begins, in ms. What is acknowledged meanwhile goes along. */
 const SAVE_INTERVAL = 10
 
+/** The same of a part where nothing was acknowledged, in ms: the cursors of many idle parts move with the log. */
+const IDLE_INTERVAL = 5_000
+
 /** Maximum number of entries that are read at once, to put positions in order. */
 const PAGE = 500
 
-/** What a {@link ConsumerCursor} reports. */
-interface CursorEvents {
+/** What a {@link ConsumerCursor} reports, and of what it is. */
+interface CursorPlan {
+  /** Whether it is that of a part, and not of a whole consumer. */
+  readonly isPart: boolean
+  /** Called once the name is claimed. Nothing begins where it says so, or rejects. */
+  readonly isWanted?: (() => Promise<boolean>) | undefined
   /** Called after each save, which may have moved the cursor past dead letters. */
   readonly onSaved: () => void
   /** Called when the state could not be saved. Nothing more is saved then. */
@@ -28,7 +35,7 @@ export class ConsumerCursor<E> {
   readonly #store: LogStore
   readonly #name: string
   readonly #effects: Effects<E> | undefined
-  readonly #events: CursorEvents
+  readonly #plan: CursorPlan
   #window: AckWindow | undefined
   #fence: Fence | undefined
   /** Undefined where nothing can be saved. */
@@ -36,16 +43,18 @@ export class ConsumerCursor<E> {
   #saving: Promise<void> = Promise.resolve()
   #nextSave: Promise<void> | undefined
   #savedAt = -Infinity
+  /** Whether the next save can wait. */
+  #isIdle = false
   #isEnding = false
   /** Ends the pause before a save. */
   #hurry = () => {}
   #failure: { readonly error: unknown } | undefined
 
-  constructor(store: LogStore, name: string, effects: Effects<E> | undefined, events: CursorEvents) {
+  constructor(store: LogStore, name: string, effects: Effects<E> | undefined, plan: CursorPlan) {
     this.#store = store
     this.#name = name
     this.#effects = effects
-    this.#events = events
+    this.#plan = plan
   }
 
   /** The cursor in the log. */
@@ -53,15 +62,19 @@ export class ConsumerCursor<E> {
     return this.#saved
   }
 
-  /** Claims the name, and reads or creates the state. Undefined where the signal was aborted meanwhile. */
+  /**
+   * Claims the name, and reads or creates the state. Undefined where the signal was aborted meanwhile, or it is not wanted.
+   *
+   * @param startAt Of a new one, or its state.
+   */
   async begin(
     claim: { readonly wait?: AbortSignal },
-    startAt: StartAt,
+    startAt: StartAt | ReaderState,
     signal: AbortSignal,
   ): Promise<AckWindow | undefined> {
     const fence = await this.#store.claim(this.#name, claim)
     this.#fence = fence
-    if (signal.aborted) return undefined
+    if (signal.aborted || (await this.#plan.isWanted?.()) === false) return undefined
     const window =
       this.#effects === undefined
         ? await this.#beginInLog(fence, startAt)
@@ -71,23 +84,39 @@ export class ConsumerCursor<E> {
     return window
   }
 
-  /** Saves what is acknowledged, after the save that is running. */
-  saveSoon(): void {
+  /**
+   * Saves what is acknowledged, after the save that is running.
+   *
+   * @param isIdle Nothing was: a part takes its time.
+   */
+  saveSoon(isIdle = false): void {
+    const wasIdle = this.#isIdle
+    this.#isIdle = this.#plan.isPart && isIdle && (this.#nextSave === undefined || wasIdle)
     this.#nextSave ??= this.#saveNext()
-    if (this.#window?.hasMore === true) this.#hurry()
+    if (this.#window?.hasMore === true || (wasIdle && !this.#isIdle)) this.#hurry()
   }
 
-  /** Saves the rest, and releases the name. */
-  async end(): Promise<void> {
+  /** Saves the rest. */
+  async flush(): Promise<void> {
     this.#isEnding = true
     if (this.#effects !== undefined) this.saveSoon()
     this.#hurry()
     while (this.#nextSave !== undefined) await this.#nextSave
     await this.#saving
+  }
+
+  /** Saves the rest, and releases the name. */
+  async end(): Promise<void> {
+    await this.flush()
     const fence = this.#fence
     this.#fence = undefined
     // It is released with the log otherwise.
     if (fence !== undefined) await this.#store.release(fence).catch(() => {})
+  }
+
+  /** Removes the reader from the log. Its state beside effects stays. */
+  async remove(): Promise<void> {
+    if (this.#fence !== undefined) await this.#store.retention.remove(this.#name, this.#fence)
   }
 
   /** Throws why a save failed. */
@@ -95,15 +124,19 @@ export class ConsumerCursor<E> {
     if (this.#failure !== undefined) throw this.#failure.error
   }
 
-  async #beginInLog(fence: Fence, startAt: StartAt): Promise<AckWindow> {
+  async #beginInLog(fence: Fence, startAt: StartAt | ReaderState): Promise<AckWindow> {
     const state = (await this.#store.reader(this.#name)) ?? (await this.#create(fence, startAt))
     this.#saved = state.cursor
     return new AckWindow(state)
   }
 
   /** Creates the reader in the log. */
-  async #create(fence: Fence, startAt: StartAt): Promise<ReaderState> {
+  async #create(fence: Fence, startAt: StartAt | ReaderState): Promise<ReaderState> {
     const store = this.#store
+    if (typeof startAt === 'object' && 'cursor' in startAt) {
+      await store.commit(fence, { expect: null, ...startAt })
+      return startAt
+    }
     const state = { cursor: await store.positionAt(startAt), acknowledged: [] }
     await store.commit(fence, { expect: null, ...state })
     if (startAt === 'end') return state
@@ -115,7 +148,11 @@ export class ConsumerCursor<E> {
   }
 
   /** The state beside the effects is the right one: the log's may be that of before a crash, or of effects that are gone. */
-  async #beginWithEffects(fence: Fence, startAt: StartAt, effects: Effects<E>): Promise<AckWindow> {
+  async #beginWithEffects(
+    fence: Fence,
+    startAt: StartAt | ReaderState,
+    effects: Effects<E>,
+  ): Promise<AckWindow> {
     const inLog = await this.#store.reader(this.#name)
     const known = await effects.peek(this.#name)
     if (known === undefined && inLog !== undefined) throw this.#missingCursor(effects)
@@ -129,7 +166,7 @@ export class ConsumerCursor<E> {
     await this.#checkCursor(kept.state, effects)
     const { applied, letters } = kept
     const state = applied.length === 0 ? kept.state : await this.#withApplied(kept.state, applied)
-    const copy = inLog ?? (await this.#createCopy(fence, startAt, state))
+    const copy = inLog ?? (await this.#create(fence, state ?? startAt))
     this.#saved = copy.cursor
     const window = new AckWindow(state ?? copy)
     window.addLetters(letters)
@@ -156,13 +193,6 @@ export class ConsumerCursor<E> {
       isEnd = page.isEnd
     }
     return { cursor, acknowledged: ordered }
-  }
-
-  /** Creates the reader in the log, with the state beside its effects where there is one. */
-  async #createCopy(fence: Fence, startAt: StartAt, state: ReaderState | undefined): Promise<ReaderState> {
-    if (state === undefined) return this.#create(fence, startAt)
-    await this.#store.commit(fence, { expect: null, ...state })
-    return state
   }
 
   async #checkCursor(state: ReaderState | undefined, effects: Effects<E>): Promise<void> {
@@ -198,6 +228,7 @@ export class ConsumerCursor<E> {
     await this.#pause()
     this.#saving = this.#nextSave ?? previous
     this.#nextSave = undefined
+    this.#isIdle = false
     const { expect, fence, window } = { expect: this.#saved, fence: this.#fence, window: this.#window }
     if (expect === undefined || fence === undefined || window === undefined) return
     try {
@@ -206,7 +237,7 @@ export class ConsumerCursor<E> {
       const commit = window.take()
       await this.#store.commit(fence, { expect, ...commit })
       this.#saved = commit.cursor
-      this.#events.onSaved()
+      this.#plan.onSaved()
       const { deadLetters = [] } = commit
       this.#effects?.sent(deadLetters.map(({ position }) => position))
       // The place of the effects is to forget the letters, also where this was the last save.
@@ -216,7 +247,7 @@ export class ConsumerCursor<E> {
       // What it could not save comes again. The name is still to be released.
       this.#saved = undefined
       this.#failure ??= { error }
-      this.#events.onFailure(error)
+      this.#plan.onFailure(error)
     } finally {
       this.#savedAt = performance.now()
     }
@@ -224,7 +255,11 @@ export class ConsumerCursor<E> {
 
   /** Waits, so that many acknowledgements share a save. The first one after some time is saved at once. */
   #pause(): Promise<void> | undefined {
-    const interval = this.#effects === undefined ? SAVE_INTERVAL : COPY_INTERVAL
+    const interval = this.#isIdle
+      ? IDLE_INTERVAL
+      : this.#effects === undefined
+        ? SAVE_INTERVAL
+        : COPY_INTERVAL
     const remaining = this.#savedAt + interval - performance.now()
     if (remaining <= 0 || this.#isEnding || this.#window?.hasMore === true) return undefined
     return new Promise((resolve) => {

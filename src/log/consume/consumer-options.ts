@@ -2,6 +2,7 @@ import { asyncScheduler } from 'rxjs'
 import type { SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import {
+  checkBoolean,
   checkDuration,
   checkInteger,
   checkList,
@@ -38,6 +39,22 @@ export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventT
   readonly stallTimeout?: number
   /** Waits for a name that another open log holds, until this signal is aborted. Default: that is an error. */
   readonly wait?: AbortSignal
+  /**
+   * Divides the entries with all open logs that run this consumer with `share`, in any number of processes: each source is read by
+   * one of them, in order. Where one joins, it takes its share over; where one stops, or dies and its lease runs out, the others
+   * do. {@link maxUnacknowledged} holds for this one alone. Default false: it reads all entries, and is the only one.
+   *
+   * Where the log does not divide its sources, as in a file, one of them reads and the others stand by. Once a consumer was divided, it runs with
+   * `share` only: without, it errors with a `LogUnsupportedError`.
+   *
+   * ```ts
+   * import { memoryLog, openLog } from 'rivulet'
+   *
+   * const log = await openLog(memoryLog())
+   * log.consume('archive', { share: true }, (entry) => console.log(entry.source, entry.id))
+   * ```
+   */
+  readonly share?: boolean
   /** For `stallTimeout`. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
 }
@@ -50,6 +67,7 @@ const OPTIONS = Object.keys({
   maxUnacknowledged: true,
   stallTimeout: true,
   wait: true,
+  share: true,
   scheduler: true,
 } satisfies Record<keyof ConsumerOptions, true>)
 
@@ -72,10 +90,11 @@ export function consumerSettings<Type extends ResearchEventType>(
     revisions: 'all',
     maxUnacknowledged: 1_000,
     stallTimeout: 60_000,
+    share: false,
     scheduler: asyncScheduler,
     ...options,
   } as const
-  const { types, where, startAt, revisions, maxUnacknowledged, stallTimeout } = settings
+  const { types, where, startAt, revisions, maxUnacknowledged, stallTimeout, share } = settings
   if (types !== undefined) {
     checkList('types', types)
     for (const type of types) checkText('types', type)
@@ -86,6 +105,7 @@ export function consumerSettings<Type extends ResearchEventType>(
   checkOneOf('revisions', revisions, ['all', 'first'])
   checkInteger('maxUnacknowledged', maxUnacknowledged, 1, 5_000)
   checkDuration('stallTimeout', stallTimeout)
+  checkBoolean('share', share)
   return settings
 }
 

@@ -1,5 +1,6 @@
 import type { DeliverConfig } from '../../../operators/deliver.ts'
-import { deadLetter } from '../../protocol/acknowledgement.ts'
+import { acknowledgerOf, AcknowledgementError, deadLetter } from '../../protocol/acknowledgement.ts'
+import type { Acknowledger } from '../../protocol/acknowledgement.ts'
 import { retryableOf } from '../../protocol/backoff.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import { deadLetterError } from './dead-letter-error.ts'
@@ -60,6 +61,38 @@ export interface Effects<E> {
   redelivery(position: Position): Redelivery | undefined
 }
 
+/** The effects of a consumer, which has those of each of its readers. */
+export class ConsumerEffects<E extends object> {
+  /** Default number of entries in flight. */
+  readonly concurrency: number
+  readonly #create: () => Effects<E>
+  /** By what their entries are acknowledged to. */
+  readonly #of = new WeakMap<object, Effects<E>>()
+
+  constructor(handler: EffectHandler<E>) {
+    this.#create = handler[EFFECTS]
+    this.concurrency = this.create().concurrency
+  }
+
+  /** Those of a new reader. */
+  create(): Effects<E> {
+    return this.#create()
+  }
+
+  /** They are those of this reader's entries. */
+  assign(effects: Effects<E>, reader: Acknowledger): void {
+    this.#of.set(reader, effects)
+  }
+
+  /** Those of an entry's reader. */
+  of(entry: E): Effects<E> {
+    const reader = acknowledgerOf(entry)
+    const effects = reader && this.#of.get(reader)
+    if (effects === undefined) throw new AcknowledgementError()
+    return effects
+  }
+}
+
 /** What takes dead letters, other than the log. */
 type DeadLetters<E> = Exclude<NonNullable<DeliverConfig<E>['deadLetters']>, 'log'>
 
@@ -70,7 +103,7 @@ export function hasEffects<E>(handler: unknown): handler is EffectHandler<E> {
 
 /** The settings of `deliver` for effects. A failure of the log or of the effects' place stops the job: it is not the entry's. */
 export function effectDelivery<E extends Entry>(
-  effects: Effects<E>,
+  effects: ConsumerEffects<E>,
   delivery: DeliverConfig<E>,
 ): DeliverConfig<E> {
   const { retryable = (error: unknown) => retryableOf(error) !== false, deadLetters } = delivery
@@ -83,7 +116,7 @@ export function effectDelivery<E extends Entry>(
 }
 
 function effectDeadLetters<E extends Entry>(
-  effects: Effects<E>,
+  consumer: ConsumerEffects<E>,
   deadLetters: DeadLetters<E> | 'log',
 ): DeadLetters<E> {
   return {
@@ -94,6 +127,7 @@ function effectDeadLetters<E extends Entry>(
       const { event, error, attempts } = given
       const { position } = event
       if (error instanceof LogError) throw error
+      const effects = consumer.of(event)
       if (deadLetters !== 'log') {
         await deadLetters.next(given)
         return effects.giveUp(position, undefined)

@@ -1,5 +1,5 @@
 import { checkInteger } from '../../protocol/check.ts'
-import type { Position, ReaderState } from '../store/contract.ts'
+import type { Fence, Position, ReaderState } from '../store/contract.ts'
 import { LogUnsupportedError } from '../errors.ts'
 import { isOfSource, isWebhookOfSource } from '../of-source.ts'
 import type {
@@ -140,9 +140,10 @@ export class MemoryRetention implements RetentionStore {
     })
   }
 
-  remove(reader: string): Promise<void> {
+  remove(reader: string, fence?: Fence): Promise<void> {
     return this.#run.write(() => {
-      this.#contents.claims.revoke(reader)
+      if (fence === undefined) this.#contents.claims.revoke(reader)
+      else this.#contents.claims.check(fence)
       this.#contents.readers.delete(reader)
       this.#contents.processes.drop(reader)
     })

@@ -19,6 +19,9 @@ export interface ReaderParts {
   readonly clock: () => number
 }
 
+/** What the journal of a removed reader says. */
+const REMOVED = { reader: null, holdsRetention: true, pausedToken: null }
+
 /** How far each reader has come. */
 export class Readers {
   readonly #parts: ReaderParts
@@ -75,12 +78,22 @@ export class Readers {
     void journal.shorten().catch(() => {})
   }
 
-  /** Removes a reader, but its dead letters. Rejects with a LogInUseError while an open log has claimed it. */
-  async remove(name: string): Promise<void> {
+  /**
+   * Removes a reader, but its dead letters. Rejects with a LogInUseError while an open log has claimed it.
+   *
+   * @param fence Of its owner, which keeps the claim. Rejects with a FencedError.
+   */
+  async remove(name: string, fence?: Fence): Promise<void> {
     const { journals, claims, changes } = this.#parts
+    if (fence !== undefined) {
+      await journals.of(name).write((state) => {
+        claims.checkIn(state, fence)
+        return { head: REMOVED, isDropped: true }
+      })
+      return changes.notify(name)
+    }
     if ((await journals.head(name)) === undefined) return
-    const head = { reader: null, holdsRetention: true, pausedToken: null }
-    await claims.revoke(name, { head, isDropped: true })
+    await claims.revoke(name, { head: REMOVED, isDropped: true })
     changes.notify(name)
   }
 

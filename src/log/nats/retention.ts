@@ -1,5 +1,6 @@
 import { checkInteger, checkText } from '../../protocol/check.ts'
 import { LogUnsupportedError } from '../errors.ts'
+import type { Fence } from '../store/fence.ts'
 import type {
   LogRoom,
   LogUsage,
@@ -131,8 +132,8 @@ export class NatsRetention implements RetentionStore {
     await this.#call((log) => log.about.change((about) => ({ ...about, pausedBy: reader, maxBytes })))
   }
 
-  async remove(reader: string): Promise<void> {
-    await this.#call((log) => log.journals.readers.remove(reader))
+  async remove(reader: string, fence?: Fence): Promise<void> {
+    await this.#call((log) => log.journals.readers.remove(reader, fence))
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Fence } from '../store/fence.ts'
 import { resolve } from 'node:path'
 import { checkInteger, checkText } from '../../protocol/check.ts'
 import type {
@@ -72,9 +73,10 @@ export class SqliteRetention implements RetentionStore {
     await this.#transactions.write('NORMAL', (log) => log.trimming.setPaused(reader, maxBytes))
   }
 
-  async remove(reader: string): Promise<void> {
+  async remove(reader: string, fence?: Fence): Promise<void> {
     await this.#transactions.write('NORMAL', (log) => {
-      log.claims.revoke(reader)
+      if (fence === undefined) log.claims.revoke(reader)
+      else log.claims.check(fence)
       log.readers.remove(reader)
       log.processes.drop(reader)
     })

@@ -1,3 +1,4 @@
+import type { Fence } from './fence.ts'
 import type { LogStats, ReaderStats } from './stats.ts'
 
 /** How much a log has stored. */
@@ -96,6 +97,8 @@ export interface RetentionStore {
    * Deletes a reader: its cursor, the state and the timers of a process (`processes.clean` removes what they leave). Its
    * dead letters stay. The fence of its last owner is void. Without effect for an unknown one. Rejects with a
    * `LogInUseError` while an open log has claimed it, this one included.
+   *
+   * @param fence Of its owner, which deletes it itself and keeps the claim. Rejects with a `FencedError`.
    */
-  remove(reader: string): Promise<void>
+  remove(reader: string, fence?: Fence): Promise<void>
 }

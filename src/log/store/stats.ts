@@ -1,13 +1,16 @@
 import type { Position } from './entry.ts'
 
-/** How far a consumer or a process has come. */
+/** How far a consumer or a process has come. Of one that is shared, the numbers of all its parts together. */
 export interface ReaderStats {
   readonly kind: 'consumer' | 'process'
   readonly name: string
-  /** Everything up to here is acknowledged. */
+  /** Everything up to here is acknowledged. Of one that is shared, that of the part that is the furthest behind. */
   readonly cursor: Position
   readonly lag: {
-    /** Number of entries that are not acknowledged, those of unwanted types after the cursor included, about. */
+    /**
+     * Number of entries that are not acknowledged, those of unwanted types after the cursor included, about. Of one that is shared,
+     * the largest one of its parts, where the entries of other parts count too.
+     */
     readonly entries: number
     /** How long ago the oldest one was recorded, in seconds. */
     readonly seconds: number
@@ -21,7 +24,10 @@ export interface ReaderStats {
   readonly holdsRetention: boolean
   /** A process that waits until the log is smaller, since its output has used up the reserve above `maxBytes`. */
   readonly isPaused: boolean
-  /** Process and host where it runs, or the name that was given to the log; null where it does not run. */
+  /**
+   * Process and host where it runs, or the name that was given to the log; of one that is shared, each of them, after `, `. Null where it
+   * does not run.
+   */
   readonly owner: string | null
 }
 

@@ -3,7 +3,7 @@ import { openLog } from 'rivulet'
 import type { ProcessOptions } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 import type { LogStore } from '../../../src/log/store/contract.ts'
-import { FencedError, LogPositionError, ProcessVersionError } from '../../../src/log/errors.ts'
+import { FencedError, LogInUseError, LogPositionError, ProcessVersionError } from '../../../src/log/errors.ts'
 import { ArgumentError } from '../../../src/protocol/argument-error.ts'
 import { completedRun } from '../sqlite/events.ts'
 import { change } from '../../operators/events.ts'
@@ -150,6 +150,19 @@ export function describeRetention(name: string, open: Open): void {
       await run(await connect('third'), {})
       await append(log, fence, change('6'))
       expect((await log.retention.trim({ limit: 9 })).blockedBy).toBe('process:seen')
+    })
+
+    it('is not held by a reader that its owner has removed, which keeps the claim', async () => {
+      const { log, connect } = await withEntries()
+      const fence = await log.claim('consumer:gone')
+      await log.commit(fence, { expect: null, cursor: await log.positionAt('start'), acknowledged: [] })
+      expect((await log.retention.trim({ limit: 1 })).blockedBy).toBe('consumer:gone')
+      await log.retention.remove('consumer:gone', fence)
+      expect(await log.reader('consumer:gone')).toBeUndefined()
+      expect((await log.retention.trim({ limit: 1 })).deleted).toBe(1)
+      await expect((await connect('other')).claim('consumer:gone')).rejects.toBeInstanceOf(LogInUseError)
+      await log.release(fence)
+      await expect(log.retention.remove('consumer:gone', fence)).rejects.toBeInstanceOf(FencedError)
     })
 
     it('builds a process again from what is left, after a gap, where it says so', async () => {
