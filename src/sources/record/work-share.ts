@@ -1,4 +1,4 @@
-import { distinctUntilChanged, from, map, NEVER, shareReplay, switchMap } from 'rxjs'
+import { defer, distinctUntilChanged, from, map, NEVER, shareReplay, switchMap } from 'rxjs'
 import type { Observable } from 'rxjs'
 import type { EventLog } from '../../log/event-log.ts'
 
@@ -9,7 +9,7 @@ export class WorkShare {
 
   /** @param signal Leaves the group. */
   constructor({ sharing }: Pick<EventLog, 'sharing'>, group: string, signal: AbortSignal) {
-    this.#isOwn = from(sharing.partitions()).pipe(
+    this.#isOwn = defer(() => sharing.partitions()).pipe(
       switchMap((partitions) =>
         from(sharing.share(`record:${group}`, partitions.count, signal)).pipe(
           map((own) => (source: string) => own.has(partitions.of(source))),
