@@ -1,10 +1,10 @@
-import { defer, finalize, from, mergeMap } from 'rxjs'
+import { defer, EMPTY, finalize, from, mergeMap, of, repeat, Subject, takeUntil } from 'rxjs'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkOptions, checkSignal, checkText, checkWait } from '../protocol/check.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import { subscribeUnderGate } from '../protocol/gate.ts'
 import type { WebhookInbox } from '../protocol/webhook.ts'
-import { LogError } from '../log/errors.ts'
+import { FencedError, LogError } from '../log/errors.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { Job } from '../log/job.ts'
 import type { LogJob } from '../log/job.ts'
@@ -57,7 +57,8 @@ export interface RecordOptions {
   /**
    * Divides the sources with all other recordings of the log that have this name here, in any number of processes, and that are given
    * the same lists: each source is recorded by one of them. Where one joins, it takes its share over; where one stops, or dies and its lease runs out, the
-   * others do. The recording runs until it is stopped, and waits for a source that another recording has. Default: all of its own.
+   * others do. The recording runs until it is stopped, waits for a source that another recording has, and goes on with its share after
+   * it was suspended for longer than its lease. Default: all of its own.
    *
    * ```ts
    * import { createClient, memoryLog, openLog } from 'rivulet'
@@ -197,16 +198,31 @@ export function record(context: Context, options: RecordOptions): Recording {
     }
   }
 
-  const open: OpenMember = ({ source, names, isPolled }, project) =>
+  const open = (
+    { source, names, isPolled }: Parameters<OpenMember>[0],
+    project: Parameters<OpenMember>[1],
+    onFenced?: () => void,
+  ) =>
     defer(() => {
       members += 1
       const leaving = new AbortController()
+      const fenced = new Subject<void>()
       const reachability = new Reachability(source, () => scheduler.now())
       let monitor: FollowedMonitor | undefined
       const follow = () => (monitor ??= isPolled ? drain?.follow(source) : undefined)
       // While another recorder has the stream, webhooks do not wait for it.
       if (wait === undefined) follow()
-      return from(openAll(recorder, names, { wait, signal: leaving.signal })).pipe(
+      const settings: OpenOptions = {
+        wait,
+        signal: leaving.signal,
+        onFenced:
+          onFenced &&
+          (() => {
+            onFenced()
+            fenced.next()
+          }),
+      }
+      return from(openAll(recorder, names, settings)).pipe(
         mergeMap((byName) => {
           follow()
           return project((name, ignores = () => false) => {
@@ -215,6 +231,7 @@ export function record(context: Context, options: RecordOptions): Recording {
             return streamTracking({ stream, reachability, startedAt, ignores, monitor, onEvent })
           })
         }),
+        takeUntil(fenced),
         // Also closes what is open or being opened when the others of these names could not be opened.
         finalize(() => {
           leaving.abort()
@@ -224,12 +241,21 @@ export function record(context: Context, options: RecordOptions): Recording {
         }),
       )
     })
+  /** Waits for the streams anew after another recording has claimed them, as when this process was suspended. */
+  const reopening: OpenMember = (member, project) =>
+    defer(() => {
+      let isFenced = false
+      const onFenced = () => (isFenced = true)
+      const whileClaimed = defer(() => {
+        isFenced = false
+        return open(member, project, onFenced)
+      })
+      return whileClaimed.pipe(repeat({ delay: () => (isFenced ? of(true) : EMPTY) }))
+    })
   const stopping = new AbortController()
   const work = share === undefined ? undefined : new WorkShare(log, share, stopping.signal)
-  const openOwn: OpenMember = (member, project) => {
-    const events = open(member, project)
-    return work?.whileOwn(member.source, events) ?? events
-  }
+  const openOwn: OpenMember = (member, project) =>
+    work?.whileOwn(member.source, reopening(member, project)) ?? open(member, project)
   const streams = watchedStreams(
     context,
     {
@@ -244,7 +270,10 @@ export function record(context: Context, options: RecordOptions): Recording {
   /** Runs in the background until the recording ends. */
   const background = (job: { run(signal: AbortSignal): Promise<void> } | undefined) => {
     job?.run(stopping.signal).catch((error: unknown) => {
-      if (!stopping.signal.aborted) ending.reject(error)
+      if (stopping.signal.aborted) return
+      // Another recording has its turn.
+      if (work !== undefined && error instanceof FencedError) background(job)
+      else ending.reject(error)
     })
   }
   background(drain)

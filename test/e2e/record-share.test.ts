@@ -77,7 +77,7 @@ const recordedBy = async (round: () => Promise<ReadonlySet<string>>, ...owners: 
 
 describe('client.record with share', () => {
   it('has each source recorded by one of the recordings, once, while they join, stop and lose their claims', async () => {
-    const { join, round, root } = await shared()
+    const { join, round } = await shared()
     const first = await join('first')
     await recordedBy(round, 'first')
     const second = await join('second')
@@ -128,6 +128,30 @@ describe('client.record with share', () => {
       if (!call.startsWith('append')) continue
       expect(calls.indexOf(call.replace('append', 'release'))).toBeGreaterThan(at)
     }
+  })
+
+  it('goes on when others have claimed its sources while it was appending', async () => {
+    const { join, round } = await shared()
+    const first = await join('first')
+    await recordedBy(round, 'first')
+    const held = Promise.withResolvers<void>()
+    const appending = Promise.withResolvers<void>()
+    const { store } = first
+    const append = store.append.bind(store)
+    store.append = async (...given) => {
+      appending.resolve()
+      await held.promise
+      return append(...given)
+    }
+    const more = round()
+    await appending.promise
+    store.loseClaims()
+    await join('second')
+    // Recorded by the second one, also what the first one is appending.
+    expect([...(await more)]).toEqual(['second'])
+    held.resolve()
+    await recordedBy(round, 'second')
+    await first.recording.stop()
   })
 
   it('follows the lists of each recording, and runs on when the sources have ended', async () => {

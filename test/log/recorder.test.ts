@@ -31,6 +31,44 @@ describe('a recorder', () => {
     expect(positions.at(-1)).toBe('3000')
   })
 
+  it.each([
+    ['refuses the append', false],
+    ['has moved the other stream nevertheless', true],
+  ])(
+    'goes on without a stream that another recorder has claimed since, where the log %s',
+    async (_, hasMovedOthers) => {
+      const store = memoryLog()
+      const append = store.append.bind(store)
+      store.append = async (appends, done) => {
+        const others = appends.filter(({ fence }) => fence.name !== 'stream:lost')
+        if (hasMovedOthers && others.length < appends.length) await append(others, done)
+        return append(appends, done)
+      }
+      const recorder = new Recorder(store, never)
+      const fenced: unknown[] = []
+      const onFenced = (error: unknown) => void fenced.push(error)
+      const lost = await recorder.open('lost', { onFenced })
+      const own = await recorder.open('own', { onFenced })
+      // Another claim of the same open log makes the first one void.
+      const other = await store.claim('stream:lost')
+      for (let n = 1; n <= 3; n++) {
+        lost.add(change(`${n}`, 'lost'), at(`${n}`))
+        own.add(change(`${n}`), at(`${n}`))
+      }
+      await recorder.flushed()
+      expect(fenced).toMatchObject([{ name: 'FencedError', claimed: 'stream:lost' }])
+      lost.add(change('4', 'lost'), at('4'))
+      own.add(change('4'), at('4'))
+      await recorder.close()
+      const entries = await readAll(store)
+      expect(entries.map(({ source, id }) => [source, id])).toEqual(
+        ['1', '2', '3', '4'].map((id) => [change('1').source, id]),
+      )
+      expect(await store.streamPositions(['stream:lost', 'stream:own'])).toEqual([null, '4'])
+      await store.release(other)
+    },
+  )
+
   it('appends what is added during an append, each once and in order', async () => {
     const appended = Promise.withResolvers<void>()
     let latency = Promise.resolve()

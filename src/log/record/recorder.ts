@@ -4,7 +4,7 @@ import { Observers } from '../../protocol/observers.ts'
 import type { StreamPosition } from '../../protocol/stream-position.ts'
 import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from '../store/contract.ts'
 import type { Fence, LogStore, Position, StreamAppend } from '../store/contract.ts'
-import { LogError, LogInUseError } from '../errors.ts'
+import { FencedError, LogError, LogInUseError } from '../errors.ts'
 import type { InboxStore } from '../store/inbox-store.ts'
 import type { LogObserver } from '../observer.ts'
 import { entryWithJson } from '../store/prepared-entry.ts'
@@ -48,6 +48,11 @@ export interface OpenOptions {
   readonly wait?: AbortSignal | undefined
   /** Closes the stream once it is aborted. A stream that is not open yet is not opened. */
   readonly signal?: AbortSignal | undefined
+  /**
+   * Called when another recorder has claimed the stream since, after it was closed. What it has added and was not appended is the other
+   * one's. Default: the recorder fails.
+   */
+  readonly onFenced?: ((error: FencedError) => void) | undefined
 }
 
 /** Settings of a {@link Recorder}. */
@@ -146,8 +151,12 @@ export class Recorder {
    * Opens a stream of the log itself, once no other recorder has it. Rejects with the reason of the signal, and once the
    * recorder is closed.
    */
-  openInTurn(name: string, signal: AbortSignal): Promise<RecordedStream> {
-    return this.open(name, { wait: signal, signal })
+  openInTurn(
+    name: string,
+    signal: AbortSignal,
+    onFenced?: (error: FencedError) => void,
+  ): Promise<RecordedStream> {
+    return this.open(name, { wait: signal, signal, onFenced })
   }
 
   /** The webhooks that are to be recorded. */
@@ -223,7 +232,7 @@ export class Recorder {
   async #open(
     name: string,
     earlier: Promise<void> | undefined,
-    { wait, signal }: OpenOptions,
+    { wait, signal, onFenced }: OpenOptions,
   ): Promise<RecordedStream> {
     const { ending } = this
     const until = signal === undefined ? ending : AbortSignal.any([ending, signal])
@@ -238,7 +247,7 @@ export class Recorder {
       throw new LogInUseError('the log', `stream:${name}`, 'another recording of the same open log')
     }
     try {
-      return await this.#claim(name, endTurn, until, { wait: waiting, signal })
+      return await this.#claim(name, endTurn, until, { wait: waiting, signal, onFenced })
     } catch (error) {
       endTurn()
       throw error
@@ -249,7 +258,7 @@ export class Recorder {
     name: string,
     endTurn: () => void,
     until: AbortSignal,
-    { wait, signal }: OpenOptions,
+    { wait, signal, onFenced }: OpenOptions,
   ): Promise<RecordedStream> {
     const fence = await this.#store.claim(`stream:${name}`, wait === undefined ? {} : { wait })
     try {
@@ -259,7 +268,7 @@ export class Recorder {
       // A log may be too large from the beginning.
       await this.#retention?.appended()
       until.throwIfAborted()
-      const stream = new OpenStream(this, name, fence, position, endTurn)
+      const stream = new OpenStream(this, { name, fence, saved: position, endTurn, onFenced })
       this.#streams.add(stream)
       signal?.addEventListener('abort', () => void stream.close(), { once: true })
       return stream
@@ -301,7 +310,7 @@ export class Recorder {
     await Promise.resolve()
     try {
       while (this.#pending.length > 0) {
-        await this.#append()
+        await this.#append().catch((error: unknown) => this.#loseFenced(error))
         this.#setGate()
         // Between two appends, so that a log at its limit does not grow.
         await this.#retention?.appended()
@@ -316,6 +325,42 @@ export class Recorder {
       this.#onFailure(error)
     }
     this.#isFlushing = false
+  }
+
+  /** Goes on without the stream that another recorder has claimed. Throws the error where that is not expected. */
+  async #loseFenced(error: unknown): Promise<void> {
+    if (!(error instanceof FencedError)) throw error
+    const fenced = Array.from(this.#streams).find(({ fence }) => fence.name === error.claimed)
+    const waiting = this.#pending.find(({ stream }) => stream.fence.name === error.claimed)?.stream
+    const stream = fenced ?? waiting
+    if (stream?.onFenced === undefined) throw error
+    this.#drop((change) => change.stream === stream)
+    await this.#dropAppended()
+    void stream.close()
+    stream.onFenced(error)
+  }
+
+  /** A store that is far away may have moved other streams of the append that was refused. */
+  async #dropAppended(): Promise<void> {
+    const batch = new Set(firstBatch(this.#pending))
+    const streams = Array.from(new Set(Array.from(batch, ({ stream }) => stream)))
+    const positions = await this.#store.streamPositions(streams.map(({ fence }) => fence.name))
+    for (const [n, stream] of streams.entries()) {
+      const position = positions[n] ?? null
+      if (position === stream.saved) continue
+      const last = this.#pending.findLastIndex(
+        (change) => change.stream === stream && change.position?.text() === position,
+      )
+      if (last === -1) continue
+      const appended = new Set(this.#pending.slice(0, last + 1).filter((change) => change.stream === stream))
+      stream.saved = position
+      this.#drop((change) => appended.has(change))
+    }
+  }
+
+  #drop(isDropped: (change: PendingChange) => boolean): void {
+    this.#pending = this.#pending.filter((change) => !isDropped(change))
+    this.#pendingLength = lengthOf(this.#pending)
   }
 
   /** Appends the first changes, as many as one append may have. */
@@ -366,15 +411,26 @@ class OpenStream implements RecordedStream {
   saved: string | null
   /** Called once it is released. */
   readonly endTurn: () => void
+  readonly onFenced: OpenOptions['onFenced']
   readonly #recorder: Recorder
   #closing: Promise<void> | undefined
 
-  constructor(recorder: Recorder, name: string, fence: Fence, saved: string | null, endTurn: () => void) {
+  constructor(
+    recorder: Recorder,
+    {
+      name,
+      fence,
+      saved,
+      endTurn,
+      onFenced,
+    }: Pick<OpenStream, 'name' | 'fence' | 'saved' | 'endTurn' | 'onFenced'>,
+  ) {
     this.#recorder = recorder
     this.name = name
     this.fence = fence
     this.saved = saved
     this.endTurn = endTurn
+    this.onFenced = onFenced
   }
 
   get position(): string | undefined {

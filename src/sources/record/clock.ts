@@ -18,8 +18,6 @@ export class Clock {
   #addedAt: number
   /** The end of the log at the last look; undefined where this recording has added something since. */
   #end: Position | undefined
-  #timer: Subscription | undefined
-  #isStopped = false
 
   /** @param interval How long nothing must be recorded before a tick, in ms. */
   constructor(recorder: Recorder, scheduler: SchedulerLike, interval: number) {
@@ -37,48 +35,54 @@ export class Clock {
 
   /** Ticks until the signal is aborted. Rejects with what the log refuses. */
   async run(signal: AbortSignal): Promise<void> {
-    const stream = await this.#recorder.openInTurn(STREAM, signal)
+    const failed = Promise.withResolvers<never>()
+    // Only awaited once the stream is open.
+    failed.promise.catch(() => {})
+    const stream = await this.#recorder.openInTurn(STREAM, signal, failed.reject)
     if (signal.aborted) return
     let number = Number(stream.position ?? 0)
-    const failed = Promise.withResolvers<never>()
-    signal.addEventListener('abort', () => this.#stop(), { once: true })
+    let timer: Subscription | undefined
+    let isOver = false
+    const schedule = (delay: number) => {
+      if (!isOver) timer = this.#scheduler.schedule(onTimer, delay)
+    }
+    const stop = () => {
+      isOver = true
+      timer?.unsubscribe()
+    }
+    signal.addEventListener('abort', stop, { once: true })
     const look = async () => {
       const addedAt = this.#addedAt
       const quiet = this.#scheduler.now() - addedAt
       // Retention has paused the recorder, or the log is behind.
-      if (this.#recorder.gate.closed) return this.#schedule(this.#interval, onTimer)
+      if (this.#recorder.gate.closed) return schedule(this.#interval)
       // A fraction of a ms may be too small to change a virtual time, which would be a hot loop.
-      if (quiet < this.#interval) return this.#schedule(Math.max(1, this.#interval - quiet), onTimer)
+      if (quiet < this.#interval) return schedule(Math.max(1, this.#interval - quiet))
       const end = await this.#recorder.end()
       // An event was added meanwhile.
-      if (this.#addedAt !== addedAt) return this.#schedule(this.#interval, onTimer)
+      if (this.#addedAt !== addedAt) return schedule(this.#interval)
       if (this.#end !== undefined && this.#end !== end) {
         // Another recording has appended something.
         this.#end = end
-        return this.#schedule(this.#interval, onTimer)
+        return schedule(this.#interval)
       }
       number += 1
       this.#add(stream, number)
       await this.#recorder.flushed(stream)
       this.#end = await this.#recorder.end()
-      this.#schedule(this.#interval, onTimer)
+      schedule(this.#interval)
     }
     const onTimer = () => void look().catch(failed.reject)
     this.#end = await this.#recorder.end()
-    this.#schedule(this.#interval, onTimer)
-    await failed.promise
+    schedule(this.#interval)
+    try {
+      await failed.promise
+    } finally {
+      stop()
+    }
   }
 
   #add(stream: RecordedStream, number: number): void {
     stream.add(tickEvent(number, this.#scheduler.now()), { text: () => String(number) })
-  }
-
-  #schedule(delay: number, look: () => void): void {
-    if (!this.#isStopped) this.#timer = this.#scheduler.schedule(look, delay)
-  }
-
-  #stop(): void {
-    this.#isStopped = true
-    this.#timer?.unsubscribe()
   }
 }

@@ -109,9 +109,11 @@ export class WebhookDrain {
    * AuthenticationError.
    */
   async run(signal: AbortSignal): Promise<void> {
-    const stream = await this.#recorder.openInTurn(STREAM, signal)
-    const work = new Subscription()
     const failed = Promise.withResolvers<never>()
+    // Only awaited once the stream is open.
+    failed.promise.catch(() => {})
+    const stream = await this.#recorder.openInTurn(STREAM, signal, failed.reject)
+    const work = new Subscription()
     const end = () => {
       work.unsubscribe()
       this.#left.resolve()
