@@ -18,6 +18,8 @@ export class Tally {
   readonly #table: 'calls' | 'effects'
   readonly #times = new Map<string, number>()
   readonly #facts = new Set<string>()
+  /** The keys, in the order of the rows. */
+  readonly keys: string[] = []
   #database: DatabaseSync | undefined
   #read: StatementSync | undefined
   #last = 0
@@ -53,6 +55,7 @@ export class Tally {
       const { source, id, revision } = row
       const entry = { source: String(source), id: String(id), revision: Number(revision) }
       this.#times.set(keyOf(entry), (this.#times.get(keyOf(entry)) ?? 0) + 1)
+      this.keys.push(keyOf(entry))
       this.#facts.add(factOf(entry))
       this.#last = Number(row['number'])
     }

@@ -22,10 +22,23 @@ export const MUTANTS = {
     text: 'throw new FencedError(this.#file.name, name)',
     replacement: '{}',
   },
+  /** A worker on NATS records what the log has. */
+  'duplicates-appended': {
+    file: '/src/log/nats/appending.ts',
+    text: 'if (earlier !== undefined && isAtLeastAsComplete(earlier.completeness, entry.completeness)) continue',
+    replacement: '',
+  },
 } satisfies Record<string, Mutant>
 
 /** The name of a mutant. */
 export type MutantName = keyof typeof MUTANTS
+
+/** Throws an error for another name. */
+export function mutantOf(name: string): MutantName {
+  const isMutant = (given: string): given is MutantName => Object.hasOwn(MUTANTS, given)
+  if (!isMutant(name)) throw new Error(`there is no mutant ${name}`)
+  return name
+}
 
 /** Throws an error unless the library has the text that the mutant replaces. */
 export async function checkMutant(name: MutantName): Promise<void> {

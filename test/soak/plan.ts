@@ -128,9 +128,11 @@ export function planOf(events: number, kills: number, seed: number): readonly St
     return { at: moment((n + random()) / kills), what: 'kill', role, strike }
   })
   const rounds = events < MIN_EVENTS_FOR_FAULTS ? 0 : Math.max(1, Math.round(events / ROUND))
-  const faults = Array.from({ length: rounds }, () => Object.values(FAULTS).flat())
-    .flat()
-    .map((draw): Step => ({ at: moment(), what: 'fault', fault: draw(random) }))
+  const faults = faultDraws(rounds).map((draw): Step => ({
+    at: moment(),
+    what: 'fault',
+    fault: draw(random),
+  }))
   const idle = Array.from({ length: IDLE_GAPS }, (): Step => ({ at: moment(), what: 'idle' }))
   const takeovers = FENCED.map((role): Step => ({ at: moment(), what: 'takeover', role }))
   const restart: Step = { at: moment(), what: 'restart' }
@@ -139,6 +141,11 @@ export function planOf(events: number, kills: number, seed: number): readonly St
     (a, b) => a.at - b.at,
   )
   return [...steps, { at: moment(1), what: 'restart' }]
+}
+
+/** So many rounds of every fault in each of its forms. */
+export function faultDraws(rounds: number): readonly ((random: () => number) => PlannedFault)[] {
+  return Array.from({ length: rounds }, () => Object.values(FAULTS).flat()).flat()
 }
 
 /** A readable form of a fault: its kind, and its distinguishing options. */
@@ -164,6 +171,6 @@ function somewhere(random: () => number): { readonly path?: string } {
 }
 
 /** A whole number from 0, below `end`. */
-function whole(random: () => number, end: number): number {
+export function whole(random: () => number, end: number): number {
   return Math.floor(random() * end)
 }

@@ -13,6 +13,8 @@ export interface ResearchSettings {
   readonly webhookSecret: string
   /** Runs that may end beyond those that were handled, so that there is always something going on. */
   readonly ahead: number
+  /** Called with the input of each run when it ends. */
+  readonly onMade?: (input: unknown) => void
 }
 
 /** The service of a soak: it has the faults that are armed, can be restarted, and makes events as fast as they are handled. */
@@ -131,6 +133,7 @@ export class Research {
       }
       signal.throwIfAborted()
       this.#made += 1
+      this.#settings.onMade?.(input.input)
       // Several bytes a character, for cuts in the middle of one.
       const content = `über ${JSON.stringify(input.input)}: ${'grün – '.repeat(20)}`
       return { output: { type: 'text', content, basis: [] } }

@@ -1,6 +1,4 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as after } from 'node:timers/promises'
@@ -10,6 +8,7 @@ import type { Audit } from './audit.ts'
 import { divergenceOf } from './board.ts'
 import { keyOf, Tally } from './effects.ts'
 import { factOf } from './facts.ts'
+import { freePort } from './free-port.ts'
 import { ROLES } from './messages.ts'
 import type { Role, RoleSettings, TransactionKind } from './messages.ts'
 import { checkMutant } from './mutants.ts'
@@ -66,6 +65,8 @@ export interface SoakResult extends Audit {
 
 const READERS = ['billing', 'ledger', 'board'] as const
 const CONCURRENCY = 8
+/** Which part of the events is the monitor's. */
+const MONITOR_SHARE = 1 / 20
 /** How many more runs may end than are handled, so that events are always pending. */
 const AHEAD = 100
 const PATIENCE = 20_000
@@ -92,9 +93,18 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
   const research = new Research({ folder, apiKey, webhookSecret, ahead: AHEAD })
   await research.start()
   const port = await freePort()
-  const workload = await Workload.begin(research, { apiKey, events, url: `http://127.0.0.1:${port}/` })
+  const workload = await Workload.begin(research, {
+    apiKey,
+    events,
+    groups: 1,
+    monitors: 1,
+    monitorShare: MONITOR_SHARE,
+    urls: [`http://127.0.0.1:${port}/`],
+    announced: 1,
+  })
 
-  const { group, monitor } = workload
+  const [group = ''] = workload.groups
+  const [monitor = ''] = workload.monitors
   const log = join(folder, 'log.db')
   const place = { baseUrl: research.url, apiKey, webhookSecret, group, monitor, log, folder, port }
   let includeOutput = false
@@ -279,13 +289,4 @@ function describe(step: Step): string {
   return strike === undefined
     ? `kill ${role}`
     : `kill ${role} ${strike.at} the commit of its ${strike.within}`
-}
-
-/** A free port. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

@@ -1,5 +1,11 @@
+import { createHash } from 'node:crypto'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import type { JetStreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
+import type { NatsConnection } from '@nats-io/transport-node'
+
+/** How long one question to the server may take, in ms. */
+const TIMEOUT = 2_000
 
 /** The ids of each source of a log, in the order of the server's stream. It knows nothing of the library but where its entries are. */
 export async function audit(servers: string, log: string): Promise<Readonly<Record<string, string[]>>> {
@@ -17,4 +23,84 @@ export async function audit(servers: string, log: string): Promise<Readonly<Reco
   }
   await nats.close()
   return sources
+}
+
+/** An entry, as the server has it. */
+export interface StoredEntry {
+  /** Its number in the stream. */
+  readonly sequence: number
+  /** When the server stored it, in Unix ms. */
+  readonly stored: number
+  readonly source: string
+  readonly id: string
+  readonly type: string
+  readonly via: string
+  readonly revision: number
+  readonly data: unknown
+}
+
+/**
+ * Reads the stream of a log message by message, while it grows and over crashes of the server. It knows nothing of the library but where its entries and
+ * its readers' journals are.
+ */
+export class StreamReader {
+  /** What it has read so far, in the order of the stream. */
+  readonly entries: StoredEntry[] = []
+  readonly #nats: NatsConnection
+  readonly #manager: JetStreamManager
+  readonly #log: string
+  #read = 0
+
+  private constructor(nats: NatsConnection, manager: JetStreamManager, log: string) {
+    this.#nats = nats
+    this.#manager = manager
+    this.#log = log
+  }
+
+  /** @param log The name of a log that exists. */
+  static async open(servers: string, log: string): Promise<StreamReader> {
+    const nats = await connect({
+      servers,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 50,
+      reconnectJitter: 0,
+    })
+    return new StreamReader(nats, await jetstreamManager(nats, { timeout: TIMEOUT, checkAPI: false }), log)
+  }
+
+  /** Reads what is new. Rejects where the server does not answer; what was read by then counts. */
+  async update(): Promise<void> {
+    const stream = `rivulet_${this.#log}_events`
+    const { state } = await this.#manager.streams.info(stream)
+    while (this.#read < state.last_seq) {
+      const message = await this.#manager.streams.getMessage(stream, { seq: this.#read + 1 })
+      this.#read += 1
+      if (message === null) continue
+      const { source, id, type, via, data } = message.json<Omit<StoredEntry, 'sequence'>>()
+      // Its identity, its revision, and more.
+      const revision = Number(message.header.get('Rv-Entry').split(' ')[1])
+      if (!(revision > 0)) throw new Error(`the message ${message.seq} has no revision`)
+      const stored = message.time.getTime()
+      this.entries.push({ sequence: message.seq, stored, source, id, type, via, revision, data })
+    }
+  }
+
+  /** Up to which number a reader, such as `consumer:billing`, has acknowledged everything; 0 for one that is not there. */
+  async cursorOf(reader: string): Promise<number> {
+    const token = createHash('sha256').update(reader).digest('base64url').slice(0, 22)
+    const message = await this.#manager.streams.getMessage(`rivulet_${this.#log}_state`, {
+      last_by_subj: `rv.${this.#log}.jr.${token}`,
+    })
+    if (message === null) return 0
+    // A line of JSON, and texts behind it.
+    const [line = ''] = message.string().split('\n', 1)
+    const [content]: readonly [{ readonly head: { readonly reader: { readonly cursor: string } | null } }] =
+      JSON.parse(line)
+    const cursor = content.head.reader?.cursor ?? ':0'
+    return Number(cursor.slice(cursor.lastIndexOf(':') + 1))
+  }
+
+  async close(): Promise<void> {
+    await this.#nats.close()
+  }
 }

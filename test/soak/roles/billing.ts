@@ -1,11 +1,12 @@
 /** Consumes at least once: a handler that takes its time, several at once. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isCounted } from '../facts.ts'
-import { openEffects, runRole } from './role.ts'
+import { openEffects } from '../open-effects.ts'
+import { runRole } from './role.ts'
 
 await runRole((log, settings) => {
   const { concurrency, slowest } = settings
-  const database = openEffects(settings, 'billing')
+  const database = openEffects(settings.folder, 'billing')
   const call = database.prepare('INSERT INTO calls (source, id, revision) VALUES (?, ?, ?)')
   const effect = database.prepare('INSERT INTO effects (source, id, revision) VALUES (?, ?, ?)')
   const job = log.consume(

@@ -1,10 +1,11 @@
 /** Consumes exactly once, into a database of its own. */
 import { exactlyOnce } from 'rivulet/log/sqlite'
 import { isCounted } from '../facts.ts'
-import { openEffects, runRole } from './role.ts'
+import { openEffects } from '../open-effects.ts'
+import { runRole } from './role.ts'
 
 await runRole((log, settings) => {
-  const database = openEffects(settings, 'ledger')
+  const database = openEffects(settings.folder, 'ledger')
   const effect = database.prepare('INSERT INTO effects (source, id, revision) VALUES (?, ?, ?)')
   const job = log.consume(
     'ledger',

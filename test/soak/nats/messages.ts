@@ -1,0 +1,44 @@
+/** Settings of a worker, in the environment of its process: a key must not be on a command line. */
+export interface WorkerSettings {
+  readonly servers: string
+  /** The name of the log. */
+  readonly log: string
+  readonly lease: number
+  readonly owner: string
+  readonly baseUrl: string
+  readonly apiKey: string
+  readonly webhookSecret: string
+  readonly groups: readonly string[]
+  readonly monitors: readonly string[]
+  /** The folder of the effects' databases. */
+  readonly folder: string
+  /** The port for webhooks. */
+  readonly port: number
+  /** Whether the groups' runs are recorded with their outputs. */
+  readonly includeOutput: boolean
+}
+
+/** What a worker sends. */
+export type WorkerReport =
+  /** Its jobs are started. */
+  | { readonly what: 'started' }
+  /** An append was acknowledged to it. */
+  | { readonly what: 'appended'; readonly entries: number; readonly duplicates: number }
+  /** A job has failed, so it ends. */
+  | { readonly what: 'failed'; readonly error: string; readonly message: string }
+
+/** A write of the log. */
+export type Write = 'append' | 'commit'
+
+/** Makes a worker kill or suspend itself so many ms after its next write of this kind has begun. */
+export interface Strike {
+  readonly within: Write
+  readonly delay: number
+  readonly signal: 'SIGKILL' | 'SIGSTOP'
+}
+
+/** What a worker is sent. */
+export interface StrikeOrder extends Strike {
+  /** It counts until then, in Unix ms. */
+  readonly until: number
+}

@@ -1,0 +1,454 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as after } from 'node:timers/promises'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
+import { openLog } from 'rivulet'
+import type { ServiceRecords } from 'rivulet/service'
+import { natsLog } from '../../../src/log/nats-log.ts'
+import { StreamReader } from '../../real/nats/audit.ts'
+import type { StoredEntry } from '../../real/nats/audit.ts'
+import { NatsServer } from '../../real/nats/server.ts'
+import { factsOf } from '../audit.ts'
+import { keyOf, Tally } from '../effects.ts'
+import { factOf, isCounted } from '../facts.ts'
+import { freePort } from '../free-port.ts'
+import { checkMutant } from '../mutants.ts'
+import type { MutantName } from '../mutants.ts'
+import { formOf } from '../plan.ts'
+import { Research } from '../research.ts'
+import { Workload } from '../workload.ts'
+import { natsAuditOf } from './audit.ts'
+import type { NatsAudit, NatsEvidence } from './audit.ts'
+import type { WorkerSettings } from './messages.ts'
+import { natsPlanOf } from './plan.ts'
+import type { NatsPlanOptions, NatsStep } from './plan.ts'
+import { SupervisedWorker } from './supervised-worker.ts'
+import type { Totals } from './totals.ts'
+
+/** Settings of {@link soakNats}. */
+export interface NatsSoakOptions extends NatsPlanOptions {
+  readonly workers: number
+  /** Of the log, in ms. */
+  readonly lease: number
+  /** Number of monitors, and of groups. */
+  readonly monitors: number
+  readonly groups: number
+  /** A defect that the workers run with. The soak ends as soon as it is found. Default: none. */
+  readonly mutant?: MutantName | undefined
+  /** How long to wait without progress after the last step, until missing events count as lost; in ms. Default 60,000. */
+  readonly patience?: number
+  /** Called with a readable line for each step. */
+  readonly onStep?: (text: string) => void
+}
+
+/** The result of a soak. */
+export interface NatsSoakResult extends NatsAudit {
+  readonly kills: number
+  readonly stops: number
+  readonly server_kills: number
+  /** Number of entries that the server had at some time and has no more. */
+  readonly vanished: number
+  /** How often each form of fault struck, 0 for a planned one that did not; `restart` is one of the service. */
+  readonly faults: Readonly<Record<string, number>>
+  readonly seconds: number
+  /** What happened to workers and servers, after how many seconds and recorded events. */
+  readonly steps: readonly string[]
+  /** The longest time in which no event was recorded, between the first one and the last one, in ms, and after how many events. */
+  readonly longest_pause: number
+  readonly longest_pause_after: number
+  /** The longest time from the end of a run in the service to its first entry, in ms. */
+  readonly longest_delay: number
+  /** Number of entries of which appends were acknowledged to each worker. */
+  readonly recorded_by: Readonly<Record<string, number>>
+  /** Number of events that workers have appended and the log had. */
+  readonly duplicates_refused: number
+  /** Number of calls of the handler that has each effect at least once, beyond the first one of an entry. */
+  readonly redelivered: number
+  /** Number of entries that are more complete than an earlier one. */
+  readonly revisions: number
+  /** Number of entries that webhooks have brought. */
+  readonly by_webhook: number
+  /** How often a worker ended by itself, by the name of the error. Its supervisor has started it again. */
+  readonly failures: Readonly<Record<string, number>>
+  /** The failures that none of the faults explains. */
+  readonly unexpected: readonly string[]
+}
+
+/** How many more runs may end than are recorded, so that events are always pending: at most this. */
+const AHEAD = 100
+const PATIENCE = 60_000
+/** How long faults are waited for that have nothing to strike at, once everything is recorded and handled, in ms. */
+const FAULT_PATIENCE = 5_000
+/** Which part of the events is that of the monitors. */
+const MONITOR_SHARE = 0.4
+/** How many monitors send webhooks. */
+const ANNOUNCED = 2
+/** The path of the groups' streams. */
+const GROUPS = '/v1beta/tasks/groups/'
+/** Of both streams, in ns. */
+const DUPLICATE_WINDOW = 2e9
+const LOG = 'soak'
+/** What becomes of a worker that another one has overtaken, whose server was down, or whose resource the service had not. */
+const EXPECTED_FAILURES = new Set(['FencedError', 'LogServerError', 'LogConflictError', 'SourceFailed'])
+
+/** Runs workers over `events` events of a service, with kills of all kinds, and audits the result. */
+export async function soakNats(
+  options: NatsSoakOptions,
+): Promise<{ readonly result: NatsSoakResult; readonly evidence: NatsEvidence }> {
+  const { events, seed, mutant, lease, patience = PATIENCE, onStep = () => {} } = options
+  if (mutant !== undefined) await checkMutant(mutant)
+  const began = performance.now()
+  const folder = await mkdtemp(join(tmpdir(), 'rivulet-soak-'))
+  const place = { apiKey: `key_${seed}`, webhookSecret: `secret_${seed}`, folder }
+  /** When each run ended in the service, by its input. */
+  const made = new Map<unknown, number>()
+  const onMade = (input: unknown) => void made.set(input, Date.now())
+  const research = new Research({ ...place, ahead: Math.min(AHEAD, events / 20), onMade })
+  const server = await NatsServer.start()
+  const workers: SupervisedWorker[] = []
+  const progress = new Progress(folder)
+  const plan = [...natsPlanOf(options)]
+  /** Steps that take their time while others begin. */
+  const underWay = new Set<Promise<unknown>>()
+  const steps: string[] = []
+  const done = { kills: 0, stops: 0, server_kills: 0, restarts: 0 }
+  // Of what is sent again with outputs, each event has to be recorded again. A defect may be that this is done without need.
+  let includeOutput = mutant !== undefined
+
+  /** One that is not suspended, by a number from 0 to 1. */
+  const workerAt = (number: number) => {
+    const running = workers.filter(({ isSuspended }) => !isSuspended)
+    return running[Math.floor(number * running.length)]
+  }
+  const happen = async (step: NatsStep): Promise<void> => {
+    switch (step.what) {
+      case 'fault':
+        return research.arm(step.fault)
+      case 'restart':
+        done.restarts += 1
+        return research.restart()
+      case 'outputs':
+        includeOutput = true
+        // The streams begin again, now with outputs.
+        research.arm({ kind: 'invalid-cursor', path: GROUPS, times: options.groups })
+        return void (await Promise.all(workers.map((worker) => worker.kill(undefined))))
+      case 'kill':
+        await workerAt(step.worker)?.kill(step.strike)
+        done.kills += 1
+        return
+      case 'stop':
+        if ((await workerAt(step.worker)?.suspend(step.strike, step.leases * lease)) === true) done.stops += 1
+        return
+      case 'server-kill':
+        await server.kill()
+        await after(step.leases * lease)
+        await server.resume()
+        done.server_kills += 1
+        return
+    }
+  }
+  const begin = (step: NatsStep) => {
+    const at = `${seconds(began)} s, ${progress.facts.size} recorded: ${describe(step)}`
+    onStep(at)
+    if (step.what !== 'fault') steps.push(at)
+    const happening = happen(step)
+    if (step.what !== 'stop' && step.what !== 'server-kill') return happening
+    underWay.add(happening)
+    void happening.then(() => underWay.delete(happening))
+    return undefined
+  }
+
+  try {
+    await research.start()
+    const ports = await Promise.all(Array.from({ length: options.workers }, freePort))
+    const workload = await Workload.begin(research, {
+      apiKey: place.apiKey,
+      events,
+      groups: options.groups,
+      monitors: options.monitors,
+      monitorShare: MONITOR_SHARE,
+      urls: ports.map((port) => `http://127.0.0.1:${port}/`),
+      announced: ANNOUNCED,
+    })
+    await createLog(server.url, lease)
+    await progress.open(server.url)
+    for (const [n, port] of ports.entries()) {
+      const owner = `worker ${n + 1}`
+      const { groups, monitors } = workload
+      const resources = { baseUrl: research.url, groups, monitors }
+      const settings = (): WorkerSettings => {
+        return { servers: server.url, log: LOG, lease, owner, port, includeOutput, ...resources, ...place }
+      }
+      workers.push(new SupervisedWorker(owner, settings, { mutant, onError: onStep }))
+    }
+    for (const worker of workers) worker.start()
+
+    let stage = ''
+    let moved = performance.now()
+    while (performance.now() - moved < patience) {
+      await progress.update()
+      const recorded = progress.facts.size
+      // The rest of the events is that of the monitors.
+      research.handled(progress.runs, plan[0] && plan[0].at * (1 - MONITOR_SHARE))
+      await workload.goOn(plan.length === 0 ? events : recorded)
+      for (let step = plan[0]; step !== undefined && step.at <= recorded; step = plan[0]) {
+        plan.shift()
+        await begin(step)
+      }
+      const reached = JSON.stringify([plan.length, underWay.size, progress.reached, research.struck])
+      if (reached !== stage) moved = performance.now()
+      stage = reached
+      await after(20)
+      if (plan.length > 0 || underWay.size > 0 || !workload.isComplete) continue
+      // The service runs in this process, so counting slows it down.
+      await after(300)
+      const facts = factsOf(research.service.records())
+      if (mutant !== undefined) {
+        if (progress.isBroken(research.service.records())) break
+        continue
+      }
+      const isRecorded = facts.size >= events && [...facts].every((fact) => progress.facts.has(fact))
+      if (!isRecorded || !(await progress.isHandled())) continue
+      if (research.isThrough || performance.now() - moved > FAULT_PATIENCE) break
+    }
+    onStep(`${seconds(began)} s: stopping`)
+    await Promise.all(underWay)
+    const { restarts, ...counts } = done
+    const faults = { ...research.struck, restart: restarts }
+    research.service.faults.clear()
+    const codes = await Promise.all(workers.map((worker) => worker.stop()))
+    const stuck = codes.flatMap((code, n) => (code === 0 ? [] : [`worker ${n + 1} was stopped with ${code}`]))
+    const failures = workers.flatMap((worker) => worker.failures)
+    await progress.update()
+    const evidence: NatsEvidence = {
+      records: research.service.records(),
+      entries: await entriesOf(server.url),
+      billed: progress.billed.keys,
+      booked: progress.booked.keys,
+      ahead: progress.ahead,
+      states: await statesOf(server.url, lease),
+    }
+    const result: NatsSoakResult = {
+      ...natsAuditOf(evidence),
+      ...counts,
+      vanished: missing(progress.entries, evidence.entries),
+      faults,
+      seconds: seconds(began),
+      steps,
+      ...pauses(evidence.entries, made),
+      recorded_by: Object.fromEntries(workers.map(({ owner, appended }) => [owner, appended])),
+      duplicates_refused: workers.reduce((sum, { duplicates }) => sum + duplicates, 0),
+      redelivered: progress.called.repeated,
+      revisions: evidence.entries.filter(({ revision }) => revision > 1).length,
+      by_webhook: evidence.entries.filter(({ via }) => via === 'webhook').length,
+      failures: numbersOf(failures.map(({ error }) => error)),
+      unexpected: [
+        ...stuck,
+        ...failures
+          .filter(({ error }) => !EXPECTED_FAILURES.has(error))
+          .map(({ error, message }) => `${error}: ${message}`),
+      ],
+    }
+    return { result, evidence }
+  } finally {
+    for (const worker of workers) worker.end()
+    await Promise.allSettled(underWay)
+    await progress.close()
+    await research.service.close()
+    await server.remove()
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** What the server and the effects have, as far as it was read. */
+class Progress {
+  readonly facts = new Set<string>()
+  /** Number of the runs among these. */
+  runs = 0
+  readonly called: Tally
+  readonly billed: Tally
+  readonly booked: Tally
+  /** How often an entry was acknowledged that had no effect by then. */
+  ahead = 0
+  #reader: StreamReader | undefined
+  #read = 0
+  /** Up to which number the entries were compared that each consumer has acknowledged, and how many of the entries these are. */
+  readonly #acknowledged: { readonly reader: string; readonly effects: Tally; entries: number }[]
+
+  constructor(folder: string) {
+    this.called = new Tally(join(folder, 'billing.db'), 'calls')
+    this.billed = new Tally(join(folder, 'billing.db'), 'effects')
+    this.booked = new Tally(join(folder, 'ledger.db'), 'effects')
+    this.#acknowledged = [
+      { reader: 'consumer:billing', effects: this.billed, entries: 0 },
+      { reader: 'consumer:ledger', effects: this.booked, entries: 0 },
+    ]
+  }
+
+  async open(servers: string): Promise<void> {
+    this.#reader = await StreamReader.open(servers, LOG)
+  }
+
+  get entries(): readonly StoredEntry[] {
+    return this.#reader?.entries ?? []
+  }
+
+  /** What changes as long as something goes on. */
+  get reached(): readonly number[] {
+    return [
+      this.facts.size,
+      this.billed.rows,
+      this.booked.rows,
+      ...this.#acknowledged.map(({ entries }) => entries),
+    ]
+  }
+
+  async update(): Promise<void> {
+    try {
+      await this.#reader?.update()
+      await this.#inspect()
+    } catch {
+      // The server is down.
+    }
+    for (const entry of this.entries.slice(this.#read)) {
+      if (!isCounted(entry.type)) continue
+      if (entry.type === 'task_run.state' && !this.facts.has(factOf(entry))) this.runs += 1
+      this.facts.add(factOf(entry))
+    }
+    this.#read = this.entries.length
+    for (const tally of [this.called, this.billed, this.booked]) tally.update()
+  }
+
+  /** Whether all readers have passed all entries that have to have an effect. */
+  async isHandled(): Promise<boolean> {
+    const last = this.entries.findLast(({ type }) => isCounted(type))?.sequence ?? 0
+    try {
+      const cursors = await Promise.all(
+        ['consumer:billing', 'consumer:ledger', 'process:totals'].map((name) => this.#reader?.cursorOf(name)),
+      )
+      return cursors.every((cursor = 0) => cursor >= last)
+    } catch {
+      return false
+    }
+  }
+
+  /** Whether something is wrong that cannot become right any more. */
+  isBroken(records: ServiceRecords): boolean {
+    const { entries, ahead } = this
+    const evidence = { records, entries, ahead, billed: this.billed.keys, booked: this.booked.keys }
+    const audit = natsAuditOf({ ...evidence, states: new Map() })
+    const { doubled, recorded_twice, reordered, acknowledged_unhandled, doubled_effects } = audit
+    return doubled + recorded_twice + reordered + acknowledged_unhandled + doubled_effects > 0
+  }
+
+  async close(): Promise<void> {
+    for (const tally of [this.called, this.billed, this.booked]) tally.close()
+    await this.#reader?.close()
+  }
+
+  /** Whatever is acknowledged has had its effect before. */
+  async #inspect(): Promise<void> {
+    for (const acknowledged of this.#acknowledged) {
+      const cursor = (await this.#reader?.cursorOf(acknowledged.reader)) ?? 0
+      acknowledged.effects.update()
+      const { entries } = this
+      for (let next = entries[acknowledged.entries]; next !== undefined && next.sequence <= cursor;) {
+        if (isCounted(next.type) && !acknowledged.effects.has(keyOf(next))) this.ahead += 1
+        acknowledged.entries += 1
+        next = entries[acknowledged.entries]
+      }
+    }
+  }
+}
+
+/** Creates the log, whose streams have a short window for duplicates. */
+async function createLog(servers: string, lease: number): Promise<void> {
+  const log = await openLog(natsLog({ servers, name: LOG, lease }))
+  await log.positionAt('start')
+  await log.close()
+  const nats = await connect({ servers })
+  const { streams } = await jetstreamManager(nats)
+  for (const kind of ['events', 'state']) {
+    await streams.update(`rivulet_${LOG}_${kind}`, { duplicate_window: DUPLICATE_WINDOW })
+  }
+  await nats.close()
+}
+
+/** All that the server has in the end, whatever it had before. */
+async function entriesOf(servers: string): Promise<readonly StoredEntry[]> {
+  const reader = await StreamReader.open(servers, LOG)
+  try {
+    await reader.update()
+    return reader.entries
+  } finally {
+    await reader.close()
+  }
+}
+
+/** The states of the process, as users read them. */
+async function statesOf(servers: string, lease: number): Promise<ReadonlyMap<string, Totals>> {
+  const log = await openLog(natsLog({ servers, name: LOG, lease }))
+  try {
+    return (await log.state<Totals>('totals').snapshot()).state
+  } finally {
+    await log.close()
+  }
+}
+
+/** Number of entries that the server had, and has no more. */
+function missing(before: readonly StoredEntry[], kept: readonly StoredEntry[]): number {
+  const keys = new Set(kept.map((entry) => `${entry.sequence} ${keyOf(entry)}`))
+  return before.filter((entry) => !keys.has(`${entry.sequence} ${keyOf(entry)}`)).length
+}
+
+function pauses(
+  entries: readonly StoredEntry[],
+  made: ReadonlyMap<unknown, number>,
+): Pick<NatsSoakResult, 'longest_pause' | 'longest_pause_after' | 'longest_delay'> {
+  const counted = entries.filter(({ type, revision }) => isCounted(type) && revision === 1)
+  const gaps = counted.slice(1).map(({ stored }, n) => stored - (counted[n]?.stored ?? stored))
+  const first = new Map(counted.map((entry) => [factOf(entry), entry.stored]))
+  const delays = entries.flatMap((entry) => {
+    const [question] = /question \d+/.exec(JSON.stringify(entry.data)) ?? []
+    const ended = made.get(question)
+    const stored = first.get(factOf(entry))
+    return ended === undefined || stored === undefined ? [] : [stored - ended]
+  })
+  const longest_pause = Math.max(0, ...gaps)
+  const longest_pause_after = gaps.indexOf(longest_pause) + 1
+  return { longest_pause, longest_pause_after, longest_delay: Math.max(0, ...delays) }
+}
+
+function numbersOf(names: readonly string[]): Readonly<Record<string, number>> {
+  return Object.fromEntries(
+    Array.from(
+      Map.groupBy(names, (name) => name),
+      ([name, all]) => [name, all.length],
+    ),
+  )
+}
+
+function seconds(since: number): number {
+  return Math.round((performance.now() - since) / 100) / 10
+}
+
+function describe(step: NatsStep): string {
+  switch (step.what) {
+    case 'fault':
+      return formOf(step.fault)
+    case 'server-kill':
+      return `kill of the server for ${step.leases} leases`
+    case 'restart':
+      return 'restart of the service'
+    case 'outputs':
+      return 'all workers begin again, with outputs'
+    default: {
+      const { what, strike } = step
+      const when =
+        strike === undefined ? '' : `, ${strike.delay} ms after the beginning of its ${strike.within}`
+      return `${what === 'kill' ? 'kill' : `suspension for ${step.leases.toFixed(1)} leases`} of a worker${when}`
+    }
+  }
+}
