@@ -19,6 +19,7 @@ interface RecordCommandOptions extends ConnectionOptions, SourceOptions {
   readonly log: string
   readonly webhooks?: boolean
   readonly wait?: boolean
+  readonly share?: string
   readonly maxAge?: number
   readonly maxSize?: number
 }
@@ -34,7 +35,9 @@ It ends when every task group is done and every run has ended, unless it also re
 stored in the log before they are answered. If a source fails permanently, it logs and records the failure, continues with the
 others, and ends with the exit code of the failure. A service that cannot be reached is waited for, also at the start.
 
-Only one process at a time can record a source into a log: another one ends with exit code 6, or waits with --wait.
+Only one process at a time can record a source into a log: another one ends with exit code 6, or waits with --wait. With
+--share, processes that are given the same name and the same sources divide these among them, and run until they are stopped. The log of a
+NATS server divides them evenly. In a file, each process records what no other one has.
 
 Ctrl-C or SIGTERM ends it after the events that were received are stored; a second one ends it immediately.
 
@@ -43,6 +46,7 @@ Examples:
   $ rivulet record --log rivulet.db --group tgrp_1 --group tgrp_2
   $ rivulet record --log rivulet.db --run trun_1 --find-all findall_1
   $ rivulet record --log nats://localhost:4222/watch --monitor monitor_123
+  $ rivulet record --log nats://localhost:4222/watch --share all --monitor monitor_1 --monitor monitor_2
   $ RIVULET_WEBHOOK_SECRET=… rivulet record --log rivulet.db --monitor monitor_123 --webhook-port 3000
   $ rivulet log tail --log rivulet.db`
 
@@ -57,6 +61,7 @@ export function addRecord(program: Command, signal: AbortSignal): void {
     .option('--max-age <time>', 'delete older entries, such as 30d (default: none)', timeSpan)
     .option('--max-size <size>', 'delete the oldest entries above this size (default: 8 GiB)', byteSize)
     .option('--wait', 'wait while another process records one of them, instead of an error')
+    .option('--share <name>', 'divide them with the other processes that have this name here')
   addConnectionOptions(command, 'print the number of recorded entries as one line of JSON, at the end')
     .addHelpText('after', EXAMPLES)
     .action(async (options: RecordCommandOptions) => {
@@ -67,7 +72,7 @@ export function addRecord(program: Command, signal: AbortSignal): void {
 
 /** Resolves when everything is stored and closed, after the last event or after the signal aborts. */
 async function record(options: RecordCommandOptions, signal: AbortSignal): Promise<void> {
-  const { log: file, wait = false, maxAge, maxSize } = options
+  const { log: file, wait = false, share, maxAge, maxSize } = options
   const ids = watchedIds(options)
   const { webhookPort: port, webhookHost: host, webhooks: areReceivedElsewhere = false } = options
   const hasWebhooks = port !== undefined || areReceivedElsewhere
@@ -99,6 +104,7 @@ async function record(options: RecordCommandOptions, signal: AbortSignal): Promi
     ...(hasWebhooks && { webhooks: endpoint?.receiver ?? true }),
     log: opened.log,
     ...(wait && { wait: signal }),
+    ...(share !== undefined && { share }),
   })
   const stop = () => void job.stop().catch(() => {})
   signal.addEventListener('abort', stop, { once: true })

@@ -122,6 +122,28 @@ describe('rivulet record', () => {
     await expect(runsIn(file)).resolves.toHaveLength(2)
   })
 
+  it('with --share, runs on and goes on where another process with the same name has stopped', async () => {
+    const processor = new HeldRuns()
+    const both = await research({ processor })
+    const id = await both.group('a', 'b')
+    const file = await logFile()
+    const share = ['--share', 'all']
+    const first = record(both, file, [id], ...share)
+    await first.stderrLine((line) => line.includes('recording'))
+    const second = record(both, file, [id], ...share)
+    await second.stderrLine((line) => line.includes('recording'))
+    first.child.kill('SIGINT')
+    const stopped = await first.ended
+    processor.release()
+    await firstRunIn(file)
+    await expect.poll(() => runsIn(file), { timeout: 60_000 }).toHaveLength(2)
+    expect(second.child.exitCode).toBeNull()
+    second.child.kill('SIGINT')
+    const ended = await second.ended
+    expect([stopped.code, ended.code]).toEqual([130, 130])
+    expect((await record(both, file, [id], '--share', '').ended).code).toBe(2)
+  })
+
   /** Holds the streams of a group in a log, as another recorder does. */
   async function holding(file: string, id: string) {
     const store = sqliteLog(file, { owner: 'the recorder of this test' })

@@ -5,7 +5,7 @@ import { rebalanced } from '../store/assignment.ts'
 import type { Assignment } from '../store/assignment.ts'
 import { publishConditionally } from './conditional-publish.ts'
 import type { Connection } from './connection.ts'
-import { patiently } from './patience.ts'
+import { lastMessage } from './succession.ts'
 
 /** The members of a group, and which of them has each part. */
 export interface GroupState {
@@ -32,10 +32,8 @@ export class GroupRecord {
 
   /** Reads it from the leader. */
   async read(): Promise<GroupState> {
-    const { jsm, names } = this.#connection
-    const query = { last_by_subj: this.#subject }
-    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.state, query))
-    return { ...this.#decoded(found?.string()), sequence: found?.seq ?? 0 }
+    const last = await lastMessage(this.#connection, this.#connection.names.state, this.#subject)
+    return { ...this.#decoded(last?.message.string()), sequence: last?.end ?? 0 }
   }
 
   /**
