@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { addBackup } from './event-log/backup.ts'
 import { addDeadLetters } from './event-log/dead-letters.ts'
 import { addRead, addTail } from './event-log/entries.ts'
+import { addMigrate } from './event-log/migrate.ts'
 import { addConsumers, addProcesses, addStats } from './event-log/numbers.ts'
 import { addRemoveReader } from './event-log/remove-reader.ts'
 
@@ -30,4 +31,5 @@ export function addEventLog(program: Command, signal: AbortSignal): void {
   addDeadLetters(group, signal)
   addRemoveReader(group, signal)
   addBackup(group, signal)
+  addMigrate(group, signal)
 }

@@ -19,7 +19,7 @@ export async function openLogAt(place: string, recording?: LogOptions): Promise<
 }
 
 /** The store of a log in a file, or on a server where the place is an address. Both are loaded only where they are needed. */
-async function storeAt(place: string, create: boolean): Promise<LogStore> {
+export async function storeAt(place: string, create: boolean): Promise<LogStore> {
   if (isServerAddress(place)) return serverLog(place, create)
   const { sqliteLog } = await import('rivulet/log/sqlite')
   return sqliteLog(place, { create })

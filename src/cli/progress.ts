@@ -6,6 +6,8 @@ import { endedRuns } from './event-line.ts'
 export interface Progress {
   /** Updates the progress from an event. */
   take(event: ResearchEvent): void
+  /** Updates the progress of what is no group of runs. */
+  set(done: number, total: number): void
   /** Prints something else, with the bar hidden meanwhile. */
   aside(print: () => Promise<void>): Promise<void>
   /** Removes the bar. */
@@ -18,13 +20,21 @@ interface Host {
   off(event: 'exit', listener: () => void): unknown
 }
 
-/** One bar for all task groups, on stderr if that is a terminal. It is removed even when a second Ctrl-C ends the process. */
-export function createProgress(stream: NodeJS.WriteStream = process.stderr, host: Host = process): Progress {
-  if (!stream.isTTY) return { take() {}, aside: (print) => print(), stop() {} }
+/**
+ * One bar for all task groups, on stderr if that is a terminal. It is removed even when a second Ctrl-C ends the process.
+ *
+ * @param unit What it counts.
+ */
+export function createProgress(
+  stream: NodeJS.WriteStream = process.stderr,
+  host: Host = process,
+  unit: 'runs' | 'entries' = 'runs',
+): Progress {
+  if (!stream.isTTY) return { take() {}, set() {}, aside: (print) => print(), stop() {} }
 
   const bar = new cliProgress.SingleBar({
     stream,
-    format: ' {bar} {value} of {total} runs',
+    format: ` {bar} {value} of {total} ${unit}`,
     barCompleteChar: '━',
     barIncompleteChar: '─',
     barsize: 32,
@@ -52,6 +62,11 @@ export function createProgress(stream: NodeJS.WriteStream = process.stderr, host
       groups.set(event.source, { ended: endedRuns(status), total: status.num_task_runs })
       bar.stop()
       show()
+    },
+    set(done, total) {
+      groups.set('', { ended: done, total })
+      if (bar.isActive) bar.update(done)
+      else show()
     },
     async aside(print) {
       bar.stop()

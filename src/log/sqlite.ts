@@ -1,5 +1,5 @@
 /**
- * The event log in an SQLite file.
+ * The event log in an SQLite file, and copies of a log in a file or on a server.
  *
  * @module rivulet/log/sqlite
  */
@@ -16,6 +16,8 @@ export {
   LogPositionError,
   LogValueError,
 } from './errors.ts'
+export { migrateLog } from './migrate.ts'
+export type { Migrated, MigrateOptions } from './migrate.ts'
 export { sqliteLog } from './sqlite-log.ts'
 export type { SqliteLogOptions } from './sqlite-log.ts'
 export { ArgumentError } from '../protocol/argument-error.ts'

@@ -24,6 +24,10 @@ export interface About {
   readonly uptime: number
   /** How many identities of deleted entries it has ever stored. */
   readonly identities: number
+  /** Whether it is a copy of another log, and has identities of entries that were deleted there. Default false. */
+  readonly hasCopiedIdentities?: boolean
+  /** The open log that makes it a copy of another one. It is no log then. */
+  readonly madeBy?: string
 }
 
 const FORMAT = 1
@@ -42,29 +46,26 @@ export class AboutRecord {
 
   /** Reads it, or stores the first one: of several processes, one does. */
   static async open(connection: Connection, partitions: number): Promise<AboutRecord> {
-    const { names } = connection
     for (;;) {
       const found = await stored(connection)
+      if (found?.about.madeBy !== undefined) throw unfinished(connection)
       if (found !== undefined) return new AboutRecord(connection, found.about, found.sequence)
-      const epoch = randomBytes(9).toString('base64url')
-      const about: About = {
-        format: FORMAT,
-        epoch,
-        partitions,
-        trimmed: { sequence: 0, recorded: 0 },
-        pausedBy: null,
-        maxBytes: null,
-        uptime: 0,
-        identities: 0,
-      }
-      await publishConditionally(connection, {
-        stream: names.state,
-        subject: names.about,
-        id: `about-${epoch}`,
-        expect: 0,
-        payload: JSON.stringify(about),
-      })
+      await publishFirst(connection, newLog(partitions))
     }
+  }
+
+  /** Stores the first one of a log that is made as a copy of another one, in the place of that of a log without anything. */
+  static async begin(connection: Connection, partitions: number, madeBy: string): Promise<AboutRecord> {
+    const about = { ...newLog(partitions), madeBy }
+    const expect = (await stored(connection))?.sequence ?? 0
+    const sequence = await publishFirst(connection, about, expect)
+    if (sequence !== undefined) return new AboutRecord(connection, about, sequence)
+    throw new LogServerError(connection.log, 'was opened by another process meanwhile: use another name')
+  }
+
+  /** What there is, also of a log that is being made; undefined for none. */
+  static async peek(connection: Connection): Promise<About | undefined> {
+    return (await stored(connection))?.about
   }
 
   /** As it was when it was read or changed last. */
@@ -105,6 +106,35 @@ export class AboutRecord {
       await this.read()
     }
   }
+}
+
+function newLog(partitions: number): About {
+  return {
+    format: FORMAT,
+    epoch: randomBytes(9).toString('base64url'),
+    partitions,
+    trimmed: { sequence: 0, recorded: 0 },
+    pausedBy: null,
+    maxBytes: null,
+    uptime: 0,
+    identities: 0,
+  }
+}
+
+function publishFirst(connection: Connection, about: About, expect = 0): Promise<number | undefined> {
+  const { names } = connection
+  return publishConditionally(connection, {
+    stream: names.state,
+    subject: names.about,
+    id: `about-${about.epoch}`,
+    expect,
+    payload: JSON.stringify(about),
+    isRollup: expect > 0,
+  })
+}
+
+function unfinished({ log }: Connection): LogServerError {
+  return new LogServerError(log, 'is a copy that was not finished: run `rivulet log migrate` again')
 }
 
 async function stored(connection: Connection) {

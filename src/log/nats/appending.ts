@@ -103,6 +103,7 @@ export class Appending {
     const runs = await Promise.all(
       [...Map.groupBy(entries, ({ source }) => source)].map(async ([source, todo]): Promise<Run> => {
         const identities = await patiently(this.#connection, () => this.#identities.of(source))
+        await patiently(this.#connection, () => this.#identities.addCopied(identities, todo))
         const subject = this.#connection.names.entries(source)
         return { source, subject, identities, todo, inParts: new Map(), partsAfter: '' }
       }),

@@ -1,6 +1,17 @@
+import { parseJson } from '../../protocol/json.ts'
 import type { Connection } from './connection.ts'
-import type { DeletedIdentity } from './identities.ts'
 import { patiently } from './patience.ts'
+
+/**
+ * An identity of a deleted entry as it is stored: its key, its revision and its completeness, and of a forgotten one the number of
+ * the entry.
+ */
+export type DeletedIdentity = readonly [
+  key: string,
+  revision: number,
+  completeness: number,
+  sequence?: number,
+]
 
 /** How many identities are in one message. */
 const STEP = 5_000
@@ -39,4 +50,14 @@ export async function storeIdentities(
       )
     }
   }
+}
+
+/** The identities in a message. */
+export function deletedIdentities(data: Uint8Array): readonly DeletedIdentity[] {
+  const stored = parseJson(new TextDecoder().decode(data))
+  return Array.isArray(stored) ? stored.filter(isDeletedIdentity) : []
+}
+
+function isDeletedIdentity(value: unknown): value is DeletedIdentity {
+  return Array.isArray(value) && typeof value[0] === 'string' && value.slice(1, 3).every(Number.isInteger)
 }

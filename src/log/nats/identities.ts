@@ -1,7 +1,8 @@
-import { parseJson } from '../../protocol/json.ts'
 import { identityKey } from '../store/identity-key.ts'
 import type { EntryIdentity } from '../store/prepared-entry.ts'
 import type { Connection } from './connection.ts'
+import { CopiedIdentities } from './copied-identities.ts'
+import { deletedIdentities } from './deleted-identities.ts'
 import { fieldsOf, WRITER } from './entry-message.ts'
 import { MessageCursor } from './message-cursor.ts'
 import { hashOf } from './names.ts'
@@ -32,17 +33,6 @@ export class SourceIdentities {
   }
 }
 
-/**
- * An identity of a deleted entry as it is stored: its key, its revision and its completeness, and of a forgotten one the number of
- * the entry.
- */
-export type DeletedIdentity = readonly [
-  key: string,
-  revision: number,
-  completeness: number,
-  sequence?: number,
-]
-
 /** How many identities are kept in memory, about. */
 const MAX_KEPT = 1_000_000
 
@@ -57,9 +47,13 @@ export class Identities {
   /** The forgotten revisions by their keys, and the number up to which they were read. */
   readonly #forgotten = new Map<string, number>()
   #forgottenRead = 0
+  /** Of a log that is a copy of another one. */
+  readonly #copied: CopiedIdentities | undefined
 
-  constructor(connection: Connection) {
+  /** @param hasCopied Whether it has identities of another log. */
+  constructor(connection: Connection, hasCopied = false) {
     this.#connection = connection
+    this.#copied = hasCopied ? new CopiedIdentities(connection) : undefined
   }
 
   /** The identities of a source. */
@@ -113,6 +107,18 @@ export class Identities {
     return written
   }
 
+  /** Adds what is known of these entries from another log, of which this one is a copy. */
+  async addCopied(identities: SourceIdentities, entries: readonly EntryIdentity[]): Promise<void> {
+    if (this.#copied === undefined) return
+    for (const entry of entries) {
+      const key = identityKey(entry)
+      const copied = identities.known.has(key) ? undefined : await this.#copied.find(key)
+      if (copied === undefined) continue
+      const [, revision, completeness] = copied
+      identities.note(key, { revision, completeness, sequence: undefined })
+    }
+  }
+
   /** Reads what was forgotten since. */
   async refreshForgotten(): Promise<void> {
     const { names } = this.#connection
@@ -162,13 +168,4 @@ export class Identities {
       kept -= known.size + 10
     }
   }
-}
-
-export function deletedIdentities(data: Uint8Array): readonly DeletedIdentity[] {
-  const stored = parseJson(new TextDecoder().decode(data))
-  return Array.isArray(stored) ? stored.filter(isDeletedIdentity) : []
-}
-
-function isDeletedIdentity(value: unknown): value is DeletedIdentity {
-  return Array.isArray(value) && typeof value[0] === 'string' && value.slice(1, 3).every(Number.isInteger)
 }

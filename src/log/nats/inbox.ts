@@ -3,6 +3,7 @@ import { parseJson } from '../../protocol/json.ts'
 import { WEBHOOK_HORIZON } from '../../protocol/limits.ts'
 import type { InboxOutcome } from '../../protocol/webhook.ts'
 import { isWebhookOfSource } from '../of-source.ts'
+import type { CopiedDelivery, CopiedDeliveryId } from '../store/copy-store.ts'
 import { MAX_PENDING_LENGTH, MIN_KNOWN_IDS } from '../store/inbox-store.ts'
 import type { InboxLimits, InboxPlace, PendingDelivery, PreparedDelivery } from '../store/inbox-store.ts'
 import type { Changes } from './changes.ts'
@@ -100,7 +101,7 @@ export class Inbox {
   async done(ids: readonly string[], now: number): Promise<void> {
     if (ids.length === 0) return
     await this.#look()
-    await Promise.all([...new Set(ids)].map((id) => this.#done(hashOf(id), now)))
+    await Promise.all([...new Set(ids)].map((id) => this.#done(id, now)))
     await this.#look()
     await this.#forgetIds(now, EXAMINED + ids.length)
   }
@@ -138,14 +139,32 @@ export class Inbox {
   /** Removes the deliveries of a source. Their ids stay known. */
   async forget(source: string, now: number): Promise<void> {
     await this.#look()
-    const pending = Array.from(this.#pending)
-    for (const [token, { sequence }] of pending) {
+    const pending = Array.from(this.#pending.values())
+    for (const { sequence } of pending) {
       const delivery = await this.#read(sequence)
       if (delivery !== undefined && isWebhookOfSource(JSON.stringify(delivery.payload), source)) {
-        await this.#done(token, now)
+        await this.#done(delivery.id, now)
       }
     }
     await this.#look()
+  }
+
+  /** All that there is, for a copy of the log: ids that are known first. */
+  async *copied(): AsyncGenerator<CopiedDeliveryId | CopiedDelivery, void> {
+    await this.#look()
+    for (const { sequence, done } of this.#known.values()) {
+      const id = parseJson((await this.#text(sequence)) ?? '')
+      if (typeof id === 'string') yield { kind: 'deliveryId', id, received: done }
+    }
+    for (const { sequence } of this.#pending.values()) {
+      const found = await this.#stored(sequence)
+      if (found !== undefined) yield { kind: 'delivery', ...found }
+    }
+  }
+
+  /** Adds the id of a webhook that was recorded in another log. */
+  async putDone(id: string, done: number): Promise<void> {
+    await this.#publishDone(id, done, 0)
   }
 
   async #putAll(): Promise<void> {
@@ -233,43 +252,58 @@ export class Inbox {
     }
   }
 
-  async #done(token: string, now: number): Promise<void> {
+  async #done(id: string, now: number): Promise<void> {
+    const token = hashOf(id)
     const stored = this.#pending.get(token)
     if (stored === undefined) return
-    const { names } = this.#connection
-    await publishConditionally(this.#connection, {
-      stream: names.state,
-      subject: names.deliveryOf(token),
-      id: `done-${crypto.randomUUID()}`,
-      expect: stored.sequence,
-      fields: { [DONE]: String(Math.floor(now)) },
-      payload: '',
-      isRollup: true,
-    })
+    await this.#publishDone(id, now, stored.sequence)
     await patiently(this.#connection, () => this.#texts.remove(token, stored.parts))
   }
 
+  #publishDone(id: string, done: number, expect: number): Promise<number | undefined> {
+    const { names } = this.#connection
+    return publishConditionally(this.#connection, {
+      stream: names.state,
+      subject: names.delivery(id),
+      id: `done-${crypto.randomUUID()}`,
+      expect,
+      fields: { [DONE]: String(Math.floor(done)) },
+      // For a copy of the log: the subject has its hash alone.
+      payload: JSON.stringify(id),
+      isRollup: expect > 0,
+    })
+  }
+
   async #read(sequence: number): Promise<PendingDelivery | undefined> {
+    const found = await this.#stored(sequence)
+    if (found === undefined) return undefined
+    const { json, ...delivery } = found
+    return { ...delivery, payload: parseJson(json), place: String(sequence), length: json.length }
+  }
+
+  async #stored(sequence: number): Promise<(PreparedDelivery & { readonly received: number }) | undefined> {
+    const text = await this.#text(sequence)
+    if (text === undefined) return undefined
+    const end = text.indexOf('\n')
+    const head = parseJson(text.slice(0, end))
+    if (!isObject(head)) return undefined
+    const { id, timestamp, received } = head
+    return {
+      id: String(id),
+      timestamp: Number(timestamp),
+      received: Number(received),
+      json: text.slice(end + 1),
+    }
+  }
+
+  #text(sequence: number): Promise<string | undefined> {
     const { jsm, names } = this.#connection
-    const text = await patiently(this.#connection, async () => {
+    return patiently(this.#connection, async () => {
       const found = await jsm.streams.getMessage(names.state, { seq: sequence })
       return found === null
         ? undefined
         : this.#texts.read({ data: found.data, field: (name) => found.header.get(name) })
     })
-    if (text === undefined) return undefined
-    const end = text.indexOf('\n')
-    const head = parseJson(text.slice(0, end))
-    const json = text.slice(end + 1)
-    if (!isObject(head)) return undefined
-    return {
-      id: String(head['id']),
-      timestamp: Number(head['timestamp']),
-      payload: parseJson(json),
-      place: String(sequence),
-      received: Number(head['received']),
-      length: json.length,
-    }
   }
 
   async #isKnown(id: string): Promise<boolean> {

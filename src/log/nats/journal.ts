@@ -100,6 +100,25 @@ export class Journal {
     })
   }
 
+  /**
+   * Makes it the journal of a log that is a copy of another one: this head, and what `fill` puts into the state.
+   *
+   * @param fill Called with a number that is unique in the log and greater than those before.
+   */
+  async begin(
+    head: Partial<JournalHead>,
+    fill: (state: JournalState, number: number) => void,
+  ): Promise<void> {
+    await this.#exclusive(async () => {
+      const number = await this.#publish({ head: { ...this.#state.head, ...head } })
+      if (number !== undefined) {
+        fill(this.#state, number)
+        if (this.#state.isBare || (await this.#snapshot(true)) !== undefined) return
+      }
+      throw new LogServerError(this.#settings.log, 'was written to while it was made')
+    })
+  }
+
   /** Makes the journal short where it is long. Only for the owner of the name, as others would be in its way. */
   async shorten(): Promise<void> {
     if (!this.#isLong) return

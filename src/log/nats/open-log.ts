@@ -22,7 +22,7 @@ import { RecordedTimes } from './recorded-times.ts'
 import { Trimming } from './trimming.ts'
 
 /** Number of partitions of a new log. */
-const DEFAULT_PARTITIONS = 64
+export const DEFAULT_PARTITIONS = 64
 
 /** How long writes that are under way are waited for when the log is closed, in ms. */
 const CLOSE_PATIENCE = 3_000
@@ -104,7 +104,7 @@ export class OpenLog implements JournaledEntries {
     this.trimming = new Trimming(connection, about, texts, identityLimits)
     this.forgetting = new Forgetting(connection, about, texts)
     this.journals = new OpenJournals(connection, { owner, lease, epoch, clock, closed }, this)
-    this.#identities = new Identities(connection)
+    this.#identities = new Identities(connection, about.current.hasCopiedIdentities)
     this.#appending = new Appending(connection, this.#identities, times, texts)
   }
 

@@ -14,6 +14,8 @@ import type {
   StartAt,
   StreamAppend,
 } from '../store/contract.ts'
+import { COPY } from '../store/copy-store.ts'
+import type { CopyableStore } from '../store/copy-store.ts'
 import type { DeadLetterStore } from '../store/dead-letter-store.ts'
 import { prepareDelivery } from '../store/inbox-store.ts'
 import type { InboxPlace, InboxStore } from '../store/inbox-store.ts'
@@ -24,6 +26,7 @@ import type { RetentionStore } from '../store/retention-store.ts'
 import { checkPartition } from '../store/sharing-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
 import { logName } from './connection.ts'
+import { NatsCopying } from './copying.ts'
 import { OpenLog } from './open-log.ts'
 import type { OpenLogSettings } from './open-log.ts'
 import { NatsRetention } from './retention.ts'
@@ -31,7 +34,8 @@ import { serverError } from './server-error.ts'
 import type { WorkGroups } from './work-groups.ts'
 
 /** A log on a NATS server. It is connected by the first call. */
-export class NatsLogStore implements LogStore {
+export class NatsLogStore implements LogStore, CopyableStore {
+  readonly [COPY]: NatsCopying
   readonly deadLetters: DeadLetterStore
   readonly inbox: InboxStore
   readonly retention: RetentionStore
@@ -46,6 +50,7 @@ export class NatsLogStore implements LogStore {
 
   constructor(settings: OpenLogSettings) {
     this.#settings = settings
+    this[COPY] = new NatsCopying(settings)
     this.#name = logName(settings.log)
     this.deadLetters = this.#deadLetterStore()
     this.inbox = this.#inboxStore()

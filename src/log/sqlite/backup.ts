@@ -92,7 +92,8 @@ function makeAnother(unnamed: string): void {
   }
 }
 
-function giveName(unnamed: string, file: string): void {
+/** Gives a file its own name, which no other one may have. */
+export function giveName(unnamed: string, file: string): void {
   try {
     // Not a renaming, which would overwrite a file that is there by now.
     linkSync(unnamed, file)
@@ -102,8 +103,8 @@ function giveName(unnamed: string, file: string): void {
   }
 }
 
-/** No connection has the file: the close of a descriptor gives up POSIX locks. */
-function sync(path: string): void {
+/** Syncs a file or a folder. No connection has the file: the close of a descriptor gives up POSIX locks. */
+export function sync(path: string): void {
   const descriptor = openSync(path, 'r')
   try {
     fsyncSync(descriptor)
@@ -112,6 +113,7 @@ function sync(path: string): void {
   }
 }
 
-function existing(file: string): LogFileError {
+/** The error for a file that is there. */
+export function existing(file: string): LogFileError {
   return new LogFileError(file, 'exists already: name a new file for the copy')
 }

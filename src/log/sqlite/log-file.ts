@@ -231,7 +231,7 @@ export class LogFile {
 }
 
 /** Refuses a file where SQLite could lose what is committed to it. */
-function checkPlace(file: string): void {
+export function checkPlace(file: string): void {
   const { sqlite = 'unknown' } = process.versions
   if (hasWalResetBug(sqlite)) throw new LogFileError(file, walResetBugMessage(sqlite))
   if (isFolder(file)) throw new LogFileError(file, 'is a folder: name a file in it')

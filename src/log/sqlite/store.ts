@@ -14,6 +14,8 @@ import type {
   StartAt,
   StreamAppend,
 } from '../store/contract.ts'
+import { COPY } from '../store/copy-store.ts'
+import type { CopyableStore } from '../store/copy-store.ts'
 import type { ProcessStore } from '../store/process-store.ts'
 import { checkPartition, UNDIVIDED } from '../store/sharing-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
@@ -25,6 +27,7 @@ import { preparedCommit } from '../store/prepared-commit.ts'
 import { checkAppendSize, checkDone, prepareEntry } from '../store/prepared-entry.ts'
 import type { RetentionStore } from '../store/retention-store.ts'
 import { DeadLetterCalls } from './dead-letter-calls.ts'
+import { SqliteCopying } from './copying.ts'
 import { InboxCalls } from './inbox-calls.ts'
 import { OpenLog } from './open-log.ts'
 import type { OpenLogSettings, Transactions } from './open-log.ts'
@@ -61,7 +64,8 @@ export interface SqliteLogSettings extends OpenLogSettings {
 const machineClock = () => Number(process.hrtime.bigint() / 1_000_000n)
 
 /** A log in an SQLite file. The file is opened by the first call. */
-export class SqliteLogStore implements LogStore {
+export class SqliteLogStore implements LogStore, CopyableStore {
+  readonly [COPY]: SqliteCopying
   readonly deadLetters: DeadLetterStore
   readonly inbox: InboxStore
   readonly retention: RetentionStore
@@ -80,6 +84,7 @@ export class SqliteLogStore implements LogStore {
 
   constructor(file: string, settings: SqliteLogSettings) {
     this.#name = file
+    this[COPY] = new SqliteCopying(file)
     this.#settings = settings
     this.#patience = settings.patience ?? PATIENCE
     const transactions: Transactions = {

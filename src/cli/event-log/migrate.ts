@@ -1,0 +1,67 @@
+import type { Command } from 'commander'
+import type { Migrated } from 'rivulet/log/sqlite'
+import { storeAt } from '../opened-log.ts'
+import { addCommonOptions } from '../options.ts'
+import type { CommonOptions } from '../options.ts'
+import { createOutput } from '../output.ts'
+import { createProgress } from '../progress.ts'
+
+interface MigrateCommandOptions extends CommonOptions {
+  readonly from: string
+  readonly to: string
+}
+
+const EXAMPLES = `
+Everything goes along: entries, positions of streams, consumers and processes with their state, dead letters, webhooks, and what is known
+of deleted entries. Recorders, consumers and processes go on in the new log where they were in the old one, which stays as it is. End
+all of them first: nothing may be recorded or consumed meanwhile.
+
+At the end, the new log is read and compared with the old one. Interrupted, it leaves no log; the same command begins anew. A log is a
+file, or nats://host:4222/NAME, whose credentials are read from the environment: see "rivulet --help".
+
+Examples:
+  $ rivulet log migrate --from rivulet.db --to nats://localhost:4222/watch
+  $ rivulet log migrate --from nats://localhost:4222/watch --to rivulet.db`
+
+/** `rivulet log migrate`: a whole log into a new one of any kind. */
+export function addMigrate(group: Command, signal: AbortSignal): void {
+  const command = group
+    .command('migrate')
+    .description('Copy a whole log into a new one, from a file to a server or back.')
+    .requiredOption('--from <file|url>', 'the log to copy: an SQLite file, or nats://host:4222/NAME')
+    .requiredOption('--to <file|url>', 'the new log')
+  addCommonOptions(command, 'print what was copied as one line of JSON')
+    .addHelpText('after', EXAMPLES)
+    .action((options: MigrateCommandOptions) => migrate(options, signal))
+}
+
+async function migrate(options: MigrateCommandOptions, signal: AbortSignal): Promise<void> {
+  const { from, to, json = false } = options
+  await using source = closing(await storeAt(from, false))
+  await using target = closing(await storeAt(to, true))
+  const { migrateLog } = await import('rivulet/log/sqlite')
+  const progress = createProgress(process.stderr, process, 'entries')
+  let migrated: Migrated
+  try {
+    migrated = await migrateLog(source.store, target.store, {
+      onProgress: (copied, entries) => progress.set(copied, entries),
+      signal,
+    })
+  } finally {
+    progress.stop()
+  }
+  const output = createOutput(process.stdout, { json, signal })
+  if (json) return output.value({ migrated })
+  const { entries, hash, streams, readers, states, deadLetters, webhooks, identities } = migrated
+  const count = (number: number) => number.toLocaleString('en')
+  await output.line(`${to} has what ${from} has:`)
+  await output.line(`${count(entries)} entries, SHA-256 ${hash}`)
+  await output.line(
+    `${count(streams)} streams, ${count(readers)} consumers and processes, ${count(states)} states, ` +
+      `${count(deadLetters)} dead letters, ${count(webhooks)} webhooks, ${count(identities)} identities of deleted entries`,
+  )
+}
+
+function closing<Store extends { close(): Promise<void> }>(store: Store) {
+  return { store, [Symbol.asyncDispose]: () => store.close() }
+}

@@ -1,0 +1,126 @@
+import { LogUnsupportedError } from './errors.ts'
+import { wholeName } from './part-name.ts'
+import type {
+  CopiedEntry,
+  CopiedLetter,
+  CopiedName,
+  CopiedRecord,
+  CopyHead,
+  CopySource,
+} from './store/copy-store.ts'
+import type { Partitions } from './store/sharing-store.ts'
+
+/** A consumer that is divided, with what its parts have together. */
+interface Divided {
+  readonly name: string
+  /** How far the consumer is as a whole; null once its parts are. */
+  whole: CopiedName['reader']
+  readonly parts: Map<number, NonNullable<CopiedName['reader']>>
+  readonly letters: CopiedLetter[]
+}
+
+/**
+ * A log for one that divides its sources otherwise, or not at all: each consumer whose parts have read them is one reader again, which
+ * has acknowledged what any of its parts has. It is divided anew where it is shared.
+ */
+export class JoinedParts implements CopySource {
+  readonly head: CopyHead
+  readonly partitions: Partitions
+  readonly #source: CopySource
+  #divided: Promise<ReadonlyMap<string, Divided>> | undefined
+
+  constructor(source: CopySource) {
+    this.#source = source
+    this.head = source.head
+    this.partitions = source.partitions
+  }
+
+  entries(): AsyncIterable<readonly CopiedEntry[]> {
+    return this.#source.entries()
+  }
+
+  async *records(): AsyncGenerator<CopiedRecord, void> {
+    this.#divided ??= this.#find()
+    const divided = await this.#divided
+    for await (const record of this.#source.records()) {
+      if (!('name' in record) || !divided.has(wholeName(record.name))) yield record
+    }
+    for (const { name, whole, parts, letters } of divided.values()) {
+      const reader = whole ?? (await this.#joined(parts))
+      if (reader === null && letters.length === 0) continue
+      yield { kind: 'name', name, position: null, reader }
+      yield* joinedLetters(name, letters)
+    }
+  }
+
+  checkUnchanged(): Promise<void> {
+    return this.#source.checkUnchanged()
+  }
+
+  close(): Promise<void> {
+    return this.#source.close()
+  }
+
+  /** The consumers that are divided, by their names. */
+  async #find(): Promise<ReadonlyMap<string, Divided>> {
+    const names: CopiedName[] = []
+    for await (const record of this.#source.records()) if (record.kind === 'name') names.push(record)
+    const divided = new Map<string, Divided>()
+    for (const { name, reader } of names) {
+      const whole = wholeName(name)
+      if (whole === name) continue
+      if (!name.startsWith('consumer.')) {
+        throw new LogUnsupportedError(
+          `${JSON.stringify(whole)} is divided by partitions that the new log does not have: give it as many partitions`,
+        )
+      }
+      const found = divided.get(whole) ?? { name: whole, whole: null, parts: new Map(), letters: [] }
+      divided.set(whole, found)
+      if (reader !== null) found.parts.set(Number(/\d+/.exec(name)?.[0]), reader)
+    }
+    // While it is being divided, its parts have not begun.
+    for (const { name, reader } of names) {
+      const found = divided.get(name)
+      if (found !== undefined) found.whole = reader
+    }
+    for await (const record of this.#source.records()) {
+      if (record.kind === 'letter') divided.get(wholeName(record.name))?.letters.push(record)
+    }
+    return divided
+  }
+
+  async #joined(parts: Divided['parts']): Promise<CopiedName['reader']> {
+    const readers = [...parts.values()]
+    if (readers.length === 0) return null
+    const acknowledged: number[] = []
+    let cursor = Math.min(...readers.map((reader) => reader.cursor))
+    const end = Math.max(
+      cursor,
+      ...readers.flatMap((reader) => [reader.cursor, reader.acknowledged.at(-1) ?? 0]),
+    )
+    // Otherwise the gap is still to be read.
+    let isWhole = cursor >= this.head.trimmed.number
+    for await (const entries of end === cursor ? [] : this.#source.entries()) {
+      for (const { number, json } of entries) {
+        if (number <= cursor || number > end) continue
+        const { source }: { readonly source: string } = JSON.parse(json)
+        const part = parts.get(this.partitions.of(source))
+        const isAcknowledged =
+          part !== undefined && (number <= part.cursor || part.acknowledged.includes(number))
+        isWhole &&= isAcknowledged
+        if (isWhole) cursor = number
+        else if (isAcknowledged) acknowledged.push(number)
+      }
+    }
+    return { cursor, acknowledged }
+  }
+}
+
+/** Each letter once, with marks that follow each other. */
+function* joinedLetters(name: string, letters: readonly CopiedLetter[]): Generator<CopiedLetter, void> {
+  const byNumber = new Map(letters.map((letter) => [letter.number, letter]))
+  let mark = 0
+  for (const letter of byNumber.values()) {
+    yield { ...letter, name, mark: letter.mark === null ? null : ++mark }
+  }
+}

@@ -1,0 +1,266 @@
+import { createHash } from 'node:crypto'
+import { ArgumentError } from '../protocol/argument-error.ts'
+import { checkOptions, checkSignal } from '../protocol/check.ts'
+import { LogError } from './errors.ts'
+import { JoinedParts } from './joined-parts.ts'
+import { movedMemo } from './process/progress.ts'
+import type { LogStore } from './store/contract.ts'
+import { COPY } from './store/copy-store.ts'
+import type {
+  CopiedEntry,
+  CopiedRecord,
+  CopyHead,
+  CopySource,
+  CopyStore,
+  CopyTarget,
+} from './store/copy-store.ts'
+
+/** Settings of {@link migrateLog}. */
+export interface MigrateOptions {
+  /** Called with the number of copied entries, and of all. */
+  readonly onProgress?: (copied: number, entries: number) => void
+  /** Ends it. What was written is no log then. */
+  readonly signal?: AbortSignal
+}
+
+/** What {@link migrateLog} has copied, and found again in the new log. */
+export interface Migrated {
+  readonly entries: number
+  /** Upstream positions. */
+  readonly streams: number
+  /** Consumers and processes. */
+  readonly readers: number
+  /** States of processes. */
+  readonly states: number
+  readonly deadLetters: number
+  /** Webhooks that are not recorded yet. */
+  readonly webhooks: number
+  /** Identities of deleted entries. */
+  readonly identities: number
+  /** Of all entries in their order, with when they were recorded, as SHA-256. The same for both logs. */
+  readonly hash: string
+}
+
+/**
+ * Copies a whole log into a new one, of any kind: entries with their times and revisions, upstream positions, consumers and processes with
+ * all that they have, dead letters, webhooks, and what is known of deleted entries. Everything goes on in the new log where it was in the
+ * old one, which stays as it is. Then the new log is read again and compared.
+ *
+ * Positions of the old log are refused by the new one, so clients in browsers begin with a new snapshot. A consumer with `exactlyOnce` keeps
+ * its position in its own database, where it has to be set.
+ *
+ * Rejects with a `LogInUseError` while an open log has claimed anything of the old log: end what uses it first. An SQLite file keeps others
+ * from writing meanwhile; of a log on a server it is noticed, and rejected with. Where it rejects or the process dies, there is no new
+ * log: opening what was written rejects, and the next call begins anew.
+ *
+ * @param from Of `sqliteLog` or `natsLog`. It need not be open, and is left open.
+ * @param to The same. A file must not exist; a log on a server may exist if nothing was ever recorded in it.
+ */
+export async function migrateLog(
+  from: LogStore,
+  to: LogStore,
+  options: MigrateOptions = {},
+): Promise<Migrated> {
+  checkOptions('options', options, ['onProgress', 'signal'])
+  const { onProgress = () => {}, signal } = options
+  if (typeof onProgress !== 'function') throw new ArgumentError('onProgress', 'a function', onProgress)
+  if (signal !== undefined) checkSignal('signal', signal)
+  const [sources, targets] = [copyStoreOf('from', from), copyStoreOf('to', to)]
+  const source = await sources.source()
+  try {
+    const target = await targets.target()
+    try {
+      const isDividedAlike = source.partitions.count === target.partitionCount
+      const copied = isDividedAlike ? source : new JoinedParts(source)
+      return await copy(copied, target, onProgress, signal)
+    } finally {
+      await target.close()
+    }
+  } finally {
+    await source.close()
+  }
+}
+
+function copyStoreOf(name: string, store: LogStore & { readonly [COPY]?: CopyStore }): CopyStore {
+  const found = store[COPY]
+  if (found === undefined) throw new ArgumentError(name, 'a log of sqliteLog or natsLog', store)
+  return found
+}
+
+async function copy(
+  source: CopySource,
+  target: CopyTarget,
+  onProgress: (copied: number, entries: number) => void,
+  signal: AbortSignal | undefined,
+): Promise<Migrated> {
+  const { head } = source
+  const numbers = await NumberMap.of(source)
+  const sent = new Digest()
+  await target.begin({
+    ...head,
+    last: numbers.of(head.last),
+    trimmed: { ...head.trimmed, number: numbers.of(head.trimmed.number) },
+  })
+  onProgress(0, head.entries)
+  for await (const entries of source.entries()) {
+    signal?.throwIfAborted()
+    const moved = entries.map((entry) => movedEntry(entry, numbers))
+    await target.addEntries(moved)
+    sent.addEntries(moved)
+    onProgress(sent.counts.entries, head.entries)
+  }
+  for await (const record of source.records()) {
+    signal?.throwIfAborted()
+    const moved = movedRecord(record, numbers)
+    await target.add(moved)
+    sent.add(moved)
+  }
+  await source.checkUnchanged()
+  await compare(sent, await target.written(), signal)
+  signal?.throwIfAborted()
+  await target.finish()
+  return { ...sent.counts, hash: sent.hash }
+}
+
+async function compare(sent: Digest, written: CopySource, signal: AbortSignal | undefined): Promise<void> {
+  const found = new Digest()
+  for await (const entries of written.entries()) {
+    signal?.throwIfAborted()
+    found.addEntries(entries)
+  }
+  for await (const record of written.records()) {
+    signal?.throwIfAborted()
+    found.add(record)
+  }
+  if (found.text === sent.text) return
+  throw new LogError(
+    `the new log differs from the old one and was given up: ${sent.text} were copied, and ${found.text} were read again`,
+  )
+}
+
+/**
+ * The numbers of positions in the new log. Those after the trimmed part follow each other as before. Of the trimmed part, only the
+ * positions that something refers to have numbers of their own, so that their order stays.
+ */
+class NumberMap {
+  readonly #trimmed: number
+  /** The numbers within the trimmed part that are referred to, in order; the last one is its end. */
+  readonly #kept: ReadonlyMap<number, number>
+
+  private constructor({ trimmed }: CopyHead, kept: Iterable<number>) {
+    this.#trimmed = trimmed.number
+    const sorted = [...new Set(kept)].filter((number) => number > 0).toSorted((a, b) => a - b)
+    this.#kept = new Map(sorted.map((number, index) => [number, index + 1]))
+  }
+
+  static async of(source: CopySource): Promise<NumberMap> {
+    const { number: trimmed } = source.head.trimmed
+    const kept = new Set([trimmed])
+    const keep = (number: number) => {
+      if (number < trimmed) kept.add(number)
+      return number
+    }
+    for await (const record of source.records()) movedRecord(record, { of: keep })
+    return new NumberMap(source.head, kept)
+  }
+
+  of(number: number): number {
+    if (number > this.#trimmed) return number - this.#trimmed + this.#kept.size
+    return this.#kept.get(number) ?? 0
+  }
+}
+
+function movedEntry(entry: CopiedEntry, numbers: NumberMap): CopiedEntry {
+  return { ...entry, number: numbers.of(entry.number) }
+}
+
+/** A record with other numbers. */
+function movedRecord(record: CopiedRecord, numbers: Pick<NumberMap, 'of'>): CopiedRecord {
+  const of = (number: number) => numbers.of(number)
+  switch (record.kind) {
+    case 'name': {
+      const { reader } = record
+      if (reader === null) return record
+      const { cursor, acknowledged } = reader
+      return { ...record, reader: { cursor: of(cursor), acknowledged: acknowledged.map(of) } }
+    }
+    case 'process': {
+      const memo = movedMemo(record.name, record.memo, {
+        entry: (number) => String(of(Number(number))),
+        change: (change) => change,
+      })
+      return { ...record, memo }
+    }
+    case 'letter':
+      return { ...record, number: of(record.number) }
+    case 'identity':
+      return { ...record, forgotten: record.forgotten === null ? null : of(record.forgotten) }
+    case 'state':
+    case 'timer':
+    case 'delivery':
+    case 'deliveryId':
+      return record
+  }
+}
+
+/** Which number of {@link Migrated} counts which records. */
+const COUNTED: { readonly [Kind in CopiedRecord['kind']]?: Exclude<keyof Migrated, 'hash'> } = {
+  state: 'states',
+  letter: 'deadLetters',
+  delivery: 'webhooks',
+  identity: 'identities',
+}
+
+/** What was seen of a log: counts, and hashes of all of it. The order of records that are not entries is that of their store. */
+class Digest {
+  readonly counts = {
+    entries: 0,
+    streams: 0,
+    readers: 0,
+    states: 0,
+    deadLetters: 0,
+    webhooks: 0,
+    identities: 0,
+  }
+  readonly #entries = createHash('sha256')
+  readonly #numbers = createHash('sha256')
+  #records = 0n
+
+  addEntries(entries: readonly CopiedEntry[]): void {
+    for (const { number, completeness, recorded, revision, backfill, json } of entries) {
+      this.#numbers.update(`${number} ${completeness}\n`)
+      this.#entries.update(`${JSON.stringify([recorded, revision, backfill])}${json}\n`)
+      this.counts.entries += 1
+    }
+  }
+
+  add(record: CopiedRecord): void {
+    const text = createHash('sha256').update(canonical(record)).digest('hex')
+    this.#records = BigInt.asUintN(256, this.#records + BigInt(`0x${text}`))
+    const counted = COUNTED[record.kind]
+    if (counted !== undefined) this.counts[counted] += 1
+    if (record.kind !== 'name') return
+    if (record.position !== null) this.counts.streams += 1
+    if (record.reader !== null) this.counts.readers += 1
+  }
+
+  get hash(): string {
+    return this.#entries.copy().digest('hex')
+  }
+
+  /** The same for two logs that have the same. */
+  get text(): string {
+    const numbers = this.#numbers.copy().digest('hex')
+    const counts = Object.entries(this.counts).map(([name, count]) => `${count} ${name}`)
+    return `${counts.join(', ')} (${this.hash} ${numbers} ${this.#records.toString(16)})`
+  }
+}
+
+/** The same text for the same record, whatever the order of its fields. */
+function canonical(record: CopiedRecord): string {
+  return JSON.stringify(record, (_, value: unknown) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  )
+}

@@ -1,0 +1,166 @@
+import type { DeadLetterError } from './dead-letter-store.ts'
+import type { StateChange, Timer } from './process-store.ts'
+import type { Partitions } from './sharing-store.ts'
+
+/** The property of a store that can be copied as a whole, into another one. */
+export const COPY: unique symbol = Symbol('copy')
+
+/** A store that can be copied as a whole. */
+export interface CopyableStore {
+  /** @internal */
+  readonly [COPY]: CopyStore
+}
+
+/**
+ * Reads or writes a whole log. Positions are numbers in the order of the log, 0 for its start; texts are those that were given, not as
+ * they are stored.
+ */
+export interface CopyStore {
+  /**
+   * Opens the log as a source. Others are kept from writing to it as far as the store can. Rejects with a `LogInUseError` while an
+   * open log has claimed anything of it.
+   */
+  source(): Promise<CopySource>
+  /** Begins a new log, which cannot be opened before it is finished. Rejects where there is one that is not empty. */
+  target(): Promise<CopyTarget>
+}
+
+/** How far a log goes. */
+export interface CopyHead {
+  /** Number of entries. */
+  readonly entries: number
+  /** The number of the last entry that the log has ever had; 0 for none. */
+  readonly last: number
+  /** The last entry that retention has deleted, with all before it: its number, 0 for none, and when it was recorded. */
+  readonly trimmed: { readonly number: number; readonly recorded: number }
+}
+
+/** What is copied of an entry, here and in a dead letter. */
+interface CopiedEvent {
+  readonly number: number
+  readonly recorded: number
+  readonly revision: number
+  readonly backfill: boolean
+  /** The event. */
+  readonly json: string
+}
+
+/** An entry. Numbers without an entry were forgotten. */
+export interface CopiedEntry extends CopiedEvent {
+  readonly completeness: number
+}
+
+/** The identity of an entry that was deleted. */
+export interface CopiedIdentity {
+  readonly kind: 'identity'
+  /** See `identityKey`. */
+  readonly key: string
+  readonly revision: number
+  readonly completeness: number
+  /** The number of an entry that was forgotten and would not be trimmed yet: nothing is appended because of it. Null for others. */
+  readonly forgotten: number | null
+}
+
+/** Something that can be claimed. What belongs to it follows it, up to the next one. */
+export interface CopiedName {
+  readonly kind: 'name'
+  readonly name: string
+  /** The upstream position; null where it is no stream. */
+  readonly position: string | null
+  /** Null where it is no reader. */
+  readonly reader: { readonly cursor: number; readonly acknowledged: readonly number[] } | null
+}
+
+/** What makes a reader a process. */
+export interface CopiedProcess {
+  readonly kind: 'process'
+  readonly name: string
+  readonly holdsRetention: boolean
+  readonly lastChange: number
+  readonly forgotten: number
+  /** With numbers as positions: of entries, and of changes. See `movedMemo`. */
+  readonly memo: string
+}
+
+/** The last change of a key of a process, in the order of the changes. */
+interface CopiedState extends StateChange {
+  readonly kind: 'state'
+  readonly name: string
+  readonly change: number
+}
+
+interface CopiedTimer {
+  readonly kind: 'timer'
+  readonly name: string
+  readonly timer: Timer
+}
+
+/** A dead letter of a reader, with its copy of the entry. */
+export interface CopiedLetter extends CopiedEvent {
+  readonly kind: 'letter'
+  readonly name: string
+  readonly error: DeadLetterError
+  readonly attempts: number
+  readonly failed: number
+  /** Its place among those that are to be handed out again, from 1; null for others. */
+  readonly mark: number | null
+}
+
+/** A webhook that is stored and not recorded yet, in the order of arrival. */
+export interface CopiedDelivery {
+  readonly kind: 'delivery'
+  readonly id: string
+  readonly timestamp: number
+  readonly received: number
+  readonly json: string
+}
+
+/** The id of a webhook that was recorded. */
+export interface CopiedDeliveryId {
+  readonly kind: 'deliveryId'
+  readonly id: string
+  /** When it was stored or recorded, in Unix ms. */
+  readonly received: number
+}
+
+/** What a log has beside its entries. */
+export type CopiedRecord =
+  | CopiedName
+  | CopiedProcess
+  | CopiedState
+  | CopiedTimer
+  | CopiedLetter
+  | CopiedDelivery
+  | CopiedDeliveryId
+  | CopiedIdentity
+
+/** A log that is being copied. */
+export interface CopySource {
+  readonly head: CopyHead
+  /** How its sources are divided. */
+  readonly partitions: Partitions
+  /** All entries in their order, some at a time. */
+  entries(): AsyncIterable<readonly CopiedEntry[]>
+  /** All the rest. May be read several times. */
+  records(): AsyncIterable<CopiedRecord>
+  /** Rejects where somebody has written to the log since it was opened as a source. */
+  checkUnchanged(): Promise<void>
+  close(): Promise<void>
+}
+
+/** A log that is being made. */
+export interface CopyTarget {
+  /** Into how many partitions its sources are divided. */
+  readonly partitionCount: number
+  /** First of all. */
+  begin(head: CopyHead): Promise<void>
+  addEntries(entries: readonly CopiedEntry[]): Promise<void>
+  /** After all entries, in the order in which a source has them. */
+  add(record: CopiedRecord): Promise<void>
+  /** After all records: reads what was written. */
+  written(): Promise<CopySource>
+  /** Makes it a log. */
+  finish(): Promise<void>
+  /** Gives up what was not finished: it is no log, and the next target begins anew. */
+  close(): Promise<void>
+}

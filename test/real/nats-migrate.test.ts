@@ -1,0 +1,270 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import * as fc from 'fast-check'
+import { openLog } from 'rivulet'
+import { find, lastValueFrom } from 'rxjs'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { LogServerError } from '../../src/log/errors.ts'
+import { migrateLog } from '../../src/log/migrate.ts'
+import { natsLog } from '../../src/log/nats-log.ts'
+import type { NatsLogOptions } from '../../src/log/nats-log.ts'
+import { sqliteLog } from '../../src/log/sqlite-log.ts'
+import type { LogStore } from '../../src/log/store/contract.ts'
+import { append, readAll } from '../log/conformance/fixture.ts'
+import { contentOf } from '../log/migration/content.ts'
+import { CONSUMER, Historian, histories, PROCESS, STREAM, VIEW } from '../log/migration/history.ts'
+import { scratchFolder } from '../log/sqlite/scratch.ts'
+import { change } from '../operators/events.ts'
+import type { MigratingSettings } from './nats/migrating-process.ts'
+import { NatsServer } from './nats/server.ts'
+
+const READERS = [CONSUMER, PROCESS, VIEW, STREAM]
+
+let server: NatsServer
+
+beforeAll(async () => {
+  server = await NatsServer.start()
+})
+
+afterAll(() => server.remove())
+
+describe('migrateLog', () => {
+  it('makes the same log of a file on a server and back, and of a log on a server in a file and back', async () => {
+    const folder = scratchFolder()
+    let count = 0
+    await fc.assert(
+      fc.asyncProperty(histories, fc.boolean(), async (steps, isOnServer) => {
+        let now = 1_000
+        const clock = () => (now += 7)
+        const file = () => sqliteLog(join(folder, `${++count}.db`), { clock })
+        const onServer = () => natsLog({ servers: server.url, name: `log-${++count}`, clock, partitions: 4 })
+        const [first, second] = isOnServer ? [onServer, file] : [file, onServer]
+        const logs = [first(), second(), first()]
+        const [from, there, back] = logs
+        if (from === undefined || there === undefined || back === undefined) return
+        const { events, webhooks } = await new Historian(from).run(steps)
+        const migrated = await migrateLog(from, there)
+        const content = await contentOf(from, [STREAM, CONSUMER], READERS)
+        expect(await contentOf(there, [STREAM, CONSUMER], READERS)).toEqual(content)
+        expect(await migrateLog(there, back)).toEqual(migrated)
+        expect(await contentOf(back, [STREAM, CONSUMER], READERS)).toEqual(content)
+
+        const fences = await Promise.all(logs.map((log) => log.claim('another')))
+        // Of entries that were forgotten and would be trimmed by now, a file does not know any more that nothing follows from them.
+        const replayed = isOnServer ? events.filter(({ cause }) => cause === undefined) : events
+        for (let at = 0; at < replayed.length; at += 100) {
+          const entries = replayed.slice(at, at + 100).map((event) => ({ event }))
+          const appended = await Promise.all(
+            logs.map((log, index) => {
+              const fence = fences[index] ?? { name: '', token: 0 }
+              return log.append([{ fence, expect: null, entries }])
+            }),
+          )
+          expect(appended.map((each) => each.entries)).toEqual(logs.map(() => appended[0]?.entries))
+        }
+        for (const id of webhooks) {
+          for (const log of logs) {
+            expect(await log.inbox.put({ id, timestamp: 0, payload: {} }, '{}')).toBe('duplicate')
+          }
+        }
+        await Promise.all(logs.map((log) => log.close()))
+      }),
+      { numRuns: 6 },
+    )
+  })
+
+  it('goes on with consumers, processes and recorders exactly where they were', async () => {
+    const folder = scratchFolder()
+    const file = () => sqliteLog(join(folder, 'log.db'))
+    const onServer = () => natsLog({ servers: server.url, name: 'going-on' })
+    const seen: string[] = []
+    const totals: number[] = []
+    const acknowledged: number[] = []
+    /** Records some changes, and consumes all but the last five of them: those are acknowledged out of order. */
+    const use = async (store: LogStore, from: number, until: number) => {
+      await using log = await openLog(store)
+      const fence = await store.claim('stream')
+      const position = await store.streamPositions(['stream'])
+      // The service sends the last ones again.
+      const events = Array.from({ length: until - from + 10 }, (_, n) =>
+        change(`e${Math.max(0, from - 10) + n}`),
+      )
+      const { entries } = await store.append([
+        {
+          fence,
+          expect: position[0] ?? null,
+          position: String(until),
+          entries: events.slice(0, until - Math.max(0, from - 10)).map((event) => ({ event })),
+        },
+      ])
+      expect(entries).toBe(until - from)
+      const open = until - 5
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      const consumer = log.consume(
+        'billing',
+        { types: ['monitor.event_stream'], concurrency: 8, drainTimeout: 100 },
+        async ({ id }, signal) => {
+          const number = Number(id.slice(1))
+          // What is open at the end is handled after the migration.
+          if (number >= open && number % 2 === 0) return untilAborted(signal)
+          seen.push(id)
+          if (number === open - 1) resolve()
+        },
+      )
+      consumer.done.catch(reject)
+      await promise
+      const process = log.process<number>('totals', {
+        version: 1,
+        key: ({ via }) => (via === 'process' ? undefined : 'all'),
+        init: () => 0,
+        event: (count, _, context) => context.set(count + 1),
+      })
+      const state = log.state<number>('totals')
+      await lastValueFrom(state.changes().pipe(find(({ state: count }) => count === until)))
+      totals.push((await state.get('all')) ?? 0)
+      await process.stop()
+      await consumer.stop().catch(() => {})
+      acknowledged.push((await store.reader('consumer:billing'))?.acknowledged.length ?? 0)
+    }
+    await use(file(), 0, 40)
+    await migrateLog(file(), onServer())
+    await use(onServer(), 40, 80)
+    const back = () => sqliteLog(join(folder, 'back.db'))
+    await migrateLog(onServer(), back())
+    await use(back(), 80, 120)
+
+    expect(totals).toEqual([40, 80, 120])
+    expect(Math.min(...acknowledged)).toBeGreaterThan(0)
+    const numbers = seen.map((id) => Number(id.slice(1)))
+    expect(numbers.filter((each) => each < 115).toSorted((a, b) => a - b)).toEqual(
+      Array.from({ length: 115 }, (_, n) => n),
+    )
+  })
+
+  it('makes a consumer that is shared among partitions one reader where the new log has others', async () => {
+    const folder = scratchFolder()
+    const store = natsLog({ servers: server.url, name: 'shared', partitions: 4 })
+    const monitors = Array.from({ length: 8 }, (_, n) => `m${n}`)
+    const fence = await store.claim('stream')
+    const changes = Array.from({ length: 80 }, (_, n) => change(`e${n}`, monitors[n % 8]))
+    await append(store, fence, ...changes)
+    const log = await openLog(store)
+    const seen: string[] = []
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const isOpen = (id: string) => Number(id.slice(1)) % 8 < 3 && Number(id.slice(1)) > 40
+    const shared = log.consume(
+      'archive',
+      { share: true, concurrency: 20, drainTimeout: 100, startAt: 'start' },
+      async ({ id }, signal) => {
+        if (isOpen(id)) return untilAborted(signal)
+        seen.push(id)
+        if (seen.length === changes.filter((each) => !isOpen(each.id)).length) resolve()
+      },
+    )
+    shared.done.catch(reject)
+    await promise
+    await shared.stop().catch(() => {})
+    const names = (await store.retention.stats()).readers.map(({ name }) => name)
+    expect(names.filter((name) => name.startsWith('consumer.')).length).toBeGreaterThan(1)
+    await log.close()
+
+    const moved = natsLog({ servers: server.url, name: 'shared' })
+    const target = sqliteLog(join(folder, 'whole.db'))
+    await migrateLog(moved, target)
+    await using whole = await openLog(target)
+    expect((await whole.stats()).readers.map(({ name }) => name)).toEqual(['archive'])
+    const rest = Promise.withResolvers<void>()
+    const consumer = whole.consume('archive', {}, ({ id }) => {
+      seen.push(id)
+      if (seen.length >= changes.length) rest.resolve()
+    })
+    consumer.done.catch(rest.reject)
+    await rest.promise
+    await consumer.stop()
+    expect(seen.toSorted()).toEqual(changes.map(({ id }) => id).toSorted())
+  })
+
+  it('leaves no log where it is killed, and begins anew', async () => {
+    const folder = scratchFolder()
+    const path = join(folder, 'log.db')
+    const file = sqliteLog(path)
+    const fence = await file.claim('stream')
+    for (let at = 0; at < 1_000; at += 200) {
+      await append(file, fence, ...Array.from({ length: 200 }, (_, n) => change(`e${at + n}`)))
+    }
+    await file.release(fence)
+    const onServer = (more: Partial<NatsLogOptions> = {}) =>
+      natsLog({ servers: server.url, name: 'killed', lease: 1_000, ...more })
+    await killedWhile({ from: { file: path }, to: { name: 'killed' } })
+
+    for (const create of [true, false]) {
+      const error = await onServer({ create })
+        .positionAt('end')
+        .catch((reason: unknown) => reason)
+      expect(error).toBeInstanceOf(LogServerError)
+      expect(error).toMatchObject({ message: expect.stringContaining('a copy that was not finished') })
+    }
+    await expect(migrateLog(onServer(), sqliteLog(join(folder, 'of-it.db')))).rejects.toThrow('not finished')
+    // Until its lease has run out, the other one may be at work.
+    const there = await vi.waitFor(() => migrateLog(file, onServer()), { timeout: 60_000, interval: 200 })
+    expect(there).toMatchObject({ entries: 1_000 })
+    expect((await readAll(onServer())).map(({ id }) => id)).toEqual((await readAll(file)).map(({ id }) => id))
+    // It is a log now, and no place for another one.
+    await expect(migrateLog(file, onServer())).rejects.toThrow('is not empty')
+
+    const target = join(folder, 'back.db')
+    await killedWhile({ from: { name: 'killed' }, to: { file: target } })
+    expect(existsSync(target)).toBe(false)
+    expect(await migrateLog(onServer(), sqliteLog(target))).toEqual(there)
+    expect(await readAll(sqliteLog(target))).toHaveLength(1_000)
+    expect(readdirSync(folder).filter((name) => name.includes('unfinished'))).toEqual([])
+  })
+
+  it('refuses a log on a server that is in use or written to meanwhile, and takes one that was opened only', async () => {
+    const folder = scratchFolder()
+    const onServer = natsLog({ servers: server.url, name: 'used', owner: 'the recorder' })
+    const fence = await onServer.claim('stream')
+    await append(onServer, fence, change('1'))
+    const target = (name: string) => sqliteLog(join(folder, `${name}.db`))
+    await expect(migrateLog(onServer, target('claimed'))).rejects.toMatchObject({
+      name: 'LogInUseError',
+      owner: 'the recorder',
+    })
+    await onServer.release(fence)
+    const written = migrateLog(onServer, target('written'), {
+      onProgress(copied) {
+        if (copied > 0) writing = onServer.claim('another')
+      },
+    })
+    let writing: Promise<unknown> = Promise.resolve()
+    await expect(written).rejects.toThrow('was written to while it was copied')
+    await writing
+    expect(readdirSync(folder)).toEqual([])
+    await onServer.close()
+
+    const opened = natsLog({ servers: server.url, name: 'opened' })
+    await opened.positionAt('end')
+    await migrateLog(natsLog({ servers: server.url, name: 'used' }), opened)
+    expect(await readAll(natsLog({ servers: server.url, name: 'opened' }))).toHaveLength(1)
+    // An open log that was there before does not take its positions for those of the new one.
+    await expect(opened.positionAt('start')).rejects.toThrow('open it again')
+  })
+})
+
+/** Runs a migration in a process of its own, which kills itself in the middle. */
+async function killedWhile(migration: Omit<MigratingSettings, 'servers'>): Promise<void> {
+  const settings: MigratingSettings = { servers: server.url, ...migration }
+  const child = fork(join(import.meta.dirname, 'nats/migrating-process.ts'), [JSON.stringify(settings)], {
+    execArgv: ['--conditions=rivulet-source', '--disable-warning=ExperimentalWarning'],
+  })
+  const [, signal] = await once(child, 'exit')
+  expect(signal).toBe('SIGKILL')
+}
+
+function untilAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}

@@ -1,0 +1,25 @@
+/** Copies a log into another one, and kills itself once some entries are there. */
+import { migrateLog } from '../../../src/log/migrate.ts'
+import { natsLog } from '../../../src/log/nats-log.ts'
+import { sqliteLog } from '../../../src/log/sqlite-log.ts'
+import type { LogStore } from '../../../src/log/store/contract.ts'
+
+/** What it is started with: each a file, or the name of a log on the server. */
+export interface MigratingSettings {
+  readonly servers: string
+  readonly from: { readonly file: string } | { readonly name: string }
+  readonly to: { readonly file: string } | { readonly name: string }
+}
+
+const settings: MigratingSettings = JSON.parse(process.argv[2] ?? '')
+
+function open(place: MigratingSettings['from']): LogStore {
+  if ('file' in place) return sqliteLog(place.file)
+  return natsLog({ servers: settings.servers, name: place.name, lease: 1_000 })
+}
+
+await migrateLog(open(settings.from), open(settings.to), {
+  onProgress(copied) {
+    if (copied > 0) process.kill(process.pid, 'SIGKILL')
+  },
+})
