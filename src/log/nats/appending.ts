@@ -3,6 +3,7 @@ import { JetStreamApiError } from '@nats-io/jetstream'
 import { nuid } from '@nats-io/transport-node'
 import { isAtLeastAsComplete } from '../../protocol/event.ts'
 import { LogServerError } from '../errors.ts'
+import { MAX_APPEND_ENTRIES } from '../store/contract.ts'
 import { mergeDuplicates } from '../store/completeness.ts'
 import { identityKey } from '../store/identity-key.ts'
 import type { PreparedEntry } from '../store/prepared-entry.ts'
@@ -22,6 +23,9 @@ import { EXPECTED, isNext } from './succession.ts'
 const WRONG_LAST_ID = 10_070
 const WRONG_LAST_SEQUENCE = 10_071
 
+/** Most entries of a source that are sent at once: those of an append. */
+const MAX_WINDOW = MAX_APPEND_ENTRIES
+
 /** Between two attempts where the server has not taken something, in ms. The client's own limits of time come on top. */
 const INTERVAL = 100
 
@@ -32,6 +36,8 @@ interface Run {
   readonly identities: SourceIdentities
   /** What is neither stored nor known yet, in order. */
   todo: readonly PreparedEntry[]
+  /** How many of them were looked at when what is sent was planned. */
+  looked: number
   /**
    * What is stored in parts already, by its text. It holds until the source changes: parts have to come after those of the entries
    * before, with which they would be deleted otherwise.
@@ -80,6 +86,8 @@ export class Appending {
   readonly #times: RecordedTimes
   readonly #texts: LongTexts
   readonly #writer = nuid.next()
+  /** How many entries of a source are sent at once: fewer while other writers come between them. */
+  #window = MAX_WINDOW
 
   constructor(connection: Connection, identities: Identities, times: RecordedTimes, texts: LongTexts) {
     this.#connection = connection
@@ -105,7 +113,7 @@ export class Appending {
         const identities = await patiently(this.#connection, () => this.#identities.of(source))
         await patiently(this.#connection, () => this.#identities.addCopied(identities, todo))
         const subject = this.#connection.names.entries(source)
-        return { source, subject, identities, todo, inParts: new Map(), partsAfter: '' }
+        return { source, subject, identities, todo, looked: 0, inParts: new Map(), partsAfter: '' }
       }),
     )
     let count = 0
@@ -121,6 +129,7 @@ export class Appending {
       if (planned.every(({ length }) => length === 0)) return { count, last }
       const outcomes = await this.#send(planned)
       const isRefused = outcomes.flat().some(({ kind }) => kind !== 'stored')
+      if (!this.#connection.isReplicated) this.#adapt(outcomes)
       for (const [at, sent] of planned.entries()) {
         const stored = await this.#settle(sent, outcomes[at] ?? [])
         for (const sequence of stored) this.#times.written(sequence, times.recorded)
@@ -146,7 +155,12 @@ export class Appending {
     const after = `${run.identities.last}:${run.identities.deletedRead}`
     if (run.partsAfter !== after) run.inParts.clear()
     run.partsAfter = after
+    run.looked = run.todo.length
     for (const [index, entry] of run.todo.entries()) {
+      if (planned.length >= this.#window) {
+        run.looked = index
+        break
+      }
       const hash = identityKey(entry)
       const before = staged.get(hash)
       const earlier = before ?? run.identities.known.get(hash)
@@ -194,6 +208,21 @@ export class Appending {
     return message === null
       ? undefined
       : this.#texts.read({ data: message.data, field: (name) => message.header.get(name) })
+  }
+
+  /**
+   * What others write at the same time comes between the entries of a source, of which the rest is refused then. So as many are sent at
+   * once as were stored on the average, and one more after each time at which all were. The first one of each source is refused
+   * only where others write to the same source.
+   */
+  #adapt(outcomes: readonly (readonly Outcome[])[]): void {
+    const sent = outcomes.filter(({ length }) => length > 0)
+    if (sent.some((of) => of.some(({ kind }) => kind === 'overtaken'))) {
+      const stored = sent.flat().filter(({ kind }) => kind === 'stored').length
+      this.#window = Math.max(1, Math.floor(stored / sent.length))
+    } else if (this.#window < MAX_WINDOW) {
+      this.#window += 1
+    }
   }
 
   /** Sends all, those of a source directly one after the other. */
@@ -298,7 +327,7 @@ export class Appending {
         identities.read = sequence
       }
     }
-    run.todo = until === planned.length ? [] : run.todo.slice(planned[until]?.index)
+    run.todo = run.todo.slice(until === planned.length ? run.looked : planned[until]?.index)
     return sequences.slice(0, until).filter((sequence) => sequence !== undefined)
   }
 

@@ -179,6 +179,16 @@ export class Reading {
     }
   }
 
+  /**
+   * When the last entry was recorded, or a little earlier, by the clock of its writer alone; undefined for none.
+   */
+  async aboutNewest(): Promise<number | undefined> {
+    const { jsm, names } = this.#connection
+    const query = { last_by_subj: names.allEntries }
+    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.events, query))
+    return found === null ? undefined : fieldsOf({ field: (name) => found.header.get(name) })?.recorded
+  }
+
   /** When the last entry was recorded; undefined for none. */
   async newest(): Promise<number | undefined> {
     const { jsm, names } = this.#connection

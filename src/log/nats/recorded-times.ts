@@ -5,7 +5,10 @@ import type { WithFields } from './entry-message.ts'
 import { MessageCursor } from './message-cursor.ts'
 
 /** How many entries of other writers may be unknown to one before it reads on. */
-const MAX_UNKNOWN = 256
+const MAX_UNKNOWN = 4_096
+
+/** Of these, how many may be unknown to the writer of the last entry, so that the others need not read on themselves. */
+const MAX_ADOPTED = 3_072
 
 /** An entry with its number. */
 interface Numbered extends WithFields {
@@ -89,6 +92,14 @@ export class RecordedTimes {
       this.#known = trimmed
     } else {
       const message = { sequence: last.seq, field: (name: string) => last.header.get(name) }
+      const fields = fieldsOf(message)
+      if (fields !== undefined && last.seq - fields.known <= MAX_ADOPTED) {
+        // Its time is not earlier than those of all entries that its writer knew.
+        const recorded = Math.max(fields.recorded, this.#known.recorded)
+        this.#known = { sequence: fields.known, recorded }
+        this.#written = last.seq
+        return
+      }
       const recorded = await this.of(message)
       if (recorded !== undefined) this.#known = { sequence: last.seq, recorded }
     }

@@ -74,7 +74,8 @@ export class NatsRetention implements RetentionStore {
 
   usage(): Promise<LogUsage> {
     return this.#call(async (log) => {
-      const { bytes, newest } = await usageOf(log)
+      // After each of many appends.
+      const { bytes, newest } = await usageOf(log, () => log.reading.aboutNewest())
       return { bytes, walBytes: 0, newest }
     })
   }
@@ -138,12 +139,12 @@ export class NatsRetention implements RetentionStore {
 }
 
 /** How much there is, in messages and in bytes of the server's files. */
-async function usageOf(log: OpenLog) {
+async function usageOf(log: OpenLog, newestOf = () => log.reading.newest()) {
   const { jsm, names } = log.connection
   const [events, state, newest] = await Promise.all([
     patiently(log.connection, () => jsm.streams.info(names.events)),
     patiently(log.connection, () => jsm.streams.info(names.state)),
-    log.reading.newest(),
+    newestOf(),
   ])
   return {
     entries: events.state.messages,
