@@ -13,6 +13,9 @@ const INTERVAL = 2_000
 /** How often it looks where a lease that it watches was not renewed in time, in ms. */
 const OVERDUE_INTERVAL = 250
 
+/** How long after the first refused change the next attempt is made, in ms, at most. Longer after each further one. */
+const BACKOFF = 50
+
 /** How long after a failed attempt to leave the next one is made, in ms. */
 const LEAVE_INTERVAL = 1_000
 
@@ -166,13 +169,17 @@ export class GroupMember {
 
   /** Changes the members, whatever others change at the same time. */
   async #change(change: (members: readonly string[]) => readonly string[]): Promise<void> {
-    for (;;) {
+    for (let attempt = 1; ; attempt++) {
       const state = await this.#record.read()
       this.#take(state)
       const members = change(state.members)
       if (members.length === state.members.length) return
       const changed = await this.#record.change(state, members)
-      if (changed === undefined) continue
+      if (changed === undefined) {
+        // Many may do this at once, such as all of a deployment.
+        await delay(Math.random() * Math.min(attempt, 10) * BACKOFF)
+        continue
+      }
       this.#take(changed)
       this.#membership.changes.notify(this.#name)
       return

@@ -8,6 +8,8 @@ export type Assignment = readonly (string | null)[]
  */
 export function rebalanced(previous: Assignment, members: readonly string[]): Assignment {
   const loads = new Map(members.map((member) => [member, 0]))
+  const seeds = new Map(members.map((member) => [member, hashOf(member)]))
+  const score = (member: string, part: number) => mixed(seeds.get(member) ?? 0, part)
   const next = previous.map((owner) => (owner !== null && loads.has(owner) ? owner : null))
   const give = (part: number, member: string) => {
     const from = next[part] ?? null
@@ -53,11 +55,16 @@ function highest<T>(candidates: readonly T[], scoreOf: (candidate: T) => number)
   return best
 }
 
+function hashOf(text: string): number {
+  let hash = 0
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
+  return hash
+}
+
 /** How much a member and a part belong together: the same wherever it is computed. From 0, 32 bits. */
-function score(member: string, part: number): number {
-  let hash = part
-  for (let i = 0; i < member.length; i++) hash = Math.imul(hash ^ member.charCodeAt(i), 0x01000193)
+function mixed(seed: number, part: number): number {
   // Mixed, so that members whose names differ in the last character alone do not have similar scores.
+  let hash = seed ^ Math.imul(part + 1, 0x9e3779b1)
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
   return (hash ^ (hash >>> 16)) >>> 0

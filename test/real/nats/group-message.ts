@@ -11,7 +11,10 @@ export async function groupReader(servers: string, log: string) {
   return {
     async read(): Promise<{ readonly members: readonly string[]; readonly owners: Owners }> {
       const query = { last_by_subj: `rv.${log}.gr.*` }
-      const found = await jsm.streams.getMessage(`rivulet_${log}_state`, query)
+      const last = () => jsm.streams.getMessage(`rivulet_${log}_state`, query)
+      // While the server is away, requests have no answer.
+      let found = await last().catch(() => undefined)
+      while (found === undefined) found = await last().catch(() => undefined)
       if (found === null) return { members: [], owners: [] }
       const { members, owners } = found.json<{ members: string[]; owners: (number | null)[] }>()
       return { members, owners: owners.map((index) => members[index ?? -1]) }
