@@ -29,6 +29,7 @@ export async function audit(servers: string, log: string): Promise<Readonly<Reco
 export interface StoredEntry {
   /** Its number in the stream. */
   readonly sequence: number
+  readonly partition: number
   /** When the server stored it, in Unix ms. */
   readonly stored: number
   readonly source: string
@@ -76,16 +77,20 @@ export class StreamReader {
       const message = await this.#manager.streams.getMessage(stream, { seq: this.#read + 1 })
       this.#read += 1
       if (message === null) continue
-      const { source, id, type, via, data } = message.json<Omit<StoredEntry, 'sequence'>>()
+      const { source, id, type, via, data } = message.json<Omit<StoredEntry, 'sequence' | 'partition'>>()
       // Its identity, its revision, and more.
       const revision = Number(message.header.get('Rv-Entry').split(' ')[1])
       if (!(revision > 0)) throw new Error(`the message ${message.seq} has no revision`)
       const stored = message.time.getTime()
-      this.entries.push({ sequence: message.seq, stored, source, id, type, via, revision, data })
+      const partition = Number(message.subject.split('.')[3])
+      this.entries.push({ sequence: message.seq, partition, stored, source, id, type, via, revision, data })
     }
   }
 
-  /** Up to which number a reader, such as `consumer:billing`, has acknowledged everything; 0 for one that is not there. */
+  /**
+   * Up to which number a reader, such as `consumer:billing` or its part `consumer.0:billing`, has acknowledged everything; 0 for one
+   * that is not there.
+   */
   async cursorOf(reader: string): Promise<number> {
     const token = createHash('sha256').update(reader).digest('base64url').slice(0, 22)
     const message = await this.#manager.streams.getMessage(`rivulet_${this.#log}_state`, {

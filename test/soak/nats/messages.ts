@@ -24,8 +24,14 @@ export type WorkerReport =
   | { readonly what: 'started' }
   /** An append was acknowledged to it. */
   | { readonly what: 'appended'; readonly entries: number; readonly duplicates: number }
-  /** A job has failed, so it ends. */
+  /** A job has failed, and is started again; or the log could not be opened. */
   | { readonly what: 'failed'; readonly error: string; readonly message: string }
+
+/** The error of a source that the service has not. */
+export const SOURCE_FAILED = 'SourceFailed'
+
+/** The exit code after a failure that was reported. */
+export const REPORTED = 2
 
 /** A write of the log. */
 export type Write = 'append' | 'commit'

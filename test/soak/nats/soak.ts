@@ -21,6 +21,7 @@ import { Research } from '../research.ts'
 import { Workload } from '../workload.ts'
 import { natsAuditOf } from './audit.ts'
 import type { NatsAudit, NatsEvidence } from './audit.ts'
+import { SOURCE_FAILED } from './messages.ts'
 import type { WorkerSettings } from './messages.ts'
 import { natsPlanOf } from './plan.ts'
 import type { NatsPlanOptions, NatsStep } from './plan.ts'
@@ -70,7 +71,7 @@ export interface NatsSoakResult extends NatsAudit {
   readonly revisions: number
   /** Number of entries that webhooks have brought. */
   readonly by_webhook: number
-  /** How often a worker ended by itself, by the name of the error. Its supervisor has started it again. */
+  /** How often a job of a worker has failed, by the name of the error. It was started again. */
   readonly failures: Readonly<Record<string, number>>
   /** The failures that none of the faults explains. */
   readonly unexpected: readonly string[]
@@ -90,8 +91,12 @@ const GROUPS = '/v1beta/tasks/groups/'
 /** Of both streams, in ns. */
 const DUPLICATE_WINDOW = 2e9
 const LOG = 'soak'
+/** Of the log. */
+const PARTITIONS = 16
+/** How often new entries are read until the readers' positions are. */
+const LOOKS = 10
 /** What becomes of a worker that another one has overtaken, whose server was down, or whose resource the service had not. */
-const EXPECTED_FAILURES = new Set(['FencedError', 'LogServerError', 'LogConflictError', 'SourceFailed'])
+const EXPECTED_FAILURES = new Set(['FencedError', 'LogServerError', 'LogConflictError', SOURCE_FAILED])
 
 /** Runs workers over `events` events of a service, with kills of all kinds, and audits the result. */
 export async function soakNats(
@@ -210,7 +215,7 @@ export async function soakNats(
         continue
       }
       const isRecorded = facts.size >= events && [...facts].every((fact) => progress.facts.has(fact))
-      if (!isRecorded || !(await progress.isHandled())) continue
+      if (!isRecorded || !progress.isHandled) continue
       if (research.isThrough || performance.now() - moved > FAULT_PATIENCE) break
     }
     onStep(`${seconds(began)} s: stopping`)
@@ -274,16 +279,28 @@ class Progress {
   ahead = 0
   #reader: StreamReader | undefined
   #read = 0
-  /** Up to which number the entries were compared that each consumer has acknowledged, and how many of the entries these are. */
-  readonly #acknowledged: { readonly reader: string; readonly effects: Tally; entries: number }[]
+  #updates = 0
+  /** Which reader has which entries, and how many of these were compared with the effects. */
+  readonly #readers: {
+    readonly name: string
+    readonly effects: Tally | undefined
+    readonly entries: StoredEntry[]
+    compared: number
+    cursor: number
+  }[]
 
   constructor(folder: string) {
     this.called = new Tally(join(folder, 'billing.db'), 'calls')
     this.billed = new Tally(join(folder, 'billing.db'), 'effects')
     this.booked = new Tally(join(folder, 'ledger.db'), 'effects')
-    this.#acknowledged = [
-      { reader: 'consumer:billing', effects: this.billed, entries: 0 },
-      { reader: 'consumer:ledger', effects: this.booked, entries: 0 },
+    const reader = (name: string, effects?: Tally) => {
+      return { name, effects, entries: [], compared: 0, cursor: 0 }
+    }
+    this.#readers = [
+      // Its parts come first: a partition is the place of its reader.
+      ...Array.from({ length: PARTITIONS }, (_, part) => reader(`consumer.${part}:billing`, this.billed)),
+      reader('consumer:ledger', this.booked),
+      reader('process:totals'),
     ]
   }
 
@@ -297,18 +314,19 @@ class Progress {
 
   /** What changes as long as something goes on. */
   get reached(): readonly number[] {
-    return [
-      this.facts.size,
-      this.billed.rows,
-      this.booked.rows,
-      ...this.#acknowledged.map(({ entries }) => entries),
-    ]
+    return [this.facts.size, this.billed.rows, this.booked.rows, ...this.#readers.map(({ cursor }) => cursor)]
+  }
+
+  /** Whether all readers have passed all entries that have to have an effect. */
+  get isHandled(): boolean {
+    return this.#readers.every(({ entries, cursor }) => cursor >= (entries.at(-1)?.sequence ?? 0))
   }
 
   async update(): Promise<void> {
+    this.#updates += 1
     try {
       await this.#reader?.update()
-      await this.#inspect()
+      if (this.#updates % LOOKS === 0) await this.inspect()
     } catch {
       // The server is down.
     }
@@ -316,21 +334,24 @@ class Progress {
       if (!isCounted(entry.type)) continue
       if (entry.type === 'task_run.state' && !this.facts.has(factOf(entry))) this.runs += 1
       this.facts.add(factOf(entry))
+      for (const [at, { entries }] of this.#readers.entries())
+        if (at >= PARTITIONS || at === entry.partition) entries.push(entry)
     }
     this.#read = this.entries.length
     for (const tally of [this.called, this.billed, this.booked]) tally.update()
   }
 
-  /** Whether all readers have passed all entries that have to have an effect. */
-  async isHandled(): Promise<boolean> {
-    const last = this.entries.findLast(({ type }) => isCounted(type))?.sequence ?? 0
-    try {
-      const cursors = await Promise.all(
-        ['consumer:billing', 'consumer:ledger', 'process:totals'].map((name) => this.#reader?.cursorOf(name)),
-      )
-      return cursors.every((cursor = 0) => cursor >= last)
-    } catch {
-      return false
+  /** Whatever is acknowledged has had its effect before. Rejects where the server is down. */
+  async inspect(): Promise<void> {
+    for (const reader of this.#readers) {
+      reader.cursor = (await this.#reader?.cursorOf(reader.name)) ?? 0
+      const { effects, entries, cursor } = reader
+      effects?.update()
+      for (let next = entries[reader.compared]; next !== undefined && next.sequence <= cursor;) {
+        if (effects?.has(keyOf(next)) === false) this.ahead += 1
+        reader.compared += 1
+        next = entries[reader.compared]
+      }
     }
   }
 
@@ -347,25 +368,11 @@ class Progress {
     for (const tally of [this.called, this.billed, this.booked]) tally.close()
     await this.#reader?.close()
   }
-
-  /** Whatever is acknowledged has had its effect before. */
-  async #inspect(): Promise<void> {
-    for (const acknowledged of this.#acknowledged) {
-      const cursor = (await this.#reader?.cursorOf(acknowledged.reader)) ?? 0
-      acknowledged.effects.update()
-      const { entries } = this
-      for (let next = entries[acknowledged.entries]; next !== undefined && next.sequence <= cursor;) {
-        if (isCounted(next.type) && !acknowledged.effects.has(keyOf(next))) this.ahead += 1
-        acknowledged.entries += 1
-        next = entries[acknowledged.entries]
-      }
-    }
-  }
 }
 
 /** Creates the log, whose streams have a short window for duplicates. */
 async function createLog(servers: string, lease: number): Promise<void> {
-  const log = await openLog(natsLog({ servers, name: LOG, lease }))
+  const log = await openLog(natsLog({ servers, name: LOG, lease, partitions: PARTITIONS }))
   await log.positionAt('start')
   await log.close()
   const nats = await connect({ servers })

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as after } from 'node:timers/promises'
 import type { MutantName } from '../mutants.ts'
+import { REPORTED } from './messages.ts'
 import type { Strike, StrikeOrder, WorkerReport, WorkerSettings } from './messages.ts'
 
 const MUTATE = new URL('../mutate.ts', import.meta.url).href
@@ -15,7 +16,7 @@ const STRIKE_PATIENCE = 1_500
 /** How much longer the supervisor waits: what is ordered is over by then. */
 const MARGIN = 500
 
-/** How a worker has failed: as its report says, or without one. */
+/** How a job of a worker has failed, or the worker as a whole. */
 export interface Failure {
   readonly error: string
   readonly message: string
@@ -24,7 +25,7 @@ export interface Failure {
 /** A worker, with a supervisor that restarts it when it ends. */
 export class SupervisedWorker {
   readonly owner: string
-  /** Of its processes, in the order in which they ended. */
+  /** Of all its processes. */
   readonly failures: Failure[] = []
   /** Number of entries, of which appends were acknowledged to it. */
   appended = 0
@@ -40,7 +41,7 @@ export class SupervisedWorker {
 
   /**
    * @param settings Called at each start.
-   * @param options `mutant`: a defect that the worker runs with. `onError` is called with the error output of its processes.
+   * @param options `mutant`: a defect that the worker runs with. `onError` is called with their error output.
    */
   constructor(
     owner: string,
@@ -74,7 +75,6 @@ export class SupervisedWorker {
     })
     this.#child = child
     let errors = ''
-    let failure: Failure | undefined
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       errors = `${errors}${text}`.slice(-2_000)
       this.#onError(`${this.owner}: ${text}`)
@@ -82,7 +82,7 @@ export class SupervisedWorker {
     const started = Promise.withResolvers<void>()
     child.on('message', (report: WorkerReport) => {
       if (report.what === 'started') started.resolve()
-      else if (report.what === 'failed') failure = { error: report.error, message: report.message }
+      else if (report.what === 'failed') this.#fail({ error: report.error, message: report.message })
       else {
         this.appended += report.entries
         this.duplicates += report.duplicates
@@ -91,10 +91,15 @@ export class SupervisedWorker {
     child.on('exit', (code, signal) => {
       started.resolve()
       if (this.#child !== child) return
-      if (code !== 0) this.failures.push(failure ?? { error: String(signal ?? code), message: errors })
+      if (code !== 0 && code !== REPORTED) this.#fail({ error: String(signal ?? code), message: errors })
       if (!this.#stopping) this.start()
     })
     this.#atWork = started.promise
+  }
+
+  #fail(failure: Failure): void {
+    this.failures.push(failure)
+    this.#onError(`${this.owner}: ${failure.error}: ${failure.message}`)
   }
 
   /** Kills it, at once or within a write, and starts it again. */

@@ -1,13 +1,13 @@
 /**
- * Runs what every worker of a log on NATS runs: receives webhooks, records all resources together with the others, and stands by for two
- * consumers and a process. It ends when a job fails; its supervisor starts it again.
+ * Runs what every worker of a log on NATS runs: receives webhooks, records all resources together with the others, shares a consumer with
+ * them, and stands by for another consumer and a process.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { flushCompileCache } from 'node:module'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient, openLog } from 'rivulet'
-import type { Entry, EventLog, LogJob } from 'rivulet'
+import type { Entry, EventLog, LogJob, ProcessOptions, RecordOptions } from 'rivulet'
 import { exactlyOnce } from 'rivulet/log/sqlite'
 import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
 import type { WebhookReceiver } from 'rivulet/webhooks'
@@ -15,50 +15,72 @@ import type { LogStore } from '../../../src/log/store/contract.ts'
 import { natsLog } from '../../../src/log/nats-log.ts'
 import { isCounted } from '../facts.ts'
 import { openEffects } from '../open-effects.ts'
+import { REPORTED, SOURCE_FAILED } from './messages.ts'
 import type { StrikeOrder, WorkerReport, WorkerSettings, Write } from './messages.ts'
 import { rollingHash } from './rolling-hash.ts'
 import type { Totals } from './totals.ts'
 import { HASH_BASIS, keyOfTotals, OUTPUT_EVERY } from './totals.ts'
 
+type JobName = 'recording' | 'billing' | 'ledger' | 'totals'
+
+// Without its supervisor it has nothing to do.
+process.once('disconnect', () => process.exit())
 const settings: WorkerSettings = JSON.parse(process.env['SOAK_WORKER'] ?? '')
 const stopping = once(process, 'SIGTERM')
 const send = (report: WorkerReport) => process.send?.(report)
-const failed = Promise.withResolvers<never>()
 
-/** By its name, the supervisor sees that it is a failure that the service was to cause. */
-class SourceFailed extends Error {
-  override readonly name = 'SourceFailed'
-}
+/** How long a job waits that has failed, in ms. */
+const PAUSE = 100
 
-const { servers, lease, owner } = settings
-let opened: EventLog | undefined
+/** The jobs that run. */
+const jobs = new Map<JobName, LogJob>()
+const ended = new AbortController()
+
 try {
+  const { servers, lease, owner } = settings
   const log = await openLog(watched(natsLog({ servers, name: settings.log, lease, owner })))
-  opened = log
   const receiver = createWebhookReceiver({ secrets: settings.webhookSecret, inbox: log.inbox })
   const server = createServer(nodeListener(receiver)).listen(settings.port, '127.0.0.1')
-  server.once('error', failed.reject)
-  const jobs = jobsOf(log, receiver)
-  for (const { done } of jobs) done.catch(failed.reject)
+  const failed = once(server, 'error').then(([error]) => Promise.reject(error))
+  const running = jobsOf(log, receiver).map(([name, start]) => keepRunning(name, start))
   send({ what: 'started' })
   // The next process comes up sooner for it; this one may not live to write it at its end.
   flushCompileCache()
-  await Promise.race([stopping, failed.promise])
+  await Promise.race([stopping, failed])
+  ended.abort()
   receiver.close()
   server.close()
   server.closeAllConnections()
-  await Promise.all(jobs.map((job) => job.stop()))
+  for (const job of jobs.values()) void job.stop().catch(() => {})
+  await Promise.all(running)
   await log.close()
   process.disconnect?.()
 } catch (error) {
-  // What it cannot save, it has not acknowledged.
-  await opened?.close().catch(() => {})
-  const { name, message } = error instanceof Error ? error : new Error(String(error))
-  process.send?.({ what: 'failed', error: name, message } satisfies WorkerReport, () => process.exit(1))
+  // The server is down, so that the log cannot be opened, or not be closed.
+  process.send?.(failureOf(error), () => process.exit(REPORTED))
 }
 
-/** What every worker runs. */
-function jobsOf(log: EventLog, receiver: WebhookReceiver): readonly LogJob[] {
+/** Starts a job again when it has failed, until the worker is stopped. */
+async function keepRunning(name: JobName, start: () => LogJob): Promise<void> {
+  while (!ended.signal.aborted) {
+    const job = start()
+    jobs.set(name, job)
+    try {
+      await job.done
+    } catch (error) {
+      send(failureOf(error))
+      await sleep(PAUSE)
+    }
+  }
+}
+
+function failureOf(error: unknown): WorkerReport {
+  const { name, message } = error instanceof Error ? error : new Error(String(error))
+  return { what: 'failed', error: name, message }
+}
+
+/** What every worker runs: a recording and a consumer that are divided, a consumer and a process of which all but one stand by. */
+function jobsOf(log: EventLog, receiver: WebhookReceiver): readonly (readonly [JobName, () => LogJob])[] {
   const { baseUrl, apiKey, groups, monitors, includeOutput, folder } = settings
   const { signal: wait } = new AbortController()
   const where = ({ type }: { readonly type: string }) => isCounted(type)
@@ -70,34 +92,29 @@ function jobsOf(log: EventLog, receiver: WebhookReceiver): readonly LogJob[] {
     maxDelay: 500,
     timeouts: { silence: 1_000 },
   })
-  const recording = client.record({
+  const recordingOptions: RecordOptions = {
     taskGroups: groups.map((id) => ({ id, include_output: includeOutput })),
     monitors: monitors.map((id) => ({ id, pollInterval: 300 })),
     webhooks: receiver,
     tick: 1_000,
     share: 'soak',
     log,
-  })
+  }
 
   const billing = openEffects(folder, 'billing')
   const called = billing.prepare('INSERT INTO calls (source, id, revision) VALUES (?, ?, ?)')
   const billed = billing.prepare('INSERT INTO effects (source, id, revision) VALUES (?, ?, ?)')
-  const atLeastOnce = log.consume(
-    'billing',
-    { where, concurrency: 8, wait },
-    async ({ source, id, revision }) => {
-      called.run(source, id, revision)
-      await sleep((id.codePointAt(id.length - 12) ?? 0) % 16)
-      billed.run(source, id, revision)
-    },
-  )
+  const bill = async ({ source, id, revision }: Entry) => {
+    called.run(source, id, revision)
+    await sleep((id.codePointAt(id.length - 12) ?? 0) % 16)
+    billed.run(source, id, revision)
+  }
 
   const ledger = openEffects(folder, 'ledger')
   const booked = ledger.prepare('INSERT INTO effects (source, id, revision) VALUES (?, ?, ?)')
   const effect = ({ source, id, revision }: Entry) => void booked.run(source, id, revision)
-  const exactly = log.consume('ledger', { where, wait }, exactlyOnce(ledger, { effect }))
 
-  const totals = log.process<Totals>('totals', {
+  const totals: ProcessOptions<Totals> = {
     version: 1,
     where,
     key: keyOfTotals,
@@ -111,8 +128,13 @@ function jobsOf(log: EventLog, receiver: WebhookReceiver): readonly LogJob[] {
         context.append({ type: 'unknown', data: { key: context.key, ...after } })
     },
     wait,
-  })
-  return [recording, atLeastOnce, exactly, totals]
+  }
+  return [
+    ['recording', () => client.record(recordingOptions)],
+    ['billing', () => log.consume('billing', { where, concurrency: 8, share: true }, bill)],
+    ['ledger', () => log.consume('ledger', { where, wait }, exactlyOnce(ledger, { effect }))],
+    ['totals', () => log.process('totals', totals)],
+  ]
 }
 
 /** The store, whose appends are counted, and within whose writes the worker is killed or suspended when it is ordered to. */
@@ -132,11 +154,17 @@ function watched(store: LogStore): LogStore {
     strike('append')
     const appended = await append(appends, done)
     send({ what: 'appended', entries: appended.entries, duplicates: appended.duplicates })
-    // A source that failed is for the supervisor: with the next process it is tried again.
+    // Such a source is given up: with the next recording it is tried again.
     const failure = appends
       .flatMap(({ entries }) => entries)
       .find(({ event }) => event.type === 'source.failed')
-    if (failure !== undefined) failed.reject(new SourceFailed(failure.event.source))
+    if (failure !== undefined) {
+      send({ what: 'failed', error: SOURCE_FAILED, message: failure.event.source })
+      void jobs
+        .get('recording')
+        ?.stop()
+        .catch(() => {})
+    }
     return appended
   }
   store.commit = (...of) => {
