@@ -37,7 +37,7 @@ function finding(number: number, source: number): ResearchEvent {
   return event
 }
 
-/** Events of several sources, one of each in turn. */
-export function findings(count: number, sources: number): readonly ResearchEvent[] {
-  return Array.from({ length: count }, (_, at) => finding(Math.floor(at / sources), at % sources))
+/** Events of several sources, one of each in turn. @param first The number of the first source. */
+export function findings(count: number, sources: number, first = 0): readonly ResearchEvent[] {
+  return Array.from({ length: count }, (_, at) => finding(Math.floor(at / sources), first + (at % sources)))
 }
