@@ -19,6 +19,8 @@ const PAGE = 500
 interface CursorPlan {
   /** Whether it is that of a part, and not of a whole consumer. */
   readonly isPart: boolean
+  /** The number of cursors of the consumer that are saved here. Each waits for as much longer. Default 1. */
+  readonly cursors?: () => number
   /** Called once the name is claimed. Nothing begins where it says so, or rejects. */
   readonly isWanted?: (() => Promise<boolean>) | undefined
   /** Called after each save, which may have moved the cursor past dead letters. */
@@ -258,7 +260,7 @@ export class ConsumerCursor<E> {
     const interval = this.#isIdle
       ? IDLE_INTERVAL
       : this.#effects === undefined
-        ? SAVE_INTERVAL
+        ? SAVE_INTERVAL * (this.#plan.cursors?.() ?? 1)
         : COPY_INTERVAL
     const remaining = this.#savedAt + interval - performance.now()
     if (remaining <= 0 || this.#isEnding || this.#window?.hasMore === true) return undefined

@@ -16,7 +16,7 @@ import type { OutLimit, Room } from './out-limit.ts'
  * Maximum number of entries that are read at once. Parsing them blocks the event loop, and with it the handlers in flight: with 1,000,
  * handlers of 1 ms were slower by a tenth.
  */
-const PAGE = 100
+export const PAGE = 100
 
 /** How often a reader that never comes to the end of the log looks for dead letters to hand out again, in ms. */
 const REDELIVERY_INTERVAL = 40
@@ -78,6 +78,7 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     this.#plan = plan
     this.#cursor = new ConsumerCursor(store, name, effects, {
       isPart: partition !== undefined,
+      cursors: () => plan.limit.size,
       isWanted,
       // A dead letter may have kept as many acknowledged entries as there may be.
       onSaved: () => this.#wake(),
@@ -180,7 +181,7 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
         free()
       }
       if (isEnd) {
-        await store.wait(position, signal, { reader: name, after: this.#redelivery })
+        await store.wait(position, signal, { reader: name, after: this.#redelivery }, partition)
         this.#lookedAt = -Infinity
       }
     }
@@ -233,27 +234,38 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     return where === undefined || where(entry as EntryOf<Type>)
   }
 
-  /** Waits until the gate is open and fewer entries than the maximum are out, and reserves room. Undefined once it is stopped. */
+  /** Waits until the gate is open and fewer entries than the maximum are out, and takes room. Undefined once it is stopped. */
   async #room(window: AckWindow): Promise<Room | undefined> {
     const { limit, gate } = this.#plan
+    const isOwnFull = () => gate?.closed === true || limit.ownRoom(window) <= 0
     while (!this.isStopped) {
-      const { room } = limit
-      const own = limit.ownRoom(window)
-      const isFull = room <= 0 || own <= 0
-      if (!isFull && gate?.closed !== true) return limit.reserve(Math.min(PAGE, room, own))
-      if (isFull) this.#watchStall()
-      if (room > 0) {
-        // Another one may use it.
-        limit.next()
+      if (isOwnFull()) {
+        if (gate?.closed !== true) this.#watchStall()
         await this.#change()
-      } else {
-        const ignore = limit.whenFree(() => this.#wake())
-        await this.#change()
-        ignore()
+        continue
       }
+      const room = await this.#shareOfRoom()
+      if (room === undefined) return undefined
+      const count = Math.min(room.count, limit.ownRoom(window))
+      if (!this.isStopped && !isOwnFull()) return { count, free: room.free }
+      room.free()
     }
-    limit.next()
     return undefined
+  }
+
+  async #shareOfRoom(): Promise<Room | undefined> {
+    const { limit } = this.#plan
+    let room: Room | undefined
+    const ignore = limit.ask((given) => {
+      room = given
+      this.#wake()
+    })
+    while (room === undefined && !this.isStopped) {
+      if (!limit.isFree) this.#watchStall()
+      await this.#change()
+    }
+    ignore()
+    return room
   }
 
   async #gateOpens(): Promise<boolean> {

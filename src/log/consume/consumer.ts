@@ -3,7 +3,7 @@ import { expectAcknowledgements } from '../../protocol/acknowledgement.ts'
 import type { ResearchEventType } from '../../protocol/event.ts'
 import { gateOf } from '../../protocol/gate.ts'
 import type { Gate } from '../../protocol/gate.ts'
-import { ConsumerReader } from './consumer-reader.ts'
+import { ConsumerReader, PAGE } from './consumer-reader.ts'
 import type { ConsumerSettings, EntryOf } from './consumer-options.ts'
 import { checkWhole, divide } from './dividing.ts'
 import type { LogStore } from '../store/contract.ts'
@@ -46,7 +46,7 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
     this.#subscriber = subscriber
     this.#gate = gateOf(subscriber)
     this.#effects = effects
-    this.#limit = new OutLimit(settings.maxUnacknowledged)
+    this.#limit = new OutLimit(settings.maxUnacknowledged, PAGE)
     if (this.#gate !== undefined) expectAcknowledgements(this.#gate)
     const unlisten = this.#gate?.onChange(() => {
       for (const reader of this.#readers) reader.gateChanged()

@@ -17,18 +17,28 @@ export interface Room {
   free(): void
 }
 
-/** How many entries of one consumer may be out, over all its readers. */
+/** How many entries of one consumer may be out, over all its readers, which take turns. */
 export class OutLimit<Reader extends Member = Member> {
   readonly #max: number
+  readonly #page: number
   readonly #readers = new Set<Reader>()
   /** Entries that are being read. */
   #reserved = 0
-  /** What wakes readers that wait for room. */
-  readonly #waiting = new Set<() => void>()
+  /** Readers that wait for room. They come in this order, so that all of them stay near each other in the log. */
+  readonly #waiting = new Set<(room: Room) => void>()
 
-  /** @param max Maximum number of entries that are not acknowledged. */
-  constructor(max: number) {
+  /**
+   * @param max Maximum number of entries that are not acknowledged.
+   * @param page Maximum number of entries that are read at once.
+   */
+  constructor(max: number, page: number) {
     this.#max = max
+    this.#page = Math.min(max, page)
+  }
+
+  /** The number of readers. */
+  get size(): number {
+    return this.#readers.size
   }
 
   add(reader: Reader): void {
@@ -40,15 +50,9 @@ export class OutLimit<Reader extends Member = Member> {
     this.next()
   }
 
-  /** How many more entries may be out. */
-  get room(): number {
-    let unacknowledged = this.#reserved
-    let length = 0
-    for (const { window } of this.#readers) {
-      unacknowledged += window?.unacknowledged ?? 0
-      length += window?.length ?? 0
-    }
-    return length >= MAX_OUT_LENGTH ? 0 : this.#max - unacknowledged
+  /** Whether there is room for entries. One reader alone may have less than a page. */
+  get isFree(): boolean {
+    return this.#room >= (this.#reserved === 0 ? 1 : this.#page)
   }
 
   /** How many more entries one reader may keep. Behind one that is not acknowledged, as many acknowledged ones may be again. */
@@ -56,28 +60,20 @@ export class OutLimit<Reader extends Member = Member> {
     return 2 * this.#max - size
   }
 
-  /** Takes room for entries before they are read. */
-  reserve(count: number): Room {
-    this.#reserved += count
-    const free = () => {
-      this.#reserved -= count
-      this.next()
-    }
-    return { count, free }
+  /** Gives room for a page, once there is some, maybe at once. Returns what ends the waiting. */
+  ask(take: (room: Room) => void): () => void {
+    this.#waiting.add(take)
+    this.next()
+    return () => this.#waiting.delete(take)
   }
 
-  /** Wakes a reader once there may be room for it. Returns what ends that. */
-  whenFree(wake: () => void): () => void {
-    this.#waiting.add(wake)
-    return () => this.#waiting.delete(wake)
-  }
-
-  /** There may be room. It wakes one reader, which passes on what it cannot use. */
+  /** There may be room. */
   next(): void {
-    const [wake] = this.#waiting
-    if (wake === undefined) return
-    this.#waiting.delete(wake)
-    wake()
+    for (const take of this.#waiting) {
+      if (!this.isFree) return
+      this.#waiting.delete(take)
+      take(this.#reserve(Math.min(this.#page, this.#room)))
+    }
   }
 
   /** The first reader with an entry that stands in the way and that no handler has, and that entry. */
@@ -87,5 +83,24 @@ export class OutLimit<Reader extends Member = Member> {
       if (position !== undefined) return { reader, position }
     }
     return undefined
+  }
+
+  get #room(): number {
+    let unacknowledged = this.#reserved
+    let length = 0
+    for (const { window } of this.#readers) {
+      unacknowledged += window?.unacknowledged ?? 0
+      length += window?.length ?? 0
+    }
+    return length >= MAX_OUT_LENGTH ? 0 : this.#max - unacknowledged
+  }
+
+  #reserve(count: number): Room {
+    this.#reserved += count
+    const free = () => {
+      this.#reserved -= count
+      this.next()
+    }
+    return { count, free }
   }
 }

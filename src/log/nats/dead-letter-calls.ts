@@ -77,6 +77,7 @@ export class DeadLetterCalls implements DeadLetterStore {
 
   async redeliveries(reader: string, after: number, limit: number): Promise<Redeliveries> {
     checkInteger('limit', limit, 1)
+    if (this.#hasNone(reader)) return { letters: [], last: after }
     const marked = await this.#parts.journals
       .of(reader)
       .read((state) => state.letters.marked(after, limit).map((letter) => [letter.position, letter] as const))
@@ -88,12 +89,8 @@ export class DeadLetterCalls implements DeadLetterStore {
 
   /** Whether there are letters to hand out after the mark with this number. */
   async hasRedelivery(reader: string, after: number): Promise<boolean> {
-    const { journals, claims } = this.#parts
-    const journal = journals.of(reader)
-    // None but its owner adds letters, and without them there are no marks.
-    const { sequence, letters } = journal.known
-    if (claims.holds(reader) && sequence > 0 && letters.size === 0) return false
-    return journal.read((state) => state.letters.marked(after, 1).length > 0)
+    if (this.#hasNone(reader)) return false
+    return this.#parts.journals.of(reader).read((state) => state.letters.marked(after, 1).length > 0)
   }
 
   /** Removes the letters of a source, and all copies of its entries. */
@@ -110,6 +107,13 @@ export class DeadLetterCalls implements DeadLetterStore {
       }
     }
     await copies.erase(found)
+  }
+
+  /** Whether this open log owns a reader without letters. None but its owner adds letters, and without them there are no marks. */
+  #hasNone(reader: string): boolean {
+    const { journals, claims } = this.#parts
+    const { sequence, letters } = journals.of(reader).known
+    return claims.holds(reader) && sequence > 0 && letters.size === 0
   }
 
   async #remove(reader: string, which: Which): Promise<number> {

@@ -7,8 +7,10 @@ import type { Connection } from './connection.ts'
 import { entryOf, fieldsOf, typeField } from './entry-message.ts'
 import type { EntryFields } from './entry-message.ts'
 import type { LongTexts } from './long-texts.ts'
+import { MessageBatches } from './message-batches.ts'
 import { MessageCursor } from './message-cursor.ts'
 import type { StreamMessage } from './message-cursor.ts'
+import { PartitionReading } from './partition-reading.ts'
 import { patiently } from './patience.ts'
 import type { Positions } from './positions.ts'
 import type { RecordedTimes } from './recorded-times.ts'
@@ -27,8 +29,6 @@ const LATE_INTERVAL = 20
 
 /** How many readers' places are kept, so that each goes on without asking for a new one. */
 const MAX_PLACES = 16
-
-const NONE: ReadonlySet<string> = new Set()
 
 /** A place in the stream, and when the entry before it was recorded. */
 interface Place {
@@ -59,6 +59,8 @@ export class Reading {
   readonly #texts: LongTexts
   /** Places that are not in use, by the number of the last message before. */
   readonly #places = new Map<number, Place>()
+  readonly #batches: MessageBatches
+  readonly #partitions: PartitionReading
 
   constructor(
     connection: Connection,
@@ -72,10 +74,27 @@ export class Reading {
     this.#positions = positions
     this.#times = times
     this.#texts = texts
+    this.#batches = new MessageBatches(connection, {
+      positions,
+      times,
+      isNothingBetween: (after, until) => this.#isNothingBetween(after, until),
+    })
+    this.#partitions = new PartitionReading({
+      positions,
+      batches: this.#batches,
+      gap: (position, after, last) => this.#gap(position, after, last),
+      entry: async ({ message, fields, recorded }) => {
+        const json =
+          this.#texts.whole(message) ?? (await patiently(this.#connection, () => this.#texts.read(message)))
+        // Its parts may have been deleted since.
+        if (json === undefined) return undefined
+        return { entry: this.#entryOf(json, fields, recorded, message.sequence), length: json.length }
+      },
+    })
   }
 
   async read(position: Position, { limit, types, until, partition }: ReadOptions): Promise<Page> {
-    const { names } = this.#connection
+    if (partition !== undefined) return this.#partitions.read(position, partition, { limit, types, until })
     const after = await this.#positions.parse(position)
     let last = until === undefined ? undefined : await this.#positions.parse(until)
     const place = this.#placeAfter(after)
@@ -111,8 +130,7 @@ export class Reading {
       }
       for (const message of messages) {
         if (until !== undefined && last !== undefined && message.sequence > last) break
-        const isWanted = partition === undefined || names.partitionOfSubject(message.subject) === partition
-        const taken = this.#take(message, place, isWanted ? wanted : NONE, draft)
+        const taken = this.#take(message, place, wanted, draft)
         if (taken !== undefined) await taken
       }
       if (last !== undefined && (messages.length === 0 || place.cursor.last >= last)) {
@@ -198,7 +216,18 @@ export class Reading {
     return this.#times.of({ sequence: found.seq, field: (name: string) => found.header.get(name) })
   }
 
+  /** A look whether a partition has entries after a position. */
+  waiting(position: Position, partition: number): () => Promise<boolean> {
+    return this.#partitions.waiting(position, partition)
+  }
+
+  /** Entries were forgotten: what was read before is not kept. */
+  forgot(): void {
+    this.#batches.clear()
+  }
+
   close(): void {
+    this.#batches.close()
     for (const { cursor } of this.#places.values()) cursor.close()
     this.#places.clear()
   }

@@ -123,6 +123,7 @@ export class NatsRetention implements RetentionStore {
     checkText('source', source)
     return this.#call(async (log) => {
       const count = await log.forgetting.forget(source)
+      log.reading.forgot()
       await log.journals.forget(source)
       await log.inbox.forget(source, this.#clock())
       return count

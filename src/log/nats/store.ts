@@ -106,9 +106,15 @@ export class NatsLogStore implements LogStore, CopyableStore {
     after: Position,
     signal: AbortSignal,
     redelivery?: { readonly reader: string; readonly after: number },
+    partition?: number,
   ): Promise<void> {
+    let look: (() => Promise<boolean>) | undefined
     await this.#until(signal, async (log) => {
-      if ((await log.positions.parse(after)) < (await log.positions.last())) return true
+      look ??=
+        partition === undefined
+          ? async () => (await log.positions.parse(after)) < (await log.positions.last())
+          : log.reading.waiting(after, partition)
+      if (await look()) return true
       if (redelivery === undefined) return false
       return log.journals.deadLetters.hasRedelivery(redelivery.reader, redelivery.after)
     })

@@ -143,11 +143,14 @@ export interface LogStore {
    * reason.
    *
    * @param redelivery Of which reader, and the number of the last mark that it knows. Default: dead letters do not count.
+   * @param partition Entries of others need not count, but for some after a while: reading moves the position past them. Default:
+   * all count.
    */
   wait(
     after: Position,
     signal: AbortSignal,
     redelivery?: { readonly reader: string; readonly after: number },
+    partition?: number,
   ): Promise<void>
   /** The position at which to begin. */
   positionAt(start: StartAt): Promise<Position>

@@ -1,0 +1,132 @@
+import { openLog } from 'rivulet'
+import type { EventLog } from 'rivulet'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { natsLog } from '../../src/log/nats-log.ts'
+import type { LogStore } from '../../src/log/store/contract.ts'
+import { append } from '../log/append.ts'
+import { change } from '../operators/events.ts'
+import { NatsServer } from './nats/server.ts'
+
+const PATIENCE = { timeout: 60_000, interval: 20 }
+
+let server: NatsServer
+let logs = 0
+
+beforeAll(async () => {
+  server = await NatsServer.start()
+})
+
+afterAll(() => server.remove())
+
+function storesOf(name: string) {
+  return (owner: string) => natsLog({ servers: server.url, name, owner, lease: 10_000 })
+}
+
+async function opened(store: LogStore): Promise<EventLog> {
+  const log = await openLog(store)
+  onTestFinished(() => log.close().catch(() => {}))
+  return log
+}
+
+const changes = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, n) => change(`${from + n}`, `s${(from + n) % 40}`))
+
+const idsOf = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, n) => `${from + n}`)
+
+const sorted = (ids: readonly string[]) => ids.toSorted((a, b) => Number(a) - Number(b))
+
+describe('a shared consumer of a log on a NATS server', () => {
+  it(
+    'handles each entry once and each source in order, while members come and go',
+    { timeout: 120_000 },
+    async () => {
+      const connect = storesOf(`shared-${++logs}`)
+      const store = connect('writer')
+      await opened(store)
+      const ids: string[] = []
+      const last = new Map<string, number>()
+      let isOrdered = true
+      const handler = ({ id, source }: { readonly id: string; readonly source: string }) => {
+        ids.push(id)
+        isOrdered &&= Number(id) > (last.get(source) ?? 0)
+        last.set(source, Number(id))
+      }
+      const counted = (count: number) => vi.waitUntil(() => ids.length >= count, PATIENCE)
+      await append(store, changes(1, 200))
+      const alone = await opened(connect('alone'))
+      const first = alone.consume('archive', handler)
+      await counted(200)
+      await first.stop()
+      const members = [await opened(connect('one')), await opened(connect('two'))]
+      const [one] = members.map((log) => log.consume('archive', { share: true, concurrency: 4 }, handler))
+      await append(store, changes(201, 400))
+      await counted(400)
+      await one?.stop()
+      await append(store, changes(401, 600))
+      await counted(600)
+      const third = await opened(connect('three'))
+      third.consume('archive', { share: true, concurrency: 4 }, handler)
+      await append(store, changes(601, 800))
+      await counted(800)
+      expect(sorted(ids)).toEqual(idsOf(1, 800))
+      expect(isOrdered).toBe(true)
+      const { readers } = await third.stats()
+      expect(readers.map(({ name }) => name)).toEqual(['archive'])
+    },
+  )
+
+  it('reads partitions as the whole log has them: times, gaps, and nothing of what was forgotten', async () => {
+    const store = storesOf(`shared-${++logs}`)('reader')
+    const log = await opened(store)
+    const start = await store.positionAt('start')
+    await append(store, changes(1, 120))
+    const { count, of } = await store.sharing.partitions()
+    const whole = (await store.read(start, { limit: 1_000 })).entries
+    const inParts = (after: string) =>
+      Promise.all(
+        Array.from({ length: count }, (_, partition) => store.read(after, { limit: 1_000, partition })),
+      )
+    const bySource = (partition: number) => whole.filter(({ source }) => of(source) === partition)
+    for (const [partition, { entries, position, isEnd }] of (await inParts(start)).entries()) {
+      expect(isEnd).toBe(true)
+      expect(entries).toEqual(bySource(partition))
+      // Also where it has none.
+      expect(position).toBe(await store.positionAt('end'))
+    }
+    const gone = whole[0]?.source ?? ''
+    await log.forget({ source: gone })
+    for (const [partition, { entries, gap }] of (await inParts(start)).entries()) {
+      expect(gap).toBeUndefined()
+      expect(entries).toEqual(bySource(partition).filter(({ source }) => source !== gone))
+    }
+    await store.retention.trim({ limit: 50 })
+    for (const { entries, gap } of await inParts(start)) {
+      expect(gap?.from).toBe(start)
+      expect(entries.map(({ type }) => type)).toEqual(['log.gap'])
+    }
+  })
+
+  it('wakes a reader for the entries of its partition, and not for others', async () => {
+    const store = storesOf(`shared-${++logs}`)('reader')
+    await opened(store)
+    await append(store, [change('1', 'a')])
+    const { count, of } = await store.sharing.partitions()
+    const own = of('/v1/monitors/a')
+    const other = Array.from({ length: count }, (_, n) => `m${n}`).find(
+      (name) => of(`/v1/monitors/${name}`) !== own,
+    )
+    const end = await store.positionAt('end')
+    const { signal } = new AbortController()
+    let isWoken = false
+    const woken = store
+      .wait(end, signal, { reader: 'consumer.0:c', after: 0 }, own)
+      .then(() => (isWoken = true))
+    await append(store, [change('2', other ?? '')])
+    await store.wait(end, signal)
+    const isEarly = isWoken
+    await append(store, [change('3', 'a')])
+    await woken
+    expect(isEarly).toBe(false)
+    expect((await store.read(end, { limit: 10, partition: own })).entries.map(({ id }) => id)).toEqual(['3'])
+  })
+})
