@@ -255,17 +255,17 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
 
   async #shareOfRoom(): Promise<Room | undefined> {
     const { limit } = this.#plan
-    let room: Room | undefined
-    const ignore = limit.ask((given) => {
-      room = given
+    const given: Room[] = []
+    const ignore = limit.ask((room) => {
+      given.push(room)
       this.#wake()
     })
-    while (room === undefined && !this.isStopped) {
+    while (given.length === 0 && !this.isStopped) {
       if (!limit.isFree) this.#watchStall()
       await this.#change()
     }
     ignore()
-    return room
+    return given[0]
   }
 
   async #gateOpens(): Promise<boolean> {
