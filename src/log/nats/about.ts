@@ -111,7 +111,7 @@ export class AboutRecord {
 function newLog(partitions: number): About {
   return {
     format: FORMAT,
-    epoch: randomBytes(9).toString('base64url'),
+    epoch: randomBytes(9).toString('hex'),
     partitions,
     trimmed: { sequence: 0, recorded: 0 },
     pausedBy: null,
