@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
-import type { JetStreamManager } from '@nats-io/jetstream'
+import type { JetStreamManager, StoredMsg } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import type { NatsConnection } from '@nats-io/transport-node'
 
 /** How long one question to the server may take, in ms. */
 const TIMEOUT = 2_000
+
+/** How many messages are read at once. */
+const READS = 100
 
 /** The ids of each source of a log, in the order of the server's stream. It knows nothing of the library but where its entries are. */
 export async function audit(servers: string, log: string): Promise<Readonly<Record<string, string[]>>> {
@@ -74,16 +77,12 @@ export class StreamReader {
     const stream = `rivulet_${this.#log}_events`
     const { state } = await this.#manager.streams.info(stream)
     while (this.#read < state.last_seq) {
-      const message = await this.#manager.streams.getMessage(stream, { seq: this.#read + 1 })
-      this.#read += 1
-      if (message === null) continue
-      const { source, id, type, via, data } = message.json<Omit<StoredEntry, 'sequence' | 'partition'>>()
-      // Its identity, its revision, and more.
-      const revision = Number(message.header.get('Rv-Entry').split(' ')[1])
-      if (!(revision > 0)) throw new Error(`the message ${message.seq} has no revision`)
-      const stored = message.time.getTime()
-      const partition = Number(message.subject.split('.')[3])
-      this.entries.push({ sequence: message.seq, partition, stored, source, id, type, via, revision, data })
+      const length = Math.min(READS, state.last_seq - this.#read)
+      const sequences = Array.from({ length }, (_, n) => this.#read + n + 1)
+      const read = (seq: number) => this.#manager.streams.getMessage(stream, { seq })
+      const messages = await Promise.all(sequences.map(read))
+      this.entries.push(...messages.filter((message) => message !== null).map(storedEntry))
+      this.#read += length
     }
   }
 
@@ -107,5 +106,24 @@ export class StreamReader {
 
   async close(): Promise<void> {
     await this.#nats.close()
+  }
+}
+
+function storedEntry(message: StoredMsg): StoredEntry {
+  const { source, id, type, via, data } = message.json<Omit<StoredEntry, 'sequence' | 'partition'>>()
+  // Its identity, its revision, and more.
+  const revision = Number(message.header.get('Rv-Entry').split(' ')[1])
+  if (!(revision > 0)) throw new Error(`the message ${message.seq} has no revision`)
+  const partition = Number(message.subject.split('.')[3])
+  return {
+    sequence: message.seq,
+    partition,
+    stored: message.time.getTime(),
+    source,
+    id,
+    type,
+    via,
+    revision,
+    data,
   }
 }

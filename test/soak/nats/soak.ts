@@ -343,8 +343,9 @@ class Progress {
 
   /** Whatever is acknowledged has had its effect before. Rejects where the server is down. */
   async inspect(): Promise<void> {
-    for (const reader of this.#readers) {
-      reader.cursor = (await this.#reader?.cursorOf(reader.name)) ?? 0
+    const cursors = await Promise.all(this.#readers.map(({ name }) => this.#reader?.cursorOf(name)))
+    for (const [at, reader] of this.#readers.entries()) {
+      reader.cursor = cursors[at] ?? 0
       const { effects, entries, cursor } = reader
       effects?.update()
       for (let next = entries[reader.compared]; next !== undefined && next.sequence <= cursor;) {
