@@ -32,7 +32,7 @@ Exit codes:
   3    the service refused the API key
   4    the monitor or task group does not exist
   5    the service, or the server of the log, cannot be reached
-  6    another process records the same into the log
+  6    another process records the same into the log, or uses the log that is to be copied
   7    the log cannot be used: missing, damaged, of a newer version, not writable, or refused by its server
   130  interrupted by Ctrl-C (143: by SIGTERM)`
 
@@ -48,6 +48,18 @@ export class RecordedElsewhere extends Error {
   constructor({ claimed, owner }: LogInUseError) {
     super(
       `${JSON.stringify(claimed)} is held by ${owner}: end that process first, or wait for it with --wait`,
+    )
+  }
+}
+
+/** The log to copy is in use. */
+export class CopiedLogInUse extends Error {
+  override readonly name = 'CopiedLogInUse'
+
+  constructor({ claimed, owner }: LogInUseError) {
+    super(
+      `${JSON.stringify(claimed)} is held by ${owner}: end all that uses the log, and copy it then. On a server, a process that was ` +
+        'killed holds it until its lease has run out, 10 s by default',
     )
   }
 }
@@ -78,6 +90,8 @@ export function outputFailure(error: Error): Error {
   return 'code' in error && error.code === 'EPIPE' ? new OutputClosed() : error
 }
 
+const IN_USE = [LogInUseError, RecordedElsewhere, CopiedLogInUse]
+
 /** The exit code for an error that ended a command. */
 export function exitCodeOf(thrown: unknown): number {
   const error = firstOf(thrown)
@@ -90,7 +104,7 @@ export function exitCodeOf(thrown: unknown): number {
   if (error instanceof AuthenticationError) return EXIT.authentication
   if (error instanceof NotFoundError) return EXIT.notFound
   if (error instanceof ConnectionError) return EXIT.unreachable
-  if (error instanceof LogInUseError || error instanceof RecordedElsewhere) return EXIT.logInUse
+  if (IN_USE.some((known) => error instanceof known)) return EXIT.logInUse
   if (isLogError(error, 'LogServerError')) return error.retryable ? EXIT.unreachable : EXIT.log
   if (isLogError(error, 'LogFileError')) return EXIT.log
   return EXIT.failed

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { ArgumentError } from 'rivulet'
 import type { LogStore } from 'rivulet'
 import type { NatsCredentials, natsLog as NatsLog } from 'rivulet/nats'
 import { UsageError } from './exit.ts'
@@ -7,9 +8,9 @@ const ADDRESS = /^([a-z][a-z\d+.-]*):\/\/(.*)$/is
 
 const PACKAGES = '@nats-io/transport-node @nats-io/jetstream @nats-io/kv'
 
-/** Whether a place is an address, and not a file. */
+/** Whether a place is an address, and not a file: also one that lacks its slashes, since a file of that name could show a password. */
 export function isServerAddress(place: string): boolean {
-  return ADDRESS.test(place)
+  return ADDRESS.test(place) || /^(?:nats|tls):/i.test(place)
 }
 
 /**
@@ -23,13 +24,21 @@ export async function serverLog(address: string, create: boolean): Promise<LogSt
   const caFile = valueOf(process.env, 'RIVULET_NATS_CA_FILE')
   if (caFile !== undefined) readable('RIVULET_NATS_CA_FILE', caFile)
   const { natsLog } = await natsEntry()
-  return natsLog({
-    servers,
-    name,
-    create,
-    ...(credentials !== undefined && { credentials }),
-    ...(caFile !== undefined && { tls: { caFile } }),
-  })
+  try {
+    return natsLog({
+      servers,
+      name,
+      create,
+      ...(credentials !== undefined && { credentials }),
+      ...(caFile !== undefined && { tls: { caFile } }),
+    })
+  } catch (error) {
+    const isRefused = error instanceof ArgumentError && error.argument === 'credentials'
+    if (!isRefused) throw error
+    throw new UsageError(
+      'RIVULET_NATS_CREDS_FILE: the file is not the text of a .creds file, with a JWT and its seed',
+    )
+  }
 }
 
 function serversOf(address: string): { readonly servers: readonly string[]; readonly name: string } {

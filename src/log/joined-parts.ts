@@ -10,6 +10,9 @@ import type {
 } from './store/copy-store.ts'
 import type { Partitions } from './store/sharing-store.ts'
 
+/** How much a reader may have acknowledged after its cursor: it stores all of it with each commit, which has a maximum size. */
+const MAX_AHEAD = 10_000
+
 /** A consumer that is divided, with what its parts have together. */
 interface Divided {
   readonly name: string
@@ -46,7 +49,7 @@ export class JoinedParts implements CopySource {
       if (!('name' in record) || !divided.has(wholeName(record.name))) yield record
     }
     for (const { name, whole, parts, letters } of divided.values()) {
-      const reader = whole ?? (await this.#joined(parts))
+      const reader = whole ?? (await this.#joined(name, parts))
       if (reader === null && letters.length === 0) continue
       yield { kind: 'name', name, position: null, reader }
       yield* joinedLetters(name, letters)
@@ -89,7 +92,7 @@ export class JoinedParts implements CopySource {
     return divided
   }
 
-  async #joined(parts: Divided['parts']): Promise<CopiedName['reader']> {
+  async #joined(name: string, parts: Divided['parts']): Promise<CopiedName['reader']> {
     const readers = [...parts.values()]
     if (readers.length === 0) return null
     const acknowledged: number[] = []
@@ -110,10 +113,19 @@ export class JoinedParts implements CopySource {
         isWhole &&= isAcknowledged
         if (isWhole) cursor = number
         else if (isAcknowledged) acknowledged.push(number)
+        if (acknowledged.length > MAX_AHEAD) throw tooFarApart(name)
       }
     }
     return { cursor, acknowledged }
   }
+}
+
+function tooFarApart(name: string): LogUnsupportedError {
+  return new LogUnsupportedError(
+    `the parts of ${JSON.stringify(name)} are too far apart for one reader: more than ${MAX_AHEAD} entries after the first that is not ` +
+      'acknowledged are. Let it go on in the old log until the parts that are behind have caught up, and copy the log then; or give the ' +
+      'new log as many partitions',
+  )
 }
 
 /** Each letter once, with marks that follow each other. */

@@ -117,6 +117,8 @@ async function copy(
   }
   await source.checkUnchanged()
   await compare(sent, await target.written(), signal)
+  // The comparison takes its time.
+  await source.checkUnchanged()
   signal?.throwIfAborted()
   await target.finish()
   return { ...sent.counts, hash: sent.hash }

@@ -63,7 +63,7 @@ export interface NatsLogOptions {
   readonly replicas?: number
   /**
    * How long what this log has claimed stays its own when it does not answer, in ms, 1,000 to 3,600,000: after so long another
-   * one takes it over. It stays as it is, like `partitions`. Default 10,000.
+   * one takes it over. It stays as it is, like `partitions`. Default 10,000, or that of the log.
    */
   readonly lease?: number
   /** The name in the `LogInUseError` of others. Default: the process id and the host. */
@@ -106,7 +106,7 @@ export function natsLog(options: NatsLogOptions): LogStore {
     tls,
     partitions,
     replicas,
-    lease = 10_000,
+    lease,
     owner = `process ${process.pid} on ${hostname()}`,
     clock = Date.now,
     inbox,
@@ -122,7 +122,7 @@ export function natsLog(options: NatsLogOptions): LogStore {
   if (partitions !== undefined) checkInteger('partitions', partitions, 1, 1_000)
   if (replicas !== undefined) checkInteger('replicas', replicas, 1, 5)
   if (typeof create !== 'boolean') throw new ArgumentError('create', 'true or false', create)
-  checkInteger('lease', lease, 1_000, 3_600_000)
+  if (lease !== undefined) checkInteger('lease', lease, 1_000, 3_600_000)
   checkText('owner', owner)
   if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
   const authenticator = credentials && checkedAuthenticator(credentials)

@@ -49,6 +49,7 @@ describe('rivulet log migrate', () => {
     const used = await migrate(file, target)
     expect(used).toMatchObject({ code: 6, stdout: '' })
     expect(used.stderr).toContain('the recorder')
+    expect(used.stderr).toContain('end all that uses the log, and copy it then')
     await log.close()
 
     expect(await migrate(join(folder, 'missing.db'), target)).toMatchObject({ code: 7 })

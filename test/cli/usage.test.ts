@@ -71,7 +71,7 @@ describe('the environment of a log on a server', () => {
     [{ RIVULET_NATS_PASSWORD: 'hunter2' }, /go together/],
     [{ RIVULET_NATS_TOKEN: 'hunter2', RIVULET_NATS_USER: 'anna' }, /use one of/],
     [{ RIVULET_NATS_CREDS_FILE: 'no-such.creds' }, /no-such\.creds cannot be read \(ENOENT\)/],
-    [{ RIVULET_NATS_CREDS_FILE: 'package.json' }, /text of a \.creds file/],
+    [{ RIVULET_NATS_CREDS_FILE: 'package.json' }, /RIVULET_NATS_CREDS_FILE: .* text of a \.creds file/],
     [{ RIVULET_NATS_CA_FILE: 'no-such.pem' }, /RIVULET_NATS_CA_FILE: no-such\.pem cannot be read/],
   ])('%j ends with 2 and the reason, without a secret', async (env, message) => {
     for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
@@ -156,6 +156,7 @@ describe('an invalid command line', () => {
     [['log', 'tial', '--log', 'x.db'], /Did you mean tail\?/],
     [['log', 'read', '--log', 'http://localhost/x'], /a file, nats:\/\/host:4222\/NAME or tls:/],
     [['log', 'read', '--log', 'nats://localhost:4222'], /is like nats:\/\/host:4222\/NAME/],
+    [['log', 'read', '--log', 'nats:anna:hunter2@a/x'], /^(?!.*hunter2).*nats:\/\/host:4222\/NAME/],
     [['log', 'read', '--log', 'nats://localhost:4222/a.b'], /letters, digits, "-" and "_"/],
     [['log', 'read', '--log', 'tls://localhost:4222/a?token=hunter2'], /^(?!.*hunter2).*is like tls:/],
     [['log', 'read', '--log', 'nats://anna:hunter2@a:1,b:2/x'], /^(?!.*hunter2).*RIVULET_NATS_CREDS_FILE/],

@@ -1,14 +1,17 @@
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { memoryLog, openLog } from 'rivulet'
 import { exactlyOnce, migrateLog, sqliteLog } from 'rivulet/log/sqlite'
 import type { Entry, LogStore } from 'rivulet'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { COPIED_PAGE, COPY } from '../../src/log/store/copy-store.ts'
+import type { CopySource, CopyStore } from '../../src/log/store/copy-store.ts'
 import { change } from '../operators/events.ts'
 import { append, entriesOf, readAll } from './conformance/fixture.ts'
 import { scratchFolder } from './sqlite/scratch.ts'
 
-function opened(folder: string, name: string): LogStore {
+function opened(folder: string, name: string): LogStore & { readonly [COPY]?: CopyStore } {
   const log = sqliteLog(join(folder, `${name}.db`))
   onTestFinished(() => log.close())
   return log
@@ -74,6 +77,113 @@ describe('migrateLog', () => {
     expect(counts[0]).toBe(0)
     expect(await migrateLog(from, opened(folder, 'to'))).toMatchObject({ entries: 600, streams: 0 })
     expect(await readAll(opened(folder, 'to'))).toHaveLength(600)
+  })
+
+  it('reads long entries a few at a time', async () => {
+    const from = opened(scratchFolder(), 'from')
+    const fence = await from.claim('stream')
+    const long = { ...change('long'), cursor: 'x'.repeat(300_000) }
+    for (let n = 0; n < 10; n++) await append(from, fence, { ...long, id: `e${n}` })
+    await from.release(fence)
+    const copying = from[COPY]
+    const source = await copying?.source()
+    const lengths: number[] = []
+    for await (const page of source?.entries() ?? []) {
+      lengths.push(page.reduce((length, { json }) => length + json.length, 0))
+    }
+    await source?.close()
+    expect(lengths).toHaveLength(3)
+    expect(Math.max(...lengths)).toBeLessThan(COPIED_PAGE.length + 310_000)
+  })
+
+  it('names the file whose disk is full, and leaves nothing', async () => {
+    const folder = scratchFolder()
+    const from = opened(folder, 'from')
+    const fence = await from.claim('stream')
+    await append(from, fence, { ...change('1'), cursor: 'x'.repeat(300_000) })
+    await from.release(fence)
+    const { exec } = DatabaseSync.prototype
+    const limited = vi.spyOn(DatabaseSync.prototype, 'exec').mockImplementation(function (
+      this: DatabaseSync,
+      sql,
+    ) {
+      exec.call(this, sql)
+      if (sql.includes('CREATE TABLE')) exec.call(this, 'PRAGMA max_page_count = 60')
+    })
+    onTestFinished(() => limited.mockRestore())
+    await expect(migrateLog(from, opened(folder, 'to'))).rejects.toMatchObject({
+      name: 'LogFileError',
+      message: expect.stringMatching(/to\.db could not be written, since the disk is full/),
+    })
+    expect(readdirSync(folder).filter((name) => name.startsWith('to'))).toEqual([])
+  })
+
+  it('refuses a divided consumer whose parts are too far apart for the commits of one reader', async () => {
+    const folder = scratchFolder()
+    const to = opened(folder, 'to')
+    /** A log of two partitions, in which one part of a consumer is behind by this many entries of the other one. */
+    const apart = (count: number) => {
+      const partitions = { count: 2, of: (source: string) => Number(source.endsWith('b')) }
+      const source: CopySource = {
+        head: { entries: count + 1, last: count + 1, trimmed: { number: 0, recorded: 0 } },
+        partitions,
+        async *entries() {
+          for (let number = 1; number <= count + 1; number++) {
+            const json = JSON.stringify(change(`e${number}`, number === 1 ? 'a' : 'b'))
+            yield [{ number, recorded: 1, revision: 1, completeness: 0, backfill: false, json }]
+          }
+        },
+        async *records() {
+          const name = { kind: 'name', position: null } as const
+          yield { ...name, name: 'consumer.0:far', reader: { cursor: 0, acknowledged: [] } }
+          yield { ...name, name: 'consumer.1:far', reader: { cursor: count + 1, acknowledged: [] } }
+        },
+        async checkUnchanged() {},
+        async close() {},
+      }
+      return Object.assign(memoryLog(), {
+        [COPY]: { source: async () => source, target: () => Promise.reject(new Error('it is a source')) },
+      })
+    }
+    await expect(migrateLog(apart(25_000), to)).rejects.toMatchObject({
+      name: 'LogUnsupportedError',
+      message: expect.stringMatching(/"consumer:far" are too far apart.*Let it go on in the old log/),
+    })
+    await migrateLog(apart(5_000), to)
+    // It moves on.
+    const fence = await to.claim('consumer:far')
+    const { cursor = '', acknowledged = [] } = (await to.reader('consumer:far')) ?? {}
+    expect(acknowledged).toHaveLength(5_000)
+    await to.commit(fence, { expect: cursor, cursor, acknowledged })
+  })
+
+  it('notices what is written to a log that cannot be locked, until the new one is complete', async () => {
+    const folder = scratchFolder()
+    const from = opened(folder, 'from')
+    await from.positionAt('end')
+    const steps: string[] = []
+    const stepwise = async (): Promise<CopySource> => {
+      const source = await from[COPY]?.source()
+      if (source === undefined) throw new Error('a file can be copied')
+      const check = source.checkUnchanged.bind(source)
+      return Object.assign(source, {
+        checkUnchanged: () => {
+          steps.push('checked')
+          return check()
+        },
+      })
+    }
+    const to = opened(folder, 'to')
+    const target = await to[COPY]?.target()
+    if (target === undefined) throw new Error('a file can be made')
+    const written = target.written.bind(target)
+    target.written = () => {
+      steps.push('compared')
+      return written()
+    }
+    const source = Object.assign(memoryLog(), { [COPY]: { source: stepwise, target: async () => target } })
+    await migrateLog(source, source)
+    expect(steps.at(-1)).toBe('checked')
   })
 
   it('makes a file wait that is made by another process', async () => {

@@ -121,6 +121,10 @@ describe('the opening of a log on a NATS server', () => {
       message: expect.stringContaining('has 1 of 3 copies'),
     })
     expect(await open({})).toBe(end)
+    const brief = natsLog({ servers: server.url, name: `log-${++logs}`, lease: 1_000 })
+    onTestFinished(() => brief.close())
+    const own = await brief.positionAt('end')
+    expect(await open({ name: `log-${logs}` })).toBe(own)
   })
 })
 

@@ -248,6 +248,16 @@ describe('migrateLog', () => {
     await opened.positionAt('end')
     await migrateLog(natsLog({ servers: server.url, name: 'used' }), opened)
     expect(await readAll(natsLog({ servers: server.url, name: 'opened' }))).toHaveLength(1)
+    // It has the partitions with which it was created.
+    const divided = natsLog({ servers: server.url, name: 'divided', partitions: 8 })
+    await divided.positionAt('end')
+    await divided.close()
+    await migrateLog(
+      natsLog({ servers: server.url, name: 'used' }),
+      natsLog({ servers: server.url, name: 'divided' }),
+    )
+    const again = natsLog({ servers: server.url, name: 'divided', partitions: 8 })
+    expect(await readAll(again)).toHaveLength(1)
     // An open log that was there before does not take its positions for those of the new one.
     await expect(opened.positionAt('start')).rejects.toThrow('open it again')
   })

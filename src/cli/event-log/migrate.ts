@@ -1,5 +1,7 @@
 import type { Command } from 'commander'
+import { LogInUseError } from 'rivulet'
 import type { Migrated } from 'rivulet/log/sqlite'
+import { CopiedLogInUse } from '../exit.ts'
 import { storeAt } from '../opened-log.ts'
 import { addCommonOptions } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
@@ -47,6 +49,8 @@ async function migrate(options: MigrateCommandOptions, signal: AbortSignal): Pro
       onProgress: (copied, entries) => progress.set(copied, entries),
       signal,
     })
+  } catch (error) {
+    throw error instanceof LogInUseError ? new CopiedLogInUse(error) : error
   } finally {
     progress.stop()
   }

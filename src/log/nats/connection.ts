@@ -29,9 +29,12 @@ export interface ConnectionSettings {
   readonly partitions: number
   /** Number of servers that have a copy of each stream. Undefined for 3 in a cluster, otherwise 1. */
   readonly replicas: number | undefined
-  /** How long an owner that does not answer keeps its names, in ms. */
-  readonly lease: number
+  /** How long an owner that does not answer keeps its names, in ms. Undefined for that of the log, and for 10,000 in a new one. */
+  readonly lease: number | undefined
 }
+
+const DEFAULT_LEASE = 10_000
+const MIN_LEASE = 1_000
 
 /** How long after an attempt to connect again the next one is made, in ms. */
 const RECONNECT_INTERVAL = 250
@@ -43,6 +46,8 @@ export class Connection {
   readonly jsm: JetStreamManager
   readonly publisher: Publisher
   readonly leases: KV
+  /** How long an owner that does not answer keeps its names, in ms. */
+  readonly lease: number
   readonly names: Names
   readonly refusal: Refusal
   /** The log in errors. */
@@ -61,6 +66,7 @@ export class Connection {
     names: Names,
     settings: ConnectionSettings,
     isReplicated: boolean,
+    lease: number,
   ) {
     this.log = logName(settings.log)
     this.maxPayload = nats.info?.max_payload ?? MIN_PAYLOAD
@@ -72,11 +78,12 @@ export class Connection {
     this.jsm = jsm
     this.publisher = new Publisher(nats, ANSWER, this.inboxPrefix)
     this.leases = leases
+    this.lease = lease
     this.names = names
   }
 
   static async open(settings: ConnectionSettings): Promise<Connection> {
-    const { client, log, create = true, partitions, replicas, lease } = settings
+    const { client, log, create = true, partitions, replicas } = settings
     const names = new Names(log, partitions)
     const nats = await connect({
       reconnectTimeWait: RECONNECT_INTERVAL,
@@ -108,8 +115,13 @@ export class Connection {
         throw new LogServerError(logName(log), problem)
       }
       const bucket = await configOf(host, names.leaseStream)
-      if (bucket !== undefined && bucket.max_age !== lease * 1e6) {
-        throw new ArgumentError('lease', `${bucket.max_age / 1e6}, as the log has`, lease)
+      const lease = bucket === undefined ? (settings.lease ?? DEFAULT_LEASE) : bucket.max_age / 1e6
+      if (settings.lease !== undefined && settings.lease !== lease) {
+        throw new ArgumentError('lease', `${lease}, as the log has, or none`, settings.lease)
+      }
+      if (lease < MIN_LEASE) {
+        const problem = `has leases that do not run out in time: set max_age of its stream ${names.leaseStream} to at least ${MIN_LEASE} ms`
+        throw new LogServerError(logName(log), problem)
       }
       const kvm = new Kvm(nats)
       if (bucket === undefined) {
@@ -117,7 +129,7 @@ export class Connection {
         await createOnce(host, names.leaseStream, () => kvm.create(names.leases, ofBucket))
       }
       const leases = await patiently(host, () => kvm.open(names.leases))
-      return new Connection(nats, jsm, leases, names, settings, Math.max(...stored) > 1)
+      return new Connection(nats, jsm, leases, names, settings, Math.max(...stored) > 1, lease)
     } catch (error) {
       await nats.close()
       throw error

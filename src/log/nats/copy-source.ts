@@ -4,6 +4,7 @@ import { LogServerError } from '../errors.ts'
 import { ProcessPositions } from '../process/process-position.ts'
 import { movedMemo } from '../process/progress.ts'
 import { eventJsonOf } from '../store/copied-event.ts'
+import { COPIED_PAGE } from '../store/copy-store.ts'
 import type { CopiedEntry, CopiedIdentity, CopiedRecord, CopyHead, CopySource } from '../store/copy-store.ts'
 import type { Partitions } from '../store/sharing-store.ts'
 import type { About } from './about.ts'
@@ -19,9 +20,6 @@ import type { LongTexts } from './long-texts.ts'
 import { MessageCursor } from './message-cursor.ts'
 import { patiently } from './patience.ts'
 import type { Positions } from './positions.ts'
-
-/** Entries that are read at once. */
-const PAGE = 250
 
 /** What of a log on a server is copied. */
 export interface CopiedParts {
@@ -79,6 +77,7 @@ export class NatsCopySource implements CopySource {
     // An entry is recorded at the latest time of all up to it.
     let recorded = trimmedAt
     let page: CopiedEntry[] = []
+    let length = 0
     for await (const message of cursor.all()) {
       const fields = fieldsOf(message)
       const json = fields && (await patiently(connection, () => texts.read(message)))
@@ -92,9 +91,11 @@ export class NatsCopySource implements CopySource {
       }
       const { revision, completeness, isBackfill: backfill } = fields
       page.push({ number: message.sequence, recorded, revision, completeness, backfill, json })
-      if (page.length < PAGE) continue
+      length += json.length
+      if (page.length < COPIED_PAGE.entries && length < COPIED_PAGE.length) continue
       yield page
       page = []
+      length = 0
     }
     if (page.length > 0) yield page
   }

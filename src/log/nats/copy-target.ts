@@ -86,11 +86,18 @@ export class NatsCopyTarget implements CopyTarget {
   readonly #identities: CopiedIdentity[] = []
 
   static async open(settings: OpenLogSettings): Promise<NatsCopyTarget> {
-    const { partitions = DEFAULT_PARTITIONS, owner } = settings
-    const connection = await Connection.open({ ...settings, create: true, partitions })
-    const lease = new Lease(connection, owner, settings.lease)
+    const { owner } = settings
+    const connection = await Connection.open({
+      ...settings,
+      create: true,
+      partitions: settings.partitions ?? DEFAULT_PARTITIONS,
+    })
+    const lease = new Lease(connection, owner, connection.lease)
     try {
       const found = await AboutRecord.peek(connection)
+      // A log without anything has got its own at its creation.
+      const partitions = settings.partitions ?? found?.partitions ?? DEFAULT_PARTITIONS
+      connection.names.partitions = partitions
       if (found?.madeBy !== undefined) {
         if (await lease.isAlive(found.madeBy)) {
           throw new LogServerError(connection.log, 'is being made by another process: wait for it')

@@ -18,8 +18,6 @@ import { WorkGroups } from './work-groups.ts'
 export interface OpenJournalsSettings {
   /** The name in the errors of others. */
   readonly owner: string
-  /** How long an owner that does not answer keeps its names, in ms. */
-  readonly lease: number
   readonly epoch: string
   readonly clock: () => number
   /** Aborted once the log is closed, with what calls reject with from then on. */
@@ -49,7 +47,7 @@ export class OpenJournals {
       limits: settings.limits,
     })
     const changes = new JournalChanges(connection, closed)
-    const lease = new Lease(connection, owner, settings.lease)
+    const lease = new Lease(connection, owner, connection.lease)
     const claims = new Claims(journals, changes, { owner, lease, closed })
     const copies = new DeadLetterCopies(connection, new LongTexts(connection))
     this.groups = new WorkGroups({ connection, changes, lease }, owner, closed)

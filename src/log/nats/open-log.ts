@@ -84,7 +84,7 @@ export class OpenLog implements JournaledEntries {
   private constructor(
     connection: Connection,
     about: AboutRecord,
-    { owner, clock, lease, inbox, knownIds, identityLimits = IDENTITY_LIMITS }: OpenLogSettings,
+    { owner, clock, inbox, knownIds, identityLimits = IDENTITY_LIMITS }: OpenLogSettings,
     closed: AbortSignal,
   ) {
     const { epoch } = about.current
@@ -103,7 +103,7 @@ export class OpenLog implements JournaledEntries {
     this.#clock = clock
     this.trimming = new Trimming(connection, about, texts, identityLimits)
     this.forgetting = new Forgetting(connection, about, texts)
-    this.journals = new OpenJournals(connection, { owner, lease, epoch, clock, closed }, this)
+    this.journals = new OpenJournals(connection, { owner, epoch, clock, closed }, this)
     this.#identities = new Identities(connection, about.current.hasCopiedIdentities)
     this.#appending = new Appending(connection, this.#identities, times, texts)
   }

@@ -4,16 +4,14 @@ import { ProcessPositions } from '../process/process-position.ts'
 import { movedMemo } from '../process/progress.ts'
 import { eventJsonOf } from '../store/copied-event.ts'
 import { logCompleteness } from '../store/completeness.ts'
+import { COPIED_PAGE } from '../store/copy-store.ts'
 import type { CopiedEntry, CopiedRecord, CopyHead, CopySource } from '../store/copy-store.ts'
 import { identityBytes } from '../store/identity-key.ts'
 import { UNDIVIDED } from '../store/sharing-store.ts'
 import { originalText } from '../store/stored-text.ts'
 import { Positions } from './position.ts'
-import { damaged } from './sqlite-error.ts'
+import { damaged, logFileError } from './sqlite-error.ts'
 import { parseStoredEvent } from './stored-event.ts'
-
-/** Entries that are read at once. */
-const PAGE = 250
 
 type Row = Readonly<Record<string, unknown>>
 
@@ -50,19 +48,42 @@ export class SqliteCopySource implements CopySource {
   }
 
   async *entries(): AsyncGenerator<readonly CopiedEntry[], void> {
-    const { database } = this.#file
-    const page = database.prepare('SELECT * FROM rivulet_entry WHERE position > ? ORDER BY position LIMIT ?')
-    const identity = database.prepare('SELECT position, completeness FROM rivulet_identity WHERE hash = ?')
-    for (let after = 0; ;) {
-      const rows = page.all(after, PAGE)
-      if (rows.length === 0) return
-      const entries = rows.map((row) => this.#entry(row, identity))
-      yield entries
-      after = entries.at(-1)?.number ?? after
+    try {
+      for (let after = 0; ;) {
+        const entries = this.#page(after)
+        if (entries.length === 0) return
+        yield entries
+        after = entries.at(-1)?.number ?? after
+      }
+    } catch (error) {
+      throw logFileError(this.#file.name, error)
     }
   }
 
   async *records(): AsyncGenerator<CopiedRecord, void> {
+    try {
+      yield* this.#records()
+    } catch (error) {
+      throw logFileError(this.#file.name, error)
+    }
+  }
+
+  #page(after: number): readonly CopiedEntry[] {
+    const { database } = this.#file
+    const page = database.prepare('SELECT * FROM rivulet_entry WHERE position > ? ORDER BY position LIMIT ?')
+    const identity = database.prepare('SELECT position, completeness FROM rivulet_identity WHERE hash = ?')
+    const entries: CopiedEntry[] = []
+    let length = 0
+    for (const row of page.iterate(after, COPIED_PAGE.entries)) {
+      const entry = this.#entry(row, identity)
+      entries.push(entry)
+      length += entry.json.length
+      if (length >= COPIED_PAGE.length) break
+    }
+    return entries
+  }
+
+  *#records(): Generator<CopiedRecord, void> {
     const names = this.#all(
       `SELECT name FROM rivulet_stream UNION SELECT name FROM rivulet_reader
        UNION SELECT reader FROM rivulet_dead_letter UNION SELECT name FROM rivulet_process WHERE name IS NOT NULL`,

@@ -24,7 +24,7 @@ import { createPrivateFile } from './file-system.ts'
 import { checkPlace } from './log-file.ts'
 import { Positions } from './position.ts'
 import { LAYOUT, SCHEMA } from './schema.ts'
-import { isBusy } from './sqlite-error.ts'
+import { isBusy, logFileError } from './sqlite-error.ts'
 import { parseStoredEvent } from './stored-event.ts'
 
 /** A name that is being added, with what is not written before the next one. */
@@ -81,6 +81,14 @@ export class SqliteCopyTarget implements CopyTarget {
   }
 
   async addEntries(entries: readonly CopiedEntry[]): Promise<void> {
+    this.#write(() => this.#addEntries(entries))
+  }
+
+  async add(record: CopiedRecord): Promise<void> {
+    this.#write(() => this.#add(record))
+  }
+
+  #addEntries(entries: readonly CopiedEntry[]): void {
     const { entry, identity } = this.#statements
     for (const { number, recorded, revision, backfill, completeness, json } of entries) {
       const event = parseStoredEvent(json)
@@ -92,7 +100,7 @@ export class SqliteCopyTarget implements CopyTarget {
     }
   }
 
-  async add(record: CopiedRecord): Promise<void> {
+  #add(record: CopiedRecord): void {
     const statements = this.#statements
     switch (record.kind) {
       case 'name':
@@ -126,17 +134,19 @@ export class SqliteCopyTarget implements CopyTarget {
   }
 
   async written(): Promise<CopySource> {
-    this.#endName()
-    const { last, trimmed } = this.#head
-    const { last: number, pending, bytes } = this.#inbox
-    this.#statements.inbox.run(number, pending, bytes)
-    this.#statements.log.run(LAYOUT, this.#epoch, last, this.#recorded, trimmed.number, trimmed.recorded)
+    this.#write(() => {
+      this.#endName()
+      const { last, trimmed } = this.#head
+      const { last: number, pending, bytes } = this.#inbox
+      this.#statements.inbox.run(number, pending, bytes)
+      this.#statements.log.run(LAYOUT, this.#epoch, last, this.#recorded, trimmed.number, trimmed.recorded)
+    })
     const [database, name, epoch] = [this.#database, this.#file, this.#epoch]
     return new SqliteCopySource({ database, name, epoch, check() {}, close() {} })
   }
 
   async finish(): Promise<void> {
-    this.#database.exec('COMMIT')
+    this.#write(() => this.#database.exec('COMMIT'))
     this.#database.close()
     sync(this.#unnamed)
     giveName(this.#unnamed, this.#file)
@@ -148,6 +158,15 @@ export class SqliteCopyTarget implements CopyTarget {
     if (!this.#database.isOpen) return
     this.#database.close()
     this.#remove()
+  }
+
+  /** The disk may be full, or fail. */
+  #write(effect: () => void): void {
+    try {
+      effect()
+    } catch (error) {
+      throw logFileError(this.#file, error)
+    }
   }
 
   /** Takes the file for itself, until it is closed. What an interrupted one has left is there only where that had committed. */

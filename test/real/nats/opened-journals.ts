@@ -59,7 +59,6 @@ export class LogOfJournals {
       connection,
       {
         owner,
-        lease: this.#lease,
         epoch: entries.epoch,
         clock: () => this.now,
         closed: closing.signal,
