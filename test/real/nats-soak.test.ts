@@ -5,14 +5,17 @@ import { natsComplaints } from '../soak/nats/complaints.ts'
 import { soakNats } from '../soak/nats/soak.ts'
 import type { NatsSoakResult } from '../soak/nats/soak.ts'
 
-const PLAN = { events: 300, kills: 2, stops: 1, serverKills: 1, faultRounds: 1, seed: 1 }
+/** Its many processes take long to start on a slow machine, in ms. */
+const PATIENCE = 900_000
+const LOG = { lease: 1_000, partitions: 4 }
+const PLAN = { events: 240, kills: 2, stops: 1, serverKills: 1, faultRounds: 1, seed: 1 }
 
 let result: NatsSoakResult
 let evidence: NatsEvidence
 
 beforeAll(async () => {
-  ;({ result, evidence } = await soakNats({ ...PLAN, workers: 3, groups: 3, monitors: 3, lease: 1_000 }))
-})
+  ;({ result, evidence } = await soakNats({ ...PLAN, ...LOG, workers: 3, groups: 3, monitors: 3 }))
+}, PATIENCE)
 
 it('workers that are killed and suspended, over a crash of the server and with every fault of the service, lose, double and reorder nothing', () => {
   // Which of the faults struck depends on how fast it all was.
@@ -83,20 +86,24 @@ describe('the audit', () => {
   })
 })
 
-it('the soak finds workers that append what the log has', async () => {
-  const mutated = await soakNats({
-    ...PLAN,
-    events: 60,
-    kills: 1,
-    stops: 0,
-    serverKills: 0,
-    faultRounds: 0,
-    workers: 2,
-    groups: 1,
-    monitors: 1,
-    lease: 1_000,
-    mutant: 'duplicates-appended',
-  })
+it(
+  'the soak finds workers that append what the log has',
+  async () => {
+    const mutated = await soakNats({
+      ...PLAN,
+      events: 60,
+      kills: 0,
+      stops: 0,
+      serverKills: 0,
+      faultRounds: 0,
+      ...LOG,
+      workers: 1,
+      groups: 1,
+      monitors: 1,
+      mutant: 'duplicates-appended',
+    })
 
-  expect(mutated.result.recorded_twice).toBeGreaterThan(0)
-})
+    expect(mutated.result.recorded_twice).toBeGreaterThan(0)
+  },
+  PATIENCE,
+)

@@ -57,6 +57,7 @@ async function onNats() {
     groups: 10,
     monitors: 10,
     lease: Number(values.lease),
+    partitions: 16,
     seed: Number(values.seed),
     mutant: values.mutant === undefined ? undefined : mutantOf(values.mutant),
     onStep,

@@ -33,6 +33,8 @@ export interface NatsSoakOptions extends NatsPlanOptions {
   readonly workers: number
   /** Of the log, in ms. */
   readonly lease: number
+  /** Of the log. */
+  readonly partitions: number
   /** Number of monitors, and of groups. */
   readonly monitors: number
   readonly groups: number
@@ -91,8 +93,6 @@ const GROUPS = '/v1beta/tasks/groups/'
 /** Of both streams, in ns. */
 const DUPLICATE_WINDOW = 2e9
 const LOG = 'soak'
-/** Of the log. */
-const PARTITIONS = 16
 /** How often new entries are read until the readers' positions are. */
 const LOOKS = 10
 /** What becomes of a worker that another one has overtaken, whose server was down, or whose resource the service had not. */
@@ -113,7 +113,7 @@ export async function soakNats(
   const research = new Research({ ...place, ahead: Math.min(AHEAD, events / 20), onMade })
   const server = await NatsServer.start()
   const workers: SupervisedWorker[] = []
-  const progress = new Progress(folder)
+  const progress = new Progress(folder, options.partitions)
   const plan = [...natsPlanOf(options)]
   /** Steps that take their time while others begin. */
   const underWay = new Set<Promise<unknown>>()
@@ -177,7 +177,7 @@ export async function soakNats(
       urls: ports.map((port) => `http://127.0.0.1:${port}/`),
       announced: ANNOUNCED,
     })
-    await createLog(server.url, lease)
+    await createLog(server.url, options)
     await progress.open(server.url)
     for (const [n, port] of ports.entries()) {
       const owner = `worker ${n + 1}`
@@ -277,6 +277,7 @@ class Progress {
   readonly booked: Tally
   /** How often an entry was acknowledged that had no effect by then. */
   ahead = 0
+  readonly #partitions: number
   #reader: StreamReader | undefined
   #read = 0
   #updates = 0
@@ -289,7 +290,8 @@ class Progress {
     cursor: number
   }[]
 
-  constructor(folder: string) {
+  constructor(folder: string, partitions: number) {
+    this.#partitions = partitions
     this.called = new Tally(join(folder, 'billing.db'), 'calls')
     this.billed = new Tally(join(folder, 'billing.db'), 'effects')
     this.booked = new Tally(join(folder, 'ledger.db'), 'effects')
@@ -298,7 +300,7 @@ class Progress {
     }
     this.#readers = [
       // Its parts come first: a partition is the place of its reader.
-      ...Array.from({ length: PARTITIONS }, (_, part) => reader(`consumer.${part}:billing`, this.billed)),
+      ...Array.from({ length: partitions }, (_, part) => reader(`consumer.${part}:billing`, this.billed)),
       reader('consumer:ledger', this.booked),
       reader('process:totals'),
     ]
@@ -335,7 +337,7 @@ class Progress {
       if (entry.type === 'task_run.state' && !this.facts.has(factOf(entry))) this.runs += 1
       this.facts.add(factOf(entry))
       for (const [at, { entries }] of this.#readers.entries())
-        if (at >= PARTITIONS || at === entry.partition) entries.push(entry)
+        if (at >= this.#partitions || at === entry.partition) entries.push(entry)
     }
     this.#read = this.entries.length
     for (const tally of [this.called, this.billed, this.booked]) tally.update()
@@ -372,8 +374,11 @@ class Progress {
 }
 
 /** Creates the log, whose streams have a short window for duplicates. */
-async function createLog(servers: string, lease: number): Promise<void> {
-  const log = await openLog(natsLog({ servers, name: LOG, lease, partitions: PARTITIONS }))
+async function createLog(
+  servers: string,
+  { lease, partitions }: Pick<NatsSoakOptions, 'lease' | 'partitions'>,
+): Promise<void> {
+  const log = await openLog(natsLog({ servers, name: LOG, lease, partitions }))
   await log.positionAt('start')
   await log.close()
   const nats = await connect({ servers })
