@@ -1,3 +1,4 @@
+import { setTimeout as after } from 'node:timers/promises'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 
@@ -14,8 +15,11 @@ export async function groupReader(servers: string, log: string) {
       const last = () => jsm.streams.getMessage(`rivulet_${log}_state`, query)
       // While the server is away, requests have no answer.
       let found = await last().catch(() => undefined)
-      while (found === undefined) found = await last().catch(() => undefined)
-      if (found === null) return { members: [], owners: [] }
+      while (found === undefined && !nats.isClosed()) {
+        await after(50)
+        found = await last().catch(() => undefined)
+      }
+      if (found === null || found === undefined) return { members: [], owners: [] }
       const { members, owners } = found.json<{ members: string[]; owners: (number | null)[] }>()
       return { members, owners: owners.map((index) => members[index ?? -1]) }
     },
