@@ -123,7 +123,9 @@ describe('recordings of several processes that share their sources', () => {
             const next = all.find(({ at, owner }) => at > from && owner !== last?.owner)
             if (next === undefined) throw new Error(`${what}: ${source} is not recorded yet`)
             return Math.max(
-              ...all.map(({ at }, n) => (at > from && at <= next.at ? at - (all[n - 1]?.at ?? at) : 0)),
+              ...all.map(({ at }, n) =>
+                at > from && at <= next.at ? at - Math.max(from, all[n - 1]?.at ?? from) : 0,
+              ),
             )
           }),
         PATIENCE,
