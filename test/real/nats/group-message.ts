@@ -1,4 +1,4 @@
-import { setTimeout as after } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 
@@ -16,7 +16,7 @@ export async function groupReader(servers: string, log: string) {
       // While the server is away, requests have no answer.
       let found = await last().catch(() => undefined)
       while (found === undefined && !nats.isClosed()) {
-        await after(50)
+        await delay(50)
         found = await last().catch(() => undefined)
       }
       if (found === null || found === undefined) return { members: [], owners: [] }
