@@ -26,6 +26,8 @@ import { processSettings, RunningProcess } from './process/process.ts'
 import type { LogProcess, ProcessOptions } from './process/process.ts'
 import { StoredProcessState } from './process/process-state.ts'
 import type { ProcessState } from './process/process-state.ts'
+import { PartedStates } from './process/parted-states.ts'
+import { runShared } from './process/shared-process.ts'
 import { ProcessRunner } from './process/runner.ts'
 import { Retention } from './retention.ts'
 import type { RetentionOptions } from './retention.ts'
@@ -74,7 +76,7 @@ export class OpenEventLog implements EventLog {
     this.#store = store
     this.#retention = new Retention(store.retention, retention)
     this.inbox = storingInbox(store.inbox)
-    this.states = store.processes
+    this.states = new PartedStates(store)
     this.sharing = store.sharing
   }
 
@@ -130,17 +132,21 @@ export class OpenEventLog implements EventLog {
   ): LogProcess<State> {
     const settings = processSettings(name, options)
     const stopping = new AbortController()
-    const runner = new ProcessRunner(this.#store, name, settings, stopping.signal, this.#observers)
-    const done = this.#runAlone(name, () => runner.run())
+    const { signal } = stopping
+    const done = this.#runAlone(name, () =>
+      settings.share
+        ? runShared(this.#store, name, settings, signal, this.#observers)
+        : new ProcessRunner(this.#store, name, settings, signal, this.#observers).run(),
+    )
     return new RunningProcess(
-      this.#store,
+      this.states,
       name,
       this.#job(done, () => stopping.abort()),
     )
   }
 
   state<State>(process: string): ProcessState<State> {
-    return new StoredProcessState(this.#store, process)
+    return new StoredProcessState(this.states, process)
   }
 
   deadLetters(reader: string | LogReader): DeadLetterQueue {

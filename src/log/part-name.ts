@@ -1,3 +1,6 @@
+import { LogUnsupportedError } from './errors.ts'
+import type { LogStore } from './store/contract.ts'
+
 /** The name of a reader in the store that is a part of another one: `consumer.17:archive` of `consumer:archive`. */
 export function partName(reader: string, part: number): string {
   const kind = reader.slice(0, reader.indexOf(':'))
@@ -12,4 +15,26 @@ export function wholeName(reader: string): string {
 /** The names of a reader and of its parts, of those that a log has. */
 export function namesOf(reader: string, known: Iterable<string>): ReadonlySet<string> {
   return new Set([reader, ...Array.from(known).filter((name) => wholeName(name) === reader)])
+}
+
+/**
+ * Whether a reader is divided into parts.
+ *
+ *     consumer:archive exists    consumer.0:archive exists
+ *     yes                        no                           not shared so far
+ *     yes                        yes                          being divided: none of them runs
+ *     no                         yes                          divided
+ */
+export async function isDivided(store: LogStore, reader: string): Promise<boolean> {
+  return (await store.reader(partName(reader, 0))) !== undefined && (await store.reader(reader)) === undefined
+}
+
+/** Rejects with a `LogUnsupportedError` for a reader that was divided. Its name is claimed. */
+export async function checkWhole(store: LogStore, reader: string): Promise<void> {
+  const { count } = await store.sharing.partitions()
+  if (count === 1 || (await store.reader(partName(reader, 0))) === undefined) return
+  throw new LogUnsupportedError(
+    `${JSON.stringify(reader)} is divided, since it ran with \`share\`: run it with \`share: true\`, use another name, or remove it with ` +
+      'log.remove to begin anew',
+  )
 }

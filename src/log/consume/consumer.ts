@@ -5,12 +5,12 @@ import { gateOf } from '../../protocol/gate.ts'
 import type { Gate } from '../../protocol/gate.ts'
 import { ConsumerReader, PAGE } from './consumer-reader.ts'
 import type { ConsumerSettings, EntryOf } from './consumer-options.ts'
-import { checkWhole, divide } from './dividing.ts'
+import { divide } from './dividing.ts'
 import type { LogStore } from '../store/contract.ts'
 import type { ConsumerEffects } from './effects.ts'
 import { LogClosedError } from '../errors.ts'
 import { OutLimit } from './out-limit.ts'
-import { partName } from '../part-name.ts'
+import { checkWhole, partName } from '../part-name.ts'
 
 /**
  * One subscription to a consumer: a reader for the whole of it, or for each part of it that is this open log's. Unsubscribing ends the
@@ -55,7 +55,7 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
       unlisten?.()
       this.#stopReading()
     })
-    const running = settings.share ? this.#share(name, after) : this.#readWhole(name, after)
+    const running = settings.share ? this.#share(name, after) : this.#readWhole(after)
     this.ended = running.catch((error: unknown) => this.#fail(error)).then(() => this.#allEnded())
   }
 
@@ -74,9 +74,9 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
   }
 
   /** The reader of the consumer that is not shared. */
-  async #readWhole(name: string, after: Promise<void> | undefined): Promise<void> {
+  async #readWhole(after: Promise<void> | undefined): Promise<void> {
     this.#begin(undefined, after, async () => {
-      await checkWhole(this.#store, name)
+      await checkWhole(this.#store, this.#name)
       return true
     })
   }

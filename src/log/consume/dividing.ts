@@ -1,6 +1,5 @@
-import { LogUnsupportedError } from '../errors.ts'
 import { lettersOf } from '../dead-letters.ts'
-import { partName } from '../part-name.ts'
+import { isDivided, partName } from '../part-name.ts'
 import type { Entry, LogStore, Position, ReaderState, StartAt } from '../store/contract.ts'
 import type { NewDeadLetter, StoredDeadLetter } from '../store/dead-letter-store.ts'
 import type { Partitions } from '../store/sharing-store.ts'
@@ -30,21 +29,14 @@ export interface Divisible<E> {
  * Makes a reader for each partition of the one reader of a consumer, where it stands, or at the start of a new consumer. Resolves once
  * they are there.
  *
- *     consumer:archive exists    consumer.0:archive exists
- *     yes                        no                           not shared so far
- *     yes                        yes                          being divided: no reader runs
- *     no                         yes                          divided
- *
  * Whatever is interrupted goes on with the next call. As long as the one reader is there, none of the others begins, and it does not begin
  * again once the first of the others is there.
  */
 export async function divide<E>(of: Divisible<E>): Promise<void> {
   const { store, name, partitions, startAt, effects, wait } = of
   const whole = `consumer:${name}`
-  const isDivided = async () =>
-    (await store.reader(whole)) === undefined && (await store.reader(partName(whole, 0))) !== undefined
-  while (!(await isDivided())) {
-    const cursor = cursorOf(store, whole, effects?.(), async () => !(await isDivided()))
+  while (!(await isDivided(store, whole))) {
+    const cursor = cursorOf(store, whole, effects?.(), async () => !(await isDivided(store, whole)))
     try {
       const window = await cursor.begin({ wait }, startAt, wait)
       if (window !== undefined) {
@@ -63,17 +55,6 @@ export async function divide<E>(of: Divisible<E>): Promise<void> {
     }
     wait.throwIfAborted()
   }
-}
-
-/** Rejects with a `LogUnsupportedError` for a consumer that was divided. Its name is claimed. */
-export async function checkWhole(store: LogStore, name: string): Promise<void> {
-  const whole = `consumer:${name}`
-  const { count } = await store.sharing.partitions()
-  if (count === 1 || (await store.reader(partName(whole, 0))) === undefined) return
-  throw new LogUnsupportedError(
-    `the consumer ${JSON.stringify(name)} is divided, since it ran with \`share\`: run it with \`share: true\`, use another name, or ` +
-      'remove it with log.remove to begin anew',
-  )
 }
 
 /** Creates the reader of a part, or adds a dead letter to it. */

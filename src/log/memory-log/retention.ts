@@ -27,6 +27,8 @@ export interface RetainedContents {
   readonly readers: Map<string, { readonly cursor: Position; readonly json: string }>
   readonly claims: Claims
   readonly processes: Processes
+  /** Calls that wait for changes of a process, by its name. */
+  readonly waitingForChanges: ReadonlyMap<string, { settle(result: () => true): void }>
   readonly streams: ReadonlyMap<string, string>
   readonly deadLetters: DeadLetters
   readonly inbox: ForgettingInbox
@@ -146,6 +148,7 @@ export class MemoryRetention implements RetentionStore {
       else this.#contents.claims.check(fence)
       this.#contents.readers.delete(reader)
       this.#contents.processes.drop(reader)
+      this.#contents.waitingForChanges.get(reader)?.settle(() => true)
     })
   }
 

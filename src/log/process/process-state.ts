@@ -4,7 +4,8 @@ import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkBoolean, checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
 import { gateOf } from '../../protocol/gate.ts'
 import type { Gate } from '../../protocol/gate.ts'
-import type { LogStore, Position } from '../store/contract.ts'
+import type { Position } from '../store/contract.ts'
+import type { StoredStates } from '../store/process-store.ts'
 import { LogClosedError, LogPositionError, SnapshotTooLargeError } from '../errors.ts'
 
 /** Maximum number of changes that are read at once. */
@@ -86,17 +87,17 @@ export interface ProcessState<State> {
 
 /** Reads the state of a process from its log. */
 export class StoredProcessState<State> implements ProcessState<State> {
-  readonly #store: LogStore
+  readonly #states: StoredStates
   readonly #name: string
 
-  constructor(store: LogStore, name: string) {
+  constructor(states: StoredStates, name: string) {
     checkText('name', name)
-    this.#store = store
+    this.#states = states
     this.#name = `process:${name}`
   }
 
   async get(key: string): Promise<State | undefined> {
-    const [state] = await this.#store.processes.states(this.#name, [key])
+    const [state] = await this.#states.states(this.#name, [key])
     return typeof state === 'string' ? parsed<State>(state) : undefined
   }
 
@@ -123,7 +124,7 @@ export class StoredProcessState<State> implements ProcessState<State> {
     if (after !== undefined && typeof after !== 'string') throw new ArgumentError('after', 'a key', after)
     if (since !== undefined) checkText('since', since)
     checkInteger('limit', limit, 1, 10_000)
-    const page = await this.#store.processes.range(this.#name, { prefix, after, since, limit })
+    const page = await this.#states.range(this.#name, { prefix, after, since, limit })
     return { ...page, states: new Map(page.states.map(({ key, state }) => [key, parsed<State>(state)])) }
   }
 
@@ -147,7 +148,7 @@ export class StoredProcessState<State> implements ProcessState<State> {
    * moment of the last page.
    */
   async #snapshot(limit: number): Promise<ProcessSnapshot<State>> {
-    const { processes } = this.#store
+    const processes = this.#states
     const json = new Map<string, string>()
     let length = 0
     let position = await processes.start()
@@ -173,7 +174,7 @@ export class StoredProcessState<State> implements ProcessState<State> {
     subscriber: Subscriber<ProcessChange<State>>,
     stop: AbortSignal,
   ): Promise<void> {
-    const { processes } = this.#store
+    const processes = this.#states
     const gate = gateOf(subscriber)
     let position = after ?? (await processes.start())
     while (!stop.aborted) {

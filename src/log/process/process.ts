@@ -13,10 +13,10 @@ import type { ResearchEventData, ResearchEventType } from '../../protocol/event.
 import { checkStart } from '../consume/consumer-options.ts'
 import type { EntryOf } from '../consume/consumer-options.ts'
 import type { LogJob } from '../job.ts'
-import type { TimerClock } from '../store/process-store.ts'
+import type { StoredStates, TimerClock } from '../store/process-store.ts'
 import { StoredProcessState } from './process-state.ts'
 import type { ProcessState } from './process-state.ts'
-import type { LogStore, StartAt } from '../store/contract.ts'
+import type { StartAt } from '../store/contract.ts'
 
 /** An event that a process appends. Types of one's own are added to `ResearchEventData`. */
 export type OutputEvent = {
@@ -114,6 +114,28 @@ export interface ProcessOptions<State, Type extends ResearchEventType = Research
   readonly onError?: 'stop' | 'dead-letter'
   /** Waits for a name that another open log holds, until this signal is aborted. Default: that is an error. */
   readonly wait?: AbortSignal
+  /**
+   * Divides the keys with all open logs that run this process with `share`, in any number of processes of the operating system: into eight
+   * parts, each of which runs at one of them. Each part reads all entries, since they are the time of the process. State, timers and output are
+   * the same as without. Where an open log joins, it takes its share over; where one stops, or dies and its lease runs out, the others do. Default false.
+   *
+   * Where the log does not divide its sources, as in a file, one of them runs all and the others stand by. Once a process was divided, it runs with
+   * `share` only: without, it rejects with a `LogUnsupportedError`.
+   *
+   * ```ts
+   * import { memoryLog, openLog } from 'rivulet'
+   *
+   * const log = await openLog(memoryLog({ partitions: 64 }))
+   * log.process('counts', {
+   *   version: 1,
+   *   share: true,
+   *   key: (entry) => entry.source,
+   *   init: () => ({ entries: 0 }),
+   *   event: (state, entry, context) => context.set({ entries: state.entries + 1 }),
+   * })
+   * ```
+   */
+  readonly share?: boolean
 }
 
 /** A process that runs, and its state. */
@@ -123,8 +145,8 @@ export interface LogProcess<State> extends LogJob, ProcessState<State> {}
 export class RunningProcess<State> extends StoredProcessState<State> implements LogProcess<State> {
   readonly #job: LogJob
 
-  constructor(store: LogStore, name: string, job: LogJob) {
-    super(store, name)
+  constructor(states: StoredStates, name: string, job: LogJob) {
+    super(states, name)
     this.#job = job
   }
 
@@ -142,7 +164,7 @@ export type ProcessSettings<State, Type extends ResearchEventType> = ProcessOpti
   Required<
     Pick<
       ProcessOptions<State, Type>,
-      'startAt' | 'rebuild' | 'holdsRetention' | 'lateness' | 'maxStateBytes' | 'onError'
+      'startAt' | 'rebuild' | 'holdsRetention' | 'lateness' | 'maxStateBytes' | 'onError' | 'share'
     >
   >
 
@@ -163,6 +185,7 @@ const OPTIONS = Object.keys({
   maxStateBytes: true,
   onError: true,
   wait: true,
+  share: true,
 } satisfies Record<keyof ProcessOptions<unknown>, true>)
 
 /** The settings with their defaults. Throws an ArgumentError for an invalid one. */
@@ -179,6 +202,7 @@ export function processSettings<State, Type extends ResearchEventType>(
     lateness: 0,
     maxStateBytes: 64 * 1024,
     onError: 'stop',
+    share: false,
     ...options,
   } as const
   const { version, types, where, key, init, event, timer, migrate, timeToLive, wait } = settings
@@ -199,6 +223,7 @@ export function processSettings<State, Type extends ResearchEventType>(
   checkInteger('maxStateBytes', settings.maxStateBytes, 1, 256 * 1024)
   checkOneOf('onError', settings.onError, ['stop', 'dead-letter'])
   if (wait !== undefined) checkSignal('wait', wait)
+  checkBoolean('share', settings.share)
   return settings
 }
 

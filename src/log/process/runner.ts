@@ -13,6 +13,7 @@ import { macrotask } from '../macrotask.ts'
 import type { LogObserver } from '../observer.ts'
 import { deadLetterBytes } from '../store/prepared-commit.ts'
 import type { Timer } from '../store/process-store.ts'
+import { checkWhole, partName } from '../part-name.ts'
 import { hasRoom } from '../retention.ts'
 import type { ProcessSettings } from './process.ts'
 import { Batch, MAX_EFFECT_BYTES } from './batch.ts'
@@ -28,6 +29,7 @@ import {
 } from './effects.ts'
 import type { Call } from './effects.ts'
 import { keysOf } from './keys.ts'
+import { partOfKey } from './process-parts.ts'
 import { advanced, memoOf } from './progress.ts'
 import type { Clocks, Progress, WithinEntry } from './progress.ts'
 import { States } from './states.ts'
@@ -66,6 +68,10 @@ interface KeyedEntry {
 export class ProcessRunner<State, Type extends ResearchEventType> {
   readonly #store: LogStore
   readonly #name: string
+  /** Its name in the store. */
+  readonly #reader: string
+  /** Of which keys only it runs the functions; undefined for all of them. */
+  readonly #part: number | undefined
   readonly #settings: ProcessSettings<State, Type>
   readonly #stop: AbortSignal
   readonly #observers: Observers<LogObserver>
@@ -91,24 +97,29 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     settings: ProcessSettings<State, Type>,
     stop: AbortSignal,
     observers: Observers<LogObserver> = new Observers(),
+    part?: number,
   ) {
+    const whole = `process:${name}`
+    this.#reader = part === undefined ? whole : partName(whole, part)
+    this.#part = part
     this.#observers = observers
     this.#store = store
     this.#name = name
     this.#settings = settings
     this.#stop = stop
-    this.#states = new States(store.processes, `process:${name}`)
-    this.#timers = new TimerQueue(store.processes, `process:${name}`)
+    this.#states = new States(store.processes, this.#reader)
+    this.#timers = new TimerQueue(store.processes, this.#reader)
   }
 
   /** Resolves when it was stopped or its log closed, and rejects when it failed. The name is released then. */
   async run(): Promise<void> {
     const { wait } = this.#settings
     try {
-      const fence = await this.#store.claim(`process:${this.#name}`, {
+      const fence = await this.#store.claim(this.#reader, {
         ...(wait !== undefined && { wait: AbortSignal.any([wait, this.#stop]) }),
       })
       try {
+        if (this.#part === undefined) await checkWhole(this.#store, this.#reader)
         await this.#process(fence)
       } finally {
         // It is released with the log otherwise.
@@ -443,8 +454,14 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     try {
       const typed = entry as EntryOf<Type>
       const isWanted = where === undefined || where(typed)
-      return { entry, keys: isWanted ? keysOf(keyOf(typed)) : [] }
+      const keys = isWanted ? keysOf(keyOf(typed)) : []
+      return {
+        entry,
+        keys: this.#part === undefined ? keys : keys.filter((key) => partOfKey(key) === this.#part),
+      }
     } catch (error) {
+      // Once, and not in each part.
+      if (this.#part !== undefined && this.#part > 0) return { entry, keys: [] }
       return { entry, keys: [], error: this.#errorOf(error, { entry }) }
     }
   }

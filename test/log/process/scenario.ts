@@ -1,6 +1,7 @@
+import { isDeepStrictEqual } from 'node:util'
 import { setImmediate as turn } from 'node:timers/promises'
 import * as fc from 'fast-check'
-import { LogInUseError, openLog } from 'rivulet'
+import { LogInUseError, LogPositionError, openLog } from 'rivulet'
 import type { Entry, EventLog, LogJob, LogStore, NewEntry, ProcessContext, ResearchEvent } from 'rivulet'
 import { change } from '../../operators/events.ts'
 import { readAll } from '../conformance/fixture.ts'
@@ -112,6 +113,8 @@ export async function runScenario(
   { lateness, timeToLive, crashes, steps }: Scenario,
   appendSize: number,
   open: (clock: () => number) => LogWithFaults,
+  /** From which life on it is shared, among several at a time. */
+  sharedFrom = Infinity,
 ): Promise<{ readonly left: unknown; readonly expected: unknown }> {
   let now = 1_000_000
   const underTest = open(() => now)
@@ -129,7 +132,7 @@ export async function runScenario(
   const lives: { readonly log: EventLog; readonly job: LogJob; failure: unknown }[] = []
   const opened: LogStore[] = []
 
-  const live = async (isDue: () => boolean) => {
+  const live = async (isDue: () => boolean, isShared = lives.length >= sharedFrom) => {
     // Also what was claimed after the death of the one that claimed it.
     for (const store of opened) await underTest.loseClaims(store)
     let isOpen = false
@@ -137,7 +140,7 @@ export async function runScenario(
     opened.push(store)
     const log = await openLog(store)
     isOpen = true
-    const job = log.process('p', options)
+    const job = log.process('p', { ...options, share: isShared })
     const life = { log, job, failure: undefined as unknown }
     job.done.catch((error: unknown) => (life.failure = error))
     lives.push(life)
@@ -152,10 +155,19 @@ export async function runScenario(
     reader
       .state<Tally>('p')
       .changes(seenAt)
-      .subscribe(({ key, state, position }) => {
-        if (state === null) followed.delete(key)
-        else followed.set(key, state)
-        seenAt = position
+      .subscribe({
+        next({ key, state, position }) {
+          if (state === null) followed.delete(key)
+          else followed.set(key, state)
+          seenAt = position
+        },
+        error(error: unknown) {
+          // It was divided: its positions are others.
+          if (!(error instanceof LogPositionError) || sharedFrom === Infinity) throw error
+          followed.clear()
+          seenAt = undefined
+          follower = follow()
+        },
       })
   let follower = follow()
 
@@ -163,8 +175,10 @@ export async function runScenario(
     let events = 0
     let last: ResearchEvent | undefined
     let running: Awaited<ReturnType<typeof live>> | undefined
-    for (const each of steps) {
+    for (const [index, each] of steps.entries()) {
       running ??= await live(crashing)
+      // It joins the one that runs, which may lose its claims.
+      if (index % 4 === 3 && lives.length > sharedFrom) await live(crashing)
       const { log, job } = running
       const failed = job.done.then(
         () => false,
@@ -210,21 +224,32 @@ export async function runScenario(
         running = undefined
       }
     }
-    let final = await live(() => false)
+    let final = await live(() => false, sharedFrom < Infinity)
     // Until it has read what it has appended.
-    const isDone = async () => (await root.reader('process:p'))?.cursor === (await root.positionAt('end'))
+    const readers =
+      sharedFrom === Infinity ? ['process:p'] : Array.from({ length: 8 }, (_, n) => `process.${n}:p`)
+    const isDone = async () => {
+      const end = await root.positionAt('end')
+      const cursors = await Promise.all(readers.map(async (name) => (await root.reader(name))?.cursor))
+      return cursors.every((cursor) => cursor === end)
+    }
     for (let turns = 0; !(await isDone()); turns++) {
       if (turns > 100_000) throw new Error('the process does not come to the end')
       // A killed one has claimed the name at the last moment.
-      if (final.failure instanceof LogInUseError) final = await live(() => false)
+      if (final.failure instanceof LogInUseError) final = await live(() => false, sharedFrom < Infinity)
       else if (final.failure !== undefined) throw final.failure
+      // Those that died hold what they have claimed at last.
+      if (sharedFrom < Infinity) for (const store of opened.slice(0, -1)) await underTest.loseClaims(store)
       await turn()
     }
     const entries = await readAll(root)
     const expected = interpret(entries, 'p', plain)
     const { state, position } = await reader.state<Tally>('p').snapshot()
     const output = entries.filter(({ cause }) => cause?.process === 'p').map(outputText)
-    const isFollowed = () => seenAt === position || (state.size === 0 && followed.size === 0)
+    const isFollowed = () =>
+      seenAt === position ||
+      (state.size === 0 && followed.size === 0) ||
+      (sharedFrom < Infinity && isDeepStrictEqual(followed, new Map(state)))
     for (let turns = 0; !isFollowed(); turns++) {
       if (turns > 100_000) throw new Error('the follower does not come to the end')
       await isDone()
@@ -232,11 +257,11 @@ export async function runScenario(
     }
     // Order is promised within a source.
     const bySource = (texts: readonly string[]) =>
-      Object.groupBy(texts, (text) => String(JSON.parse(text)[0]))
+      sharedFrom < Infinity ? byKey(texts) : Object.groupBy(texts, (text) => String(JSON.parse(text)[0]))
     return {
-      left: { state: [...state], output: bySource(output), followed },
+      left: { state: sharedFrom < Infinity ? sorted(state) : [...state], output: bySource(output), followed },
       expected: {
-        state: expected.state,
+        state: sharedFrom < Infinity ? sorted(expected.state) : expected.state,
         output: bySource(expected.output),
         followed: new Map(expected.state),
       },
@@ -248,4 +273,16 @@ export async function runScenario(
     await root.close()
     await underTest.remove()
   }
+}
+
+/** Outputs by the key that has made them. The keys of a shared process have no order between them. */
+function byKey(texts: readonly string[]) {
+  return Object.groupBy(texts, (text) => {
+    const [source, , , data] = JSON.parse(text)
+    return String(data.key ?? source)
+  })
+}
+
+function sorted(state: Iterable<readonly [string, Tally]>) {
+  return [...state].toSorted(([a], [b]) => (a < b ? -1 : 1))
 }

@@ -1,0 +1,145 @@
+import type { Fence, LogStore, Position } from '../store/contract.ts'
+import { isDivided, partName } from '../part-name.ts'
+import { stateBytes, timerBytes } from '../store/prepared-commit.ts'
+import type { StateChange, Timer, TimerClock } from '../store/process-store.ts'
+import { MAX_EFFECT_BYTES } from './batch.ts'
+import { begin } from './begin.ts'
+import type { ProcessSettings } from './process.ts'
+import { partOfKey, PROCESS_PARTS } from './process-parts.ts'
+import { memoOf } from './progress.ts'
+
+/** States or timers that are read at once. */
+const PAGE = 500
+
+const CLOCKS: readonly TimerClock[] = ['event', 'recorded']
+
+/** What decides how a process begins. */
+type Settings = Parameters<typeof begin>[1] & Pick<ProcessSettings<unknown, never>, 'holdsRetention'>
+
+/**
+ * Makes a process for each part of the keys of one process, with its states and timers, where it stands; or at the start of a new
+ * process. It goes as with a consumer (`consume/dividing.ts`): as long as the one process is there, none of the others begins, and it does
+ * not begin again once the first of the others is there.
+ *
+ * @param wait Ends the waiting for a process that is not shared.
+ */
+export async function divideProcess(
+  store: LogStore,
+  name: string,
+  settings: Settings,
+  wait: AbortSignal,
+): Promise<void> {
+  const whole = `process:${name}`
+  if (await isDivided(store, whole)) return
+  const fence = await store.claim(whole, { wait })
+  const fences: Fence[] = []
+  try {
+    if (await isDivided(store, whole)) return
+    const { cursor, progress } = await begin({ store, fence, name, signal: wait }, settings)
+    const parts: Part[] = []
+    for (let number = 0; number < PROCESS_PARTS; number++) {
+      const own = await store.claim(partName(whole, number), { wait })
+      fences.push(own)
+      const part = new Part(store, own, cursor, memoOf(progress), settings.holdsRetention)
+      // What an earlier attempt has left is dropped.
+      await part.begin()
+      parts.push(part)
+    }
+    for await (const state of statesOf(store, whole)) await parts[partOfKey(state.key)]?.addState(state)
+    for await (const timer of timersOf(store, whole)) await parts[partOfKey(timer.key)]?.addTimer(timer)
+    for (const part of parts) await part.save()
+    wait.throwIfAborted()
+    await store.retention.remove(whole, fence)
+  } finally {
+    for (const each of [...fences, fence]) await store.release(each).catch(() => {})
+  }
+}
+
+/** A part that is being made. */
+class Part {
+  readonly #store: LogStore
+  readonly #fence: Fence
+  readonly #cursor: Position
+  readonly #memo: string
+  readonly #holdsRetention: boolean
+  #state: StateChange[] = []
+  #timers: Timer[] = []
+  #bytes = 0
+
+  constructor(store: LogStore, fence: Fence, cursor: Position, memo: string, holdsRetention: boolean) {
+    this.#store = store
+    this.#fence = fence
+    this.#cursor = cursor
+    this.#memo = memo
+    this.#holdsRetention = holdsRetention
+  }
+
+  async begin(): Promise<void> {
+    const known = await this.#store.reader(this.#fence.name)
+    await this.#commit(known?.cursor ?? null, true)
+  }
+
+  async addState(state: StateChange): Promise<void> {
+    await this.#makeRoom(stateBytes(state))
+    this.#state.push(state)
+  }
+
+  async addTimer(timer: Timer): Promise<void> {
+    await this.#makeRoom(timerBytes(timer))
+    this.#timers.push(timer)
+  }
+
+  async save(): Promise<void> {
+    if (this.#state.length + this.#timers.length > 0) await this.#commit(this.#cursor)
+  }
+
+  async #makeRoom(bytes: number): Promise<void> {
+    if (this.#bytes + bytes > MAX_EFFECT_BYTES) await this.save()
+    this.#bytes += bytes
+  }
+
+  async #commit(expect: Position | null, reset = false): Promise<void> {
+    await this.#store.commit(this.#fence, {
+      expect,
+      cursor: this.#cursor,
+      acknowledged: [],
+      process: {
+        memo: this.#memo,
+        reset,
+        holdsRetention: this.#holdsRetention,
+        state: this.#state,
+        timers: this.#timers,
+      },
+    })
+    this.#state = []
+    this.#timers = []
+    this.#bytes = 0
+  }
+}
+
+async function* statesOf({ processes }: LogStore, name: string): AsyncGenerator<StateChange, void> {
+  let position = await processes.start()
+  for (let isEnd = false; !isEnd;) {
+    const page = await processes.changes(name, position, { limit: PAGE, present: true })
+    yield* page.changes.filter(({ state }) => state !== null)
+    position = page.position
+    isEnd = page.isEnd
+  }
+}
+
+async function* timersOf({ processes }: LogStore, name: string): AsyncGenerator<Timer, void> {
+  for (const clock of CLOCKS) {
+    let after: Timer | undefined
+    for (;;) {
+      const page: readonly Timer[] = await processes.timers(name, {
+        clock,
+        until: Number.MAX_VALUE,
+        after,
+        limit: PAGE,
+      })
+      yield* page
+      after = page.at(-1)
+      if (page.length < PAGE) break
+    }
+  }
+}

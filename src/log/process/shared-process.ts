@@ -1,0 +1,64 @@
+import type { ResearchEventType } from '../../protocol/event.ts'
+import type { Observers } from '../../protocol/observers.ts'
+import { LogClosedError } from '../errors.ts'
+import type { LogObserver } from '../observer.ts'
+import type { LogStore } from '../store/contract.ts'
+import { divideProcess } from './divide-process.ts'
+import { PROCESS_PARTS } from './process-parts.ts'
+import type { ProcessSettings } from './process.ts'
+import { ProcessRunner } from './runner.ts'
+
+/** A part that runs here. */
+interface Running {
+  readonly stopping: AbortController
+  readonly done: Promise<void>
+}
+
+/**
+ * Runs the parts of a process that are this open log's. Resolves when it was stopped or its log closed, and rejects when one of them
+ * failed. Their names are released then.
+ */
+export async function runShared<State, Type extends ResearchEventType>(
+  store: LogStore,
+  name: string,
+  given: ProcessSettings<State, Type>,
+  stop: AbortSignal,
+  observers: Observers<LogObserver>,
+): Promise<void> {
+  const settings = { ...given, wait: given.wait ?? stop }
+  const { count } = await store.sharing.partitions()
+  // Not divided: one runs, and the others stand by.
+  if (count === 1) return new ProcessRunner(store, name, settings, stop, observers).run()
+  const failing = new AbortController()
+  const signal = AbortSignal.any([stop, failing.signal])
+  const running = new Map<number, Running>()
+  let failure: { readonly error: unknown } | undefined
+  const fail = (error: unknown) => {
+    const isEnd = signal.aborted && (error === signal.reason || error instanceof LogClosedError)
+    if (!isEnd) failure ??= { error }
+    failing.abort()
+  }
+  const run = (part: number, after: Promise<void> | undefined): Running => {
+    const stopping = new AbortController()
+    const own = AbortSignal.any([signal, stopping.signal])
+    const runner = new ProcessRunner(store, name, settings, own, observers, part)
+    const done = Promise.resolve(after).then(() => (own.aborted ? undefined : runner.run()))
+    return { stopping, done: done.catch(fail) }
+  }
+  try {
+    await divideProcess(store, name, settings, AbortSignal.any([signal, settings.wait]))
+    for await (const own of store.sharing.share(`process:${name}`, PROCESS_PARTS, signal)) {
+      for (let part = 0; part < PROCESS_PARTS; part++) {
+        const known = running.get(part)
+        if (!own.has(part)) known?.stopping.abort()
+        else if (known?.stopping.signal.aborted !== false) running.set(part, run(part, known?.done))
+      }
+    }
+  } catch (error) {
+    fail(error)
+  } finally {
+    failing.abort()
+    await Promise.all(Array.from(running.values(), ({ done }) => done))
+  }
+  if (failure !== undefined) throw failure.error
+}
