@@ -2,6 +2,8 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
 import * as fc from 'fast-check'
 import { openLog } from 'rivulet'
 import { find, lastValueFrom } from 'rxjs'
@@ -12,6 +14,8 @@ import { natsLog } from '../../src/log/nats-log.ts'
 import type { NatsLogOptions } from '../../src/log/nats-log.ts'
 import { sqliteLog } from '../../src/log/sqlite-log.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
+import { COPY } from '../../src/log/store/copy-store.ts'
+import type { CopiedEntry, CopyStore } from '../../src/log/store/copy-store.ts'
 import { append, readAll } from '../log/conformance/fixture.ts'
 import { contentOf } from '../log/migration/content.ts'
 import { CONSUMER, Historian, histories, PROCESS, STREAM, VIEW } from '../log/migration/history.ts'
@@ -222,6 +226,32 @@ describe('migrateLog', () => {
     expect(readdirSync(folder).filter((name) => name.includes('unfinished'))).toEqual([])
   })
 
+  it('keeps out of the new log what a migration still sends that was suspended for longer than its lease', async () => {
+    const file = sqliteLog(join(scratchFolder(), 'log.db'))
+    const fence = await file.claim('stream')
+    await append(file, fence, ...Array.from({ length: 20 }, (_, n) => change(`e${n}`)))
+    await file.release(fence)
+    const settings = { servers: server.url, name: 'suspended', lease: 60_000 }
+    const source = await copyable(file).source()
+    const entries: CopiedEntry[] = []
+    for await (const page of source.entries()) entries.push(...page)
+    const suspended = await copyable(natsLog(settings)).target()
+    await suspended.begin(source.head)
+    await suspended.addEntries(entries.slice(0, 10))
+    await source.close()
+    const nats = await connect({ servers: server.url })
+    const { streams } = await jetstreamManager(nats)
+    await streams.purge('KV_rivulet_suspended_leases')
+    await nats.close()
+
+    await migrateLog(file, natsLog(settings))
+    await expect(suspended.addEntries(entries.slice(10))).rejects.toThrow('was written to by others')
+    await suspended.close()
+    expect((await readAll(natsLog(settings))).map(({ id }) => id)).toEqual(
+      (await readAll(file)).map(({ id }) => id),
+    )
+  })
+
   it('refuses a log on a server that is in use or written to meanwhile, and takes one that was opened only', async () => {
     const folder = scratchFolder()
     const onServer = natsLog({ servers: server.url, name: 'used', owner: 'the recorder' })
@@ -262,6 +292,12 @@ describe('migrateLog', () => {
     await expect(opened.positionAt('start')).rejects.toThrow('open it again')
   })
 })
+
+function copyable(log: LogStore & { readonly [COPY]?: CopyStore }): CopyStore {
+  const found = log[COPY]
+  if (found === undefined) throw new Error('the log can be copied')
+  return found
+}
 
 /** Runs a migration in a process of its own, which kills itself in the middle. */
 async function killedWhile(migration: Omit<MigratingSettings, 'servers'>): Promise<void> {

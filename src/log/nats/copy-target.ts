@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { JetStreamApiError } from '@nats-io/jetstream'
 import { LogServerError } from '../errors.ts'
 import type { NumberedState } from '../memory-log/processes.ts'
 import { ProcessPositions } from '../process/process-position.ts'
@@ -35,7 +36,7 @@ import { DEFAULT_PARTITIONS } from './open-log.ts'
 import type { OpenLogSettings } from './open-log.ts'
 import { patiently, PATIENCE } from './patience.ts'
 import { Positions } from './positions.ts'
-import { LAST_ID, MESSAGE_ID } from './publisher.ts'
+import { LAST_ID, LAST_NUMBER, MESSAGE_ID } from './publisher.ts'
 import { serverError } from './server-error.ts'
 import { configOf, createOnce } from './stored-stream.ts'
 
@@ -45,6 +46,9 @@ const CONCURRENCY = 32
 
 /** Between two attempts, in ms. */
 const INTERVAL = 100
+
+/** Error codes of the server: the last message of the stream has another number, or another id. */
+const OVERTAKEN = new Set([10_071, 10_070])
 
 /** A message that is to have a number. */
 interface Numbered {
@@ -285,7 +289,10 @@ export class NatsCopyTarget implements CopyTarget {
     }
   }
 
-  /** Returns why a message may not be stored. On a single server, what follows such a one is refused. */
+  /**
+   * Returns why a message may not be stored. The first one is refused where others have written: this process may have been suspended
+   * for longer than its lease, and what it makes be another one's. On a single server, what follows such a one is refused too.
+   */
   async #sendOnce(messages: readonly Numbered[]): Promise<unknown> {
     const { publisher, isReplicated, log } = this.#connection
     const idOf = (number: number) => `copy-${this.#epoch}-${number}`
@@ -293,16 +300,15 @@ export class NatsCopyTarget implements CopyTarget {
       messages.map(async ({ number, subject, payload, fields }, index) => {
         const own = {
           [MESSAGE_ID]: idOf(number),
+          ...(index === 0 && { [LAST_NUMBER]: String(number - 1) }),
           ...(index > 0 && !isReplicated && { [LAST_ID]: idOf(number - 1) }),
           ...fields,
         }
         try {
           const { sequence } = await publisher.publish({ subject, payload, fields: own })
-          return sequence === number
-            ? undefined
-            : new LogServerError(log, 'was written to by others while it was made: use another name')
+          return sequence === number ? undefined : overtaken(log)
         } catch (error) {
-          return error
+          return error instanceof JetStreamApiError && OVERTAKEN.has(error.code) ? overtaken(log) : error
         }
       }),
     )
@@ -368,6 +374,13 @@ export class NatsCopyTarget implements CopyTarget {
     await store((token) => names.forgotten(token), forgotten)
     await store((token) => names.identities(token), this.#identities)
   }
+}
+
+function overtaken(log: string): LogServerError {
+  return new LogServerError(
+    log,
+    'was written to by others while it was made: let one process make it, or use another name',
+  )
 }
 
 /** Rejects for a log that has anything. */

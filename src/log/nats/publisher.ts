@@ -4,10 +4,14 @@ import type { Msg, NatsConnection } from '@nats-io/transport-node'
 import { isObject } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
 
-/** The fields that the server reads: what is unique for a message, that of the message directly before, and what deletes earlier ones. */
+/**
+ * The fields that the server reads: what is unique for a message, that of the message directly before, the number of that one, and what
+ * deletes earlier ones.
+ */
 export const MESSAGE_ID = 'Nats-Msg-Id'
 export const ROLLUP = 'Nats-Rollup'
 export const LAST_ID = 'Nats-Expected-Last-Msg-Id'
+export const LAST_NUMBER = 'Nats-Expected-Last-Sequence'
 
 /** A message for a stream. */
 export interface StreamPublication {
