@@ -25,6 +25,8 @@ export class SourceIdentities {
   read = 0
   /** The number up to which the identities of its deleted entries were read. */
   deletedRead = 0
+  /** What it counted as when it was used last. */
+  counted = 0
 
   /** Notes an identity, unless a later revision of it is known. */
   note(key: string, known: Known): void {
@@ -44,6 +46,8 @@ export class Identities {
   readonly #connection: Connection
   /** The one that was used last is the last one. */
   readonly #sources = new Map<string, SourceIdentities>()
+  /** How many identities they have, about. */
+  #kept = 0
   /** The forgotten revisions by their keys, and the number up to which they were read. */
   readonly #forgotten = new Map<string, number>()
   #forgottenRead = 0
@@ -64,12 +68,13 @@ export class Identities {
       this.#sources.set(source, found)
       // Where there are no entries, what others have appended and deleted since would not be noticed by the next write.
       if (found.last === 0) await this.refresh(source, found)
+      this.#limit(found)
       return found
     }
     const identities = new SourceIdentities()
     await this.refresh(source, identities)
     this.#sources.set(source, identities)
-    this.#limit()
+    this.#limit(identities)
     return identities
   }
 
@@ -159,13 +164,15 @@ export class Identities {
     identities.deletedRead = cursor.last
   }
 
-  #limit(): void {
-    let kept = 0
-    for (const { known } of this.#sources.values()) kept += known.size + 10
-    for (const [source, { known }] of this.#sources) {
-      if (kept <= MAX_KEPT || this.#sources.size === 1) return
+  /** Drops what was not used for longest. One that has grown since counts when it is used again: there may be a million of them. */
+  #limit(used: SourceIdentities): void {
+    const size = used.known.size + 10
+    this.#kept += size - used.counted
+    used.counted = size
+    for (const [source, { counted }] of this.#sources) {
+      if (this.#kept <= MAX_KEPT || this.#sources.size === 1) return
       this.#sources.delete(source)
-      kept -= known.size + 10
+      this.#kept -= counted
     }
   }
 }
