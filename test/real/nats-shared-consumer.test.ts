@@ -1,5 +1,5 @@
 import { openLog } from 'rivulet'
-import type { EventLog } from 'rivulet'
+import type { EventLog, ProcessContext } from 'rivulet'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { natsLog } from '../../src/log/nats-log.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
@@ -72,6 +72,52 @@ describe('a shared consumer of a log on a NATS server', () => {
       expect(isOrdered).toBe(true)
       const { readers } = await third.stats()
       expect(readers.map(({ name }) => name)).toEqual(['archive'])
+    },
+  )
+
+  it(
+    'and a shared process has the state of one run over the log, while members come and go',
+    { timeout: 120_000 },
+    async () => {
+      const connect = storesOf(`shared-${++logs}`)
+      const store = connect('writer')
+      const writer = await opened(store)
+      const counting = {
+        version: 1,
+        types: ['monitor.event_stream'],
+        key: ({ source }: { readonly source: string }) => source,
+        init: () => ({ ids: '' }),
+        event: (
+          { ids }: { readonly ids: string },
+          entry: { readonly id: string },
+          context: ProcessContext<{ readonly ids: string }>,
+        ) => context.set({ ids: `${ids} ${entry.id}` }),
+      } as const
+      const counted = (count: number) =>
+        vi.waitUntil(async () => {
+          const { state } = await writer.state<{ readonly ids: string }>('ids').snapshot()
+          return Array.from(state.values()).flatMap(({ ids }) => ids.trim().split(' ')).length === count
+        }, PATIENCE)
+      await append(store, changes(1, 100))
+      const alone = await opened(connect('alone'))
+      const first = alone.process('ids', counting)
+      await counted(100)
+      await first.stop()
+      const [one, two] = [await opened(connect('one')), await opened(connect('two'))]
+      const job = one.process('ids', { ...counting, share: true })
+      two.process('ids', { ...counting, share: true })
+      await append(store, changes(101, 200))
+      await counted(200)
+      await job.stop()
+      await append(store, changes(201, 300))
+      await counted(300)
+      const { state } = await writer.state<{ readonly ids: string }>('ids').snapshot()
+      const expected = Map.groupBy(changes(1, 300), ({ source }) => source)
+      expect(state).toEqual(
+        new Map(
+          Array.from(expected, ([source, own]) => [source, { ids: own.map(({ id }) => ` ${id}`).join('') }]),
+        ),
+      )
     },
   )
 

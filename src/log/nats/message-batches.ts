@@ -35,6 +35,7 @@ export interface Batch {
   readonly isEnd: boolean
   /** Whether no number is missing. */
   readonly isWhole: boolean
+  readonly all: readonly EntryMessage[]
   readonly partitions: ReadonlyMap<number, readonly EntryMessage[]>
   readonly bytes: number
   /** When it was read, by `performance.now`. */
@@ -114,6 +115,7 @@ export class MessageBatches {
     const cursor =
       place?.cursor ?? new MessageCursor(this.#connection, { stream: this.#connection.names.events, after })
     const { messages, isEnd } = await cursor.pull(SIZE)
+    const all: EntryMessage[] = []
     const partitions = new Map<number, EntryMessage[]>()
     let recorded = place?.recorded
     let bytes = 0
@@ -132,12 +134,14 @@ export class MessageBatches {
           : Math.max(recorded, fields.recorded)
       const partition = this.#connection.names.partitionOfSubject(message.subject)
       const own = partitions.get(partition) ?? []
-      own.push({ message, fields, recorded })
+      const entry = { message, fields, recorded }
+      all.push(entry)
+      own.push(entry)
       partitions.set(partition, own)
     }
     this.#keepPlace(last, { cursor, recorded })
     if (messages.length === 0) return this.#end(after, at)
-    const batch = { after, upto: last, isEnd, isWhole, partitions, bytes, at }
+    const batch = { after, upto: last, isEnd, isWhole, all, partitions, bytes, at }
     this.#keep(batch)
     return batch
   }
@@ -146,7 +150,16 @@ export class MessageBatches {
   async #end(after: number, at: number): Promise<Batch> {
     const { positions, isNothingBetween } = this.#stream
     const last = await positions.last()
-    const none = { after, upto: after, isEnd: true, isWhole: true, partitions: new Map(), bytes: 0, at }
+    const none = {
+      after,
+      upto: after,
+      isEnd: true,
+      isWhole: true,
+      all: [],
+      partitions: new Map(),
+      bytes: 0,
+      at,
+    }
     if (last <= after) return none
     if (await isNothingBetween(after, last)) return { ...none, upto: last, isWhole: false }
     // The server that was asked has it not yet.

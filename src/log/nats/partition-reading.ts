@@ -22,7 +22,7 @@ export interface PartitionParts {
   entry(message: EntryMessage): Promise<{ readonly entry: Entry; readonly length: number } | undefined>
 }
 
-/** Reads the entries of one partition. */
+/** Reads the entries of one partition, or of all for several readers. */
 export class PartitionReading {
   readonly #parts: PartitionParts
   /** From one number to another, a partition has no entry: it was looked at by a call that waited. */
@@ -34,7 +34,7 @@ export class PartitionReading {
 
   async read(
     position: Position,
-    partition: number,
+    partition: number | undefined,
     { limit, types, until }: Pick<ReadOptions, 'limit' | 'types' | 'until'>,
   ): Promise<Page> {
     const { positions, batches, gap, entry: entryOf } = this.#parts
@@ -44,7 +44,7 @@ export class PartitionReading {
     const entries: Entry[] = []
     const lengths: number[] = []
     let length = 0
-    const quiet = this.#quiet.get(partition)
+    const quiet = partition === undefined ? undefined : this.#quiet.get(partition)
     let at = quiet?.after === after ? Math.min(quiet.upto, last) : after
     const from = at
     let isEnd = at >= last
@@ -96,9 +96,9 @@ export class PartitionReading {
   }
 }
 
-/** The messages of a partition after a number. */
-function following(batch: Batch, partition: number, after: number): readonly EntryMessage[] {
-  const messages = batch.partitions.get(partition) ?? []
+/** The messages of a partition, or of all, after a number. */
+function following(batch: Batch, partition: number | undefined, after: number): readonly EntryMessage[] {
+  const messages = partition === undefined ? batch.all : (batch.partitions.get(partition) ?? [])
   if (after === batch.after) return messages
   const first = messages.findIndex(({ message }) => message.sequence > after)
   return first < 0 ? [] : messages.slice(first)

@@ -93,8 +93,12 @@ export class Reading {
     })
   }
 
-  async read(position: Position, { limit, types, until, partition }: ReadOptions): Promise<Page> {
-    if (partition !== undefined) return this.#partitions.read(position, partition, { limit, types, until })
+  async read(
+    position: Position,
+    { limit, types, until, partition, isCommon = false }: ReadOptions,
+  ): Promise<Page> {
+    if (partition !== undefined || isCommon)
+      return this.#partitions.read(position, partition, { limit, types, until })
     const after = await this.#positions.parse(position)
     let last = until === undefined ? undefined : await this.#positions.parse(until)
     const place = this.#placeAfter(after)

@@ -143,7 +143,11 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       // One step for each page, since a generation before a rebuild may have had a million keys.
       isClean ||= !(await this.#store.processes.clean())
       const until = this.#progress.rebuild
-      const page = await this.#store.read(this.#cursor, { limit: PAGE, until })
+      const page = await this.#store.read(this.#cursor, {
+        limit: PAGE,
+        until,
+        isCommon: this.#part !== undefined,
+      })
       this.#checkGap(page)
       await this.#runPage(fence, page)
       if (this.#stop.aborted) return

@@ -77,6 +77,8 @@ export interface ReadOptions {
   readonly until?: Position | undefined
   /** Only entries of the sources of this partition. Default: all. */
   readonly partition?: number | undefined
+  /** Other readers of this open log read about the same now: a store may read it once for all of them. Default false. */
+  readonly isCommon?: boolean
 }
 
 /** How far a reader has come. */
