@@ -35,7 +35,7 @@ async function groupOf(name: string) {
       return state
     }, PATIENCE)
   }
-  return { read: () => group.read(), withMembers }
+  return { read: () => group.read(), replace: (text: string) => group.replace(text), withMembers }
 }
 
 describe('recordings of several processes that share their sources', () => {
@@ -194,6 +194,29 @@ describe('members of a group', () => {
     }
     follow().catch(() => {})
   }
+
+  it('have all parts again after messages that no member has sent', async () => {
+    const name = 'damaged'
+    const group = await groupOf(name)
+    join(name)
+    let { members: before } = await group.withMembers(1)
+    const many = Array.from({ length: 150_000 }, (_, n) => n.toString(36))
+    for (const text of [
+      '{',
+      '{"members":["*-1",">-2","a b-3","",null,7],"owners":[0,1]}',
+      `{"members":${JSON.stringify(many)}}`,
+    ]) {
+      await group.replace(text)
+      const { members, owners } = await vi.waitFor(async () => {
+        const state = await group.read()
+        expect(state.members.length).toBe(1)
+        return state
+      }, PATIENCE)
+      expect(members).not.toEqual(before)
+      expect(new Set(owners)).toEqual(new Set(members))
+      before = members
+    }
+  })
 
   it.each<readonly [how: string, stop: () => Promise<unknown>, resume: () => Promise<unknown>]>([
     ['killed', () => server.kill(), () => server.resume()],

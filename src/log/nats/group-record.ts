@@ -59,20 +59,21 @@ export class GroupRecord {
     return stored === undefined ? undefined : { members, assignment: next, sequence: stored }
   }
 
-  /** A message that cannot be read is that of a group without members, which those that are there join again. */
+  /** What cannot be read of a message is that of no member. Those that are there join again. */
   #decoded(text: string | undefined): Pick<GroupState, 'members' | 'assignment'> {
     const value = text === undefined ? undefined : parseJson(text)
     const { members, owners }: Readonly<Record<string, unknown>> = isObject(value) ? value : {}
-    const known = isTexts(members) ? members : []
+    const known = Array.isArray(members) ? members.map((member) => (isMember(member) ? member : null)) : []
     const given: readonly unknown[] = Array.isArray(owners) ? owners : []
     const assignment = Array.from({ length: this.#parts }, (_, part) => {
       const index = given[part]
       return typeof index === 'number' ? (known[index] ?? null) : null
     })
-    return { members: known, assignment }
+    return { members: Array.from(new Set(known)).filter((member) => member !== null), assignment }
   }
 }
 
-function isTexts(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every((one) => typeof one === 'string')
+/** An open log and a number, as `GroupMember` makes them. With another name it might be that of no lease, or of all. */
+function isMember(value: unknown): value is string {
+  return typeof value === 'string' && /^[0-9a-f]{24}-\d+$/.test(value)
 }

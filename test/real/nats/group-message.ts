@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { jetstreamManager } from '@nats-io/jetstream'
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 
 /** Which member has each part. */
@@ -22,6 +22,11 @@ export async function groupReader(servers: string, log: string) {
       if (found === null || found === undefined) return { members: [], owners: [] }
       const { members, owners } = found.json<{ members: string[]; owners: (number | null)[] }>()
       return { members, owners: owners.map((index) => members[index ?? -1]) }
+    },
+    /** Stores another text in its place. */
+    async replace(text: string): Promise<void> {
+      const found = await jsm.streams.getMessage(`rivulet_${log}_state`, { last_by_subj: `rv.${log}.gr.*` })
+      await jetstream(nats).publish(found?.subject ?? '', text)
     },
     close: () => nats.close(),
   }
