@@ -12,9 +12,11 @@ export function wholeName(reader: string): string {
   return reader.replace(/^([a-z]+)\.\d+:/, '$1:')
 }
 
-/** The names of a reader and of its parts, of those that a log has. */
+/** The names of a reader and of its parts, of those that a log has. The first part, which says that there are parts, is the last one. */
 export function namesOf(reader: string, known: Iterable<string>): ReadonlySet<string> {
-  return new Set([reader, ...Array.from(known).filter((name) => wholeName(name) === reader)])
+  const first = partName(reader, 0)
+  const parts = Array.from(known).filter((name) => wholeName(name) === reader && name !== reader)
+  return new Set([reader, ...parts.filter((name) => name !== first), ...parts])
 }
 
 /**
