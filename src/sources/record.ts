@@ -52,7 +52,10 @@ export interface RecordOptions {
   readonly webhooks?: RecordedWebhooks | true
   /** The log to record into. */
   readonly log: EventLog
-  /** Waits for streams that another recording has, until this signal is aborted. Default: a `LogInUseError`. */
+  /**
+   * Waits for streams that another recording has, until this signal is aborted. Default: a `LogInUseError`. Without effect with
+   * {@link share}, which always waits.
+   */
   readonly wait?: AbortSignal
   /**
    * Divides the sources with all other recordings of the log that have this name here, in any number of processes, and that are given
@@ -130,12 +133,14 @@ export function record(context: Context, options: RecordOptions): Recording {
     webhooks,
     log,
     share,
-    wait = share === undefined ? undefined : new AbortController().signal,
+    wait: givenWait,
     tick = 10_000,
   } = options
+  // Another recording may be about to release a source, at any time.
+  const wait = share === undefined ? givenWait : new AbortController().signal
   const watched = { monitors, taskGroups, runs, findAlls }
   checkLog(log)
-  if (wait !== undefined) checkSignal('wait', wait)
+  if (givenWait !== undefined) checkSignal('wait', givenWait)
   if (share !== undefined) checkText('share', share)
   checkWait('tick', tick, true)
   if (tick < 1) throw new ArgumentError('tick', 'a number of milliseconds of at least 1', tick)

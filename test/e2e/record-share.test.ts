@@ -175,6 +175,18 @@ describe('client.record with share', () => {
     await Promise.all(both.map(({ recording }) => recording.stop()))
   })
 
+  it('waits for its sources whatever has become of its `wait`', async () => {
+    const { join, round } = await shared()
+    const wait = new AbortController()
+    const first = await join('first', { wait: wait.signal })
+    const second = await join('second')
+    await recordedBy(round, 'first', 'second')
+    wait.abort(new Error('waited for long enough'))
+    await second.recording.stop()
+    await recordedBy(round, 'first')
+    await first.recording.stop()
+  })
+
   it('is done when its log is closed, and is refused a second time in one open log', async () => {
     const { client, join, groups } = await shared()
     const { log, recording } = await join('first')

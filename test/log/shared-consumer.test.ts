@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { bufferCount, VirtualTimeScheduler } from 'rxjs'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { deliver } from 'rivulet/operators'
 import { ArgumentError, FencedError, LogInUseError, LogUnsupportedError, StalledConsumerError } from 'rivulet'
 import { memoryLog, openLog } from 'rivulet'
@@ -330,6 +330,60 @@ describe('a shared consumer', () => {
       await next?.stop()
     },
   )
+
+  it('waits for its parts whatever has become of its `wait`, which is for one that runs alone', async () => {
+    const store = memoryLog({ partitions: PARTITIONS })
+    const [one, two] = [await opened(store.connect()), await opened(store.connect())]
+    const handled = new Handled()
+    const wait = new AbortController()
+    const first = one.consume('archive', { share: true, wait: wait.signal }, handled.of('one'))
+    const second = two.consume('archive', { share: true }, handled.of('two'))
+    await append(store, changes(1, 100))
+    await until(() => handled.ids.length === 100 && handled.count('two') > 0)
+    wait.abort(new Error('waited for long enough'))
+    // Its parts are those of the first one again.
+    await second.stop()
+    await append(store, changes(101, 200))
+    await Promise.race([first.done, until(() => handled.ids.length === 200)])
+    await first.stop()
+    expect(sorted(handled.ids)).toEqual(idsOf(1, 200))
+    const third = two.consume('alone', {}, () => {})
+    await append(store, changes(201, 201))
+    await turns()
+    const options = { share: true, wait: AbortSignal.abort(new Error('waited for long enough')) }
+    await expect(one.consume('alone', options, () => {}).done).rejects.toThrow('waited for long enough')
+    await third.stop()
+  })
+
+  it('begins anew after a removal that was interrupted', async () => {
+    const store = memoryLog({ partitions: PARTITIONS })
+    const log = await opened(store)
+    await append(store, changes(1, 40))
+    const handled = new Handled()
+    const job = log.consume('archive', { share: true }, handled.of('first'))
+    await until(() => handled.ids.length === 40)
+    await job.stop()
+    const remove = store.retention.remove.bind(store.retention)
+    for (let removed = 1; removed < PARTITIONS; removed++) {
+      // The one that is not divided, which is not there, and a part.
+      let left = 2
+      const spy = vi.spyOn(store.retention, 'remove').mockImplementation(async (name) => {
+        if (left-- === 0) throw new Error('killed')
+        await remove(name)
+      })
+      await expect(log.remove({ consumer: 'archive' })).rejects.toThrow('killed')
+      spy.mockRestore()
+      // Some of it is left, so it is not one that can run alone.
+      await expect(log.consume('archive', {}, () => {}).done).rejects.toBeInstanceOf(LogUnsupportedError)
+    }
+    await log.remove({ consumer: 'archive' })
+    expect((await log.stats()).readers).toEqual([])
+    const again = new Handled()
+    const next = log.consume('archive', { share: true }, again.of('next'))
+    await until(() => again.ids.length === 40)
+    await next.stop()
+    expect(sorted(again.ids)).toEqual(idsOf(1, 40))
+  })
 
   it('rejects where its log was fenced', async () => {
     const store = memoryLog({ partitions: PARTITIONS })

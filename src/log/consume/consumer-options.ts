@@ -37,7 +37,10 @@ export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventT
    * {@link StalledConsumerError}. Default 60,000.
    */
   readonly stallTimeout?: number
-  /** Waits for a name that another open log holds, until this signal is aborted. Default: that is an error. */
+  /**
+   * Waits for a name that another open log holds, until this signal is aborted. Default: that is an error. With {@link share}, which always
+   * waits, it limits the wait for a consumer of this name that is not shared.
+   */
   readonly wait?: AbortSignal
   /**
    * Divides the entries with all open logs that run this consumer with `share`, in any number of processes: each source is read by

@@ -111,7 +111,10 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
   #begin(partition: number | undefined, after?: Promise<void>, isWanted?: () => Promise<boolean>): void {
     if (this.isStopped) return
     const name = partition === undefined ? this.#name : partName(this.#name, partition)
-    const { share, wait = share ? new AbortController().signal : undefined } = this.#settings
+    const { share } = this.#settings
+    // Another member may be about to release a part, at any time.
+    const given = partition === undefined ? this.#settings.wait : undefined
+    const wait = given ?? (share ? new AbortController().signal : undefined)
     const effects = this.#effects?.create()
     const reader = new ConsumerReader<Type>({
       store: this.#store,
