@@ -67,7 +67,7 @@ export class WebhookDrain {
   readonly #held = new Map<string, Subject<void>>()
   /** What is being expanded or held: another delivery of the same waits for it. */
   readonly #current = new Map<string, ReplaySubject<void>>()
-  readonly #remembered = new RecentKeys(MAX_REMEMBERED)
+  #remembered = new RecentKeys(MAX_REMEMBERED)
   readonly #slots = new RequestSlots(MAX_REQUESTS)
   #count = 0
   #length = 0
@@ -113,6 +113,8 @@ export class WebhookDrain {
     // Only awaited once the stream is open.
     failed.promise.catch(() => {})
     const stream = await this.#recorder.openInTurn(STREAM, signal, failed.reject)
+    // What was passed to the recorder in an earlier turn may not have been appended.
+    this.#remembered = new RecentKeys(MAX_REMEMBERED)
     const work = new Subscription()
     const end = () => {
       work.unsubscribe()

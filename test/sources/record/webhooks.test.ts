@@ -1,4 +1,4 @@
-import { AuthenticationError, openLog } from 'rivulet'
+import { AuthenticationError, memoryLog, openLog } from 'rivulet'
 import { createWebhookReceiver } from 'rivulet/webhooks'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { answer } from '../../support/serve.ts'
@@ -78,6 +78,34 @@ describe('the webhooks of a log', () => {
     await settled()
     expect(await pending()).toEqual(['left'])
     expect(await entries()).toHaveLength(3)
+  })
+
+  it('are recorded by the recording that had passed them on and lost its turn before they were appended', async () => {
+    const { service, client, store, log, root, put, pending, entries, isDrained } = await recordingLog(
+      {},
+      memoryLog({ partitions: 4 }),
+    )
+    service.monitors.set('m1', ['g1'])
+    const held = Promise.withResolvers<void>()
+    const appending = Promise.withResolvers<void>()
+    const append = store.append.bind(store)
+    store.append = async (...given) => {
+      appending.resolve()
+      await held.promise
+      return append(...given)
+    }
+    const recording = client.record({ webhooks: true, share: 'all', log, tick: Infinity })
+    await put('a', detected('m1', 'g1'))
+    await appending.promise
+    store.loseClaims()
+    // Another one had its turn, and has recorded nothing.
+    const other = root.connect()
+    await other.release(await other.claim('stream:webhooks'))
+    expect(await pending()).toEqual(['a'])
+    held.resolve()
+    await until(isDrained)
+    await recording.stop()
+    expect(await entries()).toMatchObject([{ source: '/v1/monitors/m1', id: 'g1-event' }])
   })
 
   it('are refused from the inbox of another log', async () => {
