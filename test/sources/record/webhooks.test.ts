@@ -81,10 +81,12 @@ describe('the webhooks of a log', () => {
   })
 
   it('are recorded by the recording that had passed them on and lost its turn before they were appended', async () => {
-    const { service, client, store, log, root, put, pending, entries, isDrained } = await recordingLog(
+    const { service, client, open, root, put, pending, entries, isDrained } = await recordingLog(
       {},
       memoryLog({ partitions: 4 }),
     )
+    const store = root.connect()
+    const { log } = await open(store)
     service.monitors.set('m1', ['g1'])
     const held = Promise.withResolvers<void>()
     const appending = Promise.withResolvers<void>()
