@@ -35,6 +35,12 @@ export function serverError(log: string, error: unknown): unknown {
   if (isRefused(error) || error instanceof errors.PermissionViolationError) {
     return new LogServerError(log, `was refused by its server: ${error.message}`, { cause: error })
   }
+  if (isOfTls(error)) {
+    const problem =
+      `cannot be reached by TLS: ${error.message}. The certificate must be for the server's host name, and of an authority that is ` +
+      'known: name those of the server with `tls`, or for the command in RIVULET_NATS_CA_FILE'
+    return new LogServerError(log, problem, { cause: error })
+  }
   if (!UNREACHABLE.some((known) => error instanceof known) && !isOfNetwork(error)) return error
   return new LogServerError(log, `cannot be reached: ${error.message}`, { cause: error, retryable: true })
 }
@@ -42,6 +48,14 @@ export function serverError(log: string, error: unknown): unknown {
 /** Whether a server wants other credentials. */
 export function isRefused(error: Error): boolean {
   return REFUSED.some((known) => error instanceof known)
+}
+
+/** Whether a certificate was refused here, as the codes of Node say. */
+function isOfTls(error: Error): boolean {
+  const code = 'code' in error ? String(error.code) : ''
+  return /^(?:CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_CA|HOSTNAME_MISMATCH|ERR_(?:TLS|SSL|OSSL)_)/.test(
+    code,
+  )
 }
 
 /** Whether the system has failed to find a host, or to connect to it. The client passes some of these on. */
