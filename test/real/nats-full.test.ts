@@ -1,7 +1,7 @@
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { JetStreamManager, StreamConfig } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { LogServerError } from '../../src/log/errors.ts'
 import { natsLog } from '../../src/log/nats-log.ts'
 import { append, readAll } from '../log/conformance/fixture.ts'
@@ -54,6 +54,29 @@ describe('a log whose streams are full', () => {
     expect(Object.values(subjects)).toEqual([2])
     const [first = Number.NaN, , , fourth = Number.NaN] = attempts
     expect(fourth - first).toBeGreaterThan(200)
+  })
+
+  it('gives up a claim as soon as there is room, also when that took too long for the call', async () => {
+    const { nats, jsm } = await connected()
+    const [one, two] = ['one', 'two'].map((owner) => natsLog({ servers: server.url, name: 'claimed', owner }))
+    if (one === undefined || two === undefined) throw new Error('two were opened')
+    onTestFinished(() => one.close())
+    onTestFinished(() => two.close())
+    const fence = await one.claim('stream')
+    const waiting = two.claim('stream', { wait: new AbortController().signal })
+    const { state } = await jsm.streams.info('rivulet_claimed_state')
+    await limit(jsm, 'rivulet_claimed_state', { max_msgs: state.messages })
+    const attempt = Promise.withResolvers<void>()
+    nats.subscribe('rv.claimed.jr.>', { callback: () => attempt.resolve() })
+    await nats.flush()
+    const released = one.release(fence).catch((error: unknown) => error)
+    await attempt.promise
+    const now = performance.now.bind(performance)
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 31_000)
+    expect(await released).toBeInstanceOf(LogServerError)
+    clock.mockRestore()
+    await limit(jsm, 'rivulet_claimed_state', { max_msgs: -1 })
+    expect(await waiting).toMatchObject({ name: 'stream' })
   })
 
   it('refuses a webhook that can never be stored at once, while another one waits for room', async () => {

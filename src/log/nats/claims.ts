@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { FencedError, LogClosedError, LogInUseError } from '../errors.ts'
 import type { Fence } from '../store/contract.ts'
 import type { Journal } from './journal.ts'
@@ -7,6 +8,10 @@ import type { JournalClaim, JournalHead } from './journal-message.ts'
 import type { JournalState } from './journal-state.ts'
 import type { Journals } from './journals.ts'
 import type { Lease } from './lease.ts'
+import { isPassing } from './server-error.ts'
+
+/** How long after a release that could not be stored the next attempt is made, in ms. */
+const RELEASE_INTERVAL = 1_000
 
 /** An open log that claims names. */
 export interface Claimer {
@@ -65,10 +70,33 @@ export class Claims {
     throw wait.reason
   }
 
-  /** Gives a name up. A fence that is void already is ignored. */
+  /**
+   * Gives a name up. A fence that is void already is ignored. Where the server cannot store that for now, it rejects, and it is tried
+   * until the log is closed: as long as this open log lives, no other one may take the name over.
+   */
   async release(fence: Fence): Promise<void> {
     const { name, token } = fence
     if (this.#held.get(name) === token) this.#held.delete(name)
+    try {
+      await this.#giveUp(fence)
+    } catch (error) {
+      if (isPassing(error)) void this.#giveUpLater(fence)
+      throw error
+    }
+  }
+
+  async #giveUpLater(fence: Fence): Promise<void> {
+    while (!this.#claimer.closed.aborted) {
+      await delay(RELEASE_INTERVAL, undefined, { ref: false })
+      try {
+        return await this.#giveUp(fence)
+      } catch (error) {
+        if (!isPassing(error)) return
+      }
+    }
+  }
+
+  async #giveUp({ name, token }: Fence): Promise<void> {
     const released = await this.#journals
       .of(name)
       .write(({ head }) => {
