@@ -11,7 +11,7 @@ import { change } from '../operators/events.ts'
 import { audit } from './nats/audit.ts'
 import { LossyProxy } from './nats/lossy-proxy.ts'
 import { NatsServer } from './nats/server.ts'
-import { write } from './nats/writer.ts'
+import { expectedIds, write } from './nats/writer.ts'
 import type { Upstream } from './nats/writer.ts'
 import type { WriterMessage, WriterSettings } from './nats/writer-process.ts'
 
@@ -30,22 +30,6 @@ function open(name: string, options: { readonly servers?: string; readonly lease
   const log = natsLog({ servers: server.url, name, ...options })
   onTestFinished(() => log.close())
   return log
-}
-
-/** The numbers of the events of each source of some upstream streams, each once and in order. */
-function expected(...upstreams: readonly Upstream[]): Readonly<Record<string, readonly string[]>> {
-  const sources: Record<string, Set<number>> = {}
-  for (const { sources: names, count } of upstreams) {
-    for (let i = 0; i < count; i++) {
-      const source = `/v1/monitors/${names[i % names.length]}`
-      ;(sources[source] ??= new Set()).add(i)
-    }
-  }
-  return Object.fromEntries(
-    Object.entries(sources).map(([source, numbers]) => {
-      return [source, [...numbers].toSorted((a, b) => a - b).map(String)]
-    }),
-  )
 }
 
 async function isInOrder(log: LogStore): Promise<boolean> {
@@ -72,7 +56,7 @@ describe('a log on a NATS server, with faults', () => {
     await Promise.all([write(one, first, reached), write(other, second)])
     await restarting
     expect(kills).toEqual([])
-    expect(await audit(server.url, name)).toEqual(expected(first, second))
+    expect(await audit(server.url, name)).toEqual(expectedIds(first, second))
     expect(await isInOrder(one)).toBe(true)
     expect(await one.streamPositions(['first', 'second'])).toEqual(['900', '900'])
   })
@@ -137,7 +121,7 @@ describe('a log on a NATS server, with faults', () => {
       })
       await exited
       expect(last).toMatchObject({ written: { fenced: 1 } })
-      expect(await audit(server.url, name)).toEqual(expected(upstream))
+      expect(await audit(server.url, name)).toEqual(expectedIds(upstream))
       expect(await isInOrder(log)).toBe(true)
     },
   )
@@ -165,7 +149,7 @@ describe('a log on a NATS server, with faults', () => {
         if (position === 40) proxy.arm(loss, `rv.${name}.${kind}.`)
       })
       expect(proxy.broken).toBe(1)
-      expect(await audit(server.url, name)).toEqual(expected(upstream))
+      expect(await audit(server.url, name)).toEqual(expectedIds(upstream))
       expect(await log.streamPositions(['s'])).toEqual(['120'])
     })
   })

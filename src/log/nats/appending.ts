@@ -8,16 +8,16 @@ import { mergeDuplicates } from '../store/completeness.ts'
 import { identityKey } from '../store/identity-key.ts'
 import type { PreparedEntry } from '../store/prepared-entry.ts'
 import type { Connection } from './connection.ts'
-import { sentFields, WRITER } from './entry-message.ts'
+import { sentFields } from './entry-message.ts'
 import type { Identities, Known, SourceIdentities } from './identities.ts'
 import { PARTS } from './long-texts.ts'
 import type { LongTexts, Payload } from './long-texts.ts'
 import { hashOf } from './names.ts'
-import { patiently, PATIENCE } from './patience.ts'
+import { isOver, patiently, tryElsewhere } from './patience.ts'
 import { LAST_ID, MESSAGE_ID } from './publisher.ts'
 import type { RecordedTimes } from './recorded-times.ts'
 import { serverError } from './server-error.ts'
-import { EXPECTED, isNext } from './succession.ts'
+import { conditions, isNext } from './succession.ts'
 
 /** Error codes of the server: the last message of the stream, or of the subject, is another one. */
 const WRONG_LAST_ID = 10_070
@@ -56,8 +56,8 @@ interface Planned {
   /** See `identityKey`. */
   readonly hash: string
   readonly revision: number
-  /** Of its source, id and revision. This writer sends the same again. */
-  readonly identity: string
+  /** Unique: no other writer sends one with it, and this one sends the same again. */
+  readonly id: string
   readonly payload: Uint8Array
   readonly fields: Readonly<Record<string, string>>
 }
@@ -75,10 +75,9 @@ type Outcome =
  * directly after the one before. So all can be sent at once: what follows a refused one is refused too. After a refusal, what others have
  * written is read, and the rest is sent again.
  *
- * In a cluster, both checks are weaker. The first one lets through what several writers send at the same moment (see `succession.ts`), so
- * there a message has the id of its identity, of which the servers store one within their window for duplicates; and a writer looks
- * whether others have written between. The second one differs between copies of which one was restarted, so there each entry of a
- * source is sent after the one before was stored.
+ * In a cluster, both checks are weaker. The first one lets through what several writers send at the same moment, so there a writer looks
+ * whether others have written between: see `succession.ts`. The second one differs between copies of which one was restarted, so there
+ * each entry of a source is sent after the one before was stored.
  */
 export class Appending {
   readonly #connection: Connection
@@ -118,7 +117,7 @@ export class Appending {
     )
     let count = 0
     let last = 0
-    let deadline = performance.now() + PATIENCE
+    let started = performance.now()
     for (;;) {
       const times = await patiently(this.#connection, () => this.#times.next())
       const planned = await patiently(this.#connection, async () => {
@@ -135,14 +134,15 @@ export class Appending {
         for (const sequence of stored) this.#times.written(sequence, times.recorded)
         count += stored.length
         last = Math.max(last, ...stored)
-        if (stored.length > 0) deadline = performance.now() + PATIENCE
+        if (stored.length > 0) started = performance.now()
       }
       if (isRefused) await check()
-      if (performance.now() > deadline) {
+      if (isOver(started)) {
         throw this.#failure(outcomes.flat())
       }
       // A server that is full, say, answers at once.
       if (outcomes.flat().some(({ kind }) => kind === 'unknown')) {
+        tryElsewhere(this.#connection.nats, started)
         await delay(INTERVAL)
       }
     }
@@ -183,7 +183,7 @@ export class Appending {
         entry: whole,
         hash,
         revision,
-        identity: hashOf(JSON.stringify([entry.source, entry.id, revision])),
+        id: `${hashOf(JSON.stringify([entry.source, entry.id, revision]))}.${this.#writer}`,
         payload,
         fields: { ...sentFields(whole, hash, revision, times), ...fields },
       })
@@ -234,67 +234,61 @@ export class Appending {
         return Promise.all(
           run.map((each, i) => {
             const before = run[i - 1]
-            return this.#publish(
-              each,
-              before === undefined
-                ? { [EXPECTED]: String(each.run.identities.last) }
-                : { [LAST_ID]: this.#uniqueId(before) },
-            )
+            if (before === undefined) return this.#publishAfter(each, each.run.identities.last)
+            return this.#publish(each, { [MESSAGE_ID]: each.id, [LAST_ID]: before.id })
           }),
         )
       }),
     )
   }
 
-  /** Sends the entries of a source to a cluster, each after the one before, until one is not stored or another writer was between. */
+  /** Sends the entries of a source to a cluster, each once the one before counts, until another writer is faster. */
   async #sendInTurn(planned: readonly Planned[]): Promise<Outcome[]> {
-    const { names } = this.#connection
     const outcomes: Outcome[] = []
-    const places: Promise<boolean>[] = []
     let after = planned[0]?.run.identities.last ?? 0
     for (const each of planned) {
-      const outcome = await this.#publish(each, { [EXPECTED]: String(after) })
+      const sent = await this.#publishAfter(each, after)
+      const outcome = sent.kind === 'stored' ? await this.#counted(each, after, sent.sequence) : sent
       outcomes.push(outcome)
       if (outcome.kind !== 'stored') break
-      const { sequence } = outcome
-      const subject = each.run.subject
-      places.push(isNext(this.#connection, names.events, subject, { after, sequence }).catch(() => false))
-      after = sequence
+      after = outcome.sequence
     }
-    const isAlone = (await Promise.all(places)).every(Boolean)
-    // They are stored; but what others have written is to be read.
-    if (!isAlone) return outcomes.map(() => ({ kind: 'refused' }))
     return [...outcomes, ...planned.slice(outcomes.length).map(() => ({ kind: 'overtaken' }) as const)]
   }
 
-  async #publish(planned: Planned, expectation: Readonly<Record<string, string>>): Promise<Outcome> {
-    const { run, identity, payload, fields } = planned
-    const { publisher, isReplicated } = this.#connection
-    const own = {
-      [MESSAGE_ID]: isReplicated ? identity : this.#uniqueId(planned),
-      ...expectation,
-      ...fields,
-      ...(isReplicated && { [WRITER]: this.#writer }),
-    }
+  /** What became of an entry that was stored in a cluster. */
+  async #counted({ run: { subject } }: Planned, after: number, sequence: number): Promise<Outcome> {
+    const { events } = this.#connection.names
     try {
-      const { sequence, isDuplicate } = await publisher.publish({
+      const counts = await isNext(this.#connection, events, subject, { after, sequence })
+      return counts ? { kind: 'stored', sequence } : { kind: 'refused' }
+    } catch (error) {
+      return { kind: 'unknown', error }
+    }
+  }
+
+  #publishAfter(planned: Planned, after: number): Promise<Outcome> {
+    return this.#publish(planned, conditions(this.#connection, planned.id, after))
+  }
+
+  async #publish(
+    { run, payload, fields }: Planned,
+    conditional: Readonly<Record<string, string>>,
+  ): Promise<Outcome> {
+    try {
+      const { publisher } = this.#connection
+      const { sequence } = await publisher.publish({
         subject: run.subject,
         payload,
-        fields: own,
+        fields: { ...conditional, ...fields },
       })
-      // It may be another writer's.
-      return isReplicated && isDuplicate ? { kind: 'refused' } : { kind: 'stored', sequence }
+      return { kind: 'stored', sequence }
     } catch (error) {
       const code = error instanceof JetStreamApiError ? error.code : 0
       if (code === WRONG_LAST_ID) return { kind: 'overtaken' }
       if (code === WRONG_LAST_SEQUENCE) return { kind: 'refused' }
       return { kind: 'unknown', error }
     }
-  }
-
-  /** No other writer sends one with it. */
-  #uniqueId({ identity }: Planned): string {
-    return `${identity}.${this.#writer}`
   }
 
   /** Notes what was stored of a run, and leaves the rest to be done. Returns the numbers of what was stored. */
@@ -314,7 +308,7 @@ export class Appending {
       const written = await patiently(this.#connection, () =>
         this.#identities.refresh(run.source, identities),
       )
-      for (const [i, each] of planned.entries()) sequences[i] ??= written.get(this.#uniqueId(each))
+      for (const [i, each] of planned.entries()) sequences[i] ??= written.get(each.id)
     }
     // Each one is stored after the one before, or not at all.
     const until = sequences.findLastIndex((sequence) => sequence !== undefined) + 1

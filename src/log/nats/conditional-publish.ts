@@ -2,17 +2,17 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { errors } from '@nats-io/transport-node'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import type { Connection } from './connection.ts'
-import { PATIENCE } from './patience.ts'
-import { MESSAGE_ID, ROLLUP } from './publisher.ts'
+import { isOver, tryElsewhere } from './patience.ts'
+import { ROLLUP } from './publisher.ts'
 import { isPassing } from './server-error.ts'
-import { EXPECTED, isNext } from './succession.ts'
+import { conditions, isNext, writeIdOf } from './succession.ts'
 
 /** A message that is stored only where its subject stands as expected. */
 export interface ConditionalMessage {
   readonly stream: string
   readonly subject: string
   /**
-   * Unique for what is written, so that a repeated write is recognised (`Nats-Msg-Id`). Within the server's window for
+   * Unique for what is written, so that a repeated write is recognised. Within the server's window for
    * duplicates, another message with it is not stored.
    */
   readonly id: string
@@ -60,30 +60,33 @@ export async function publishConditionally(
   return sequence
 }
 
-async function publish(
-  { publisher, jsm, isReplicated }: Connection,
-  message: ConditionalMessage,
-): Promise<number | undefined> {
+async function publish(connection: Connection, message: ConditionalMessage): Promise<number | undefined> {
+  const { nats, publisher, jsm, isReplicated } = connection
   const { stream, subject, id, expect, fields = {}, payload, isRollup = false } = message
   const own = {
-    [MESSAGE_ID]: id,
-    [EXPECTED]: String(expect),
+    ...conditions(connection, id, expect),
     ...(isRollup && !isReplicated && { [ROLLUP]: 'sub' }),
     ...fields,
   }
-  const deadline = performance.now() + PATIENCE
+  const started = performance.now()
   for (;;) {
     try {
+      if (isReplicated && expect === 0) {
+        const first = await jsm.streams.getMessage(stream, { last_by_subj: subject })
+        if (first !== null) return writeIdOf((name) => first.header.get(name)) === id ? first.seq : undefined
+      }
       const { sequence } = await publisher.publish({ subject, payload, fields: own })
       return sequence
     } catch (cause) {
       const last = await jsm.streams.getMessage(stream, { last_by_subj: subject }).catch(() => undefined)
-      if (last !== undefined && last !== null && last.header.get(MESSAGE_ID) === id) return last.seq
+      if (last !== undefined && last !== null && writeIdOf((name) => last.header.get(name)) === id)
+        return last.seq
       const isRefused = cause instanceof JetStreamApiError && cause.code === WRONG_LAST_SEQUENCE
       if (isRefused && last !== undefined) return undefined
       const isClosed =
         cause instanceof errors.ClosedConnectionError || cause instanceof errors.DrainingConnectionError
-      if (isClosed || (!isRefused && !isPassing(cause)) || performance.now() > deadline) throw cause
+      if (isClosed || (!isRefused && !isPassing(cause)) || isOver(started)) throw cause
+      if (!isRefused) tryElsewhere(nats, started)
       await delay(INTERVAL)
     }
   }

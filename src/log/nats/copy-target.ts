@@ -34,7 +34,7 @@ import { LongTexts } from './long-texts.ts'
 import { hashOf } from './names.ts'
 import { DEFAULT_PARTITIONS } from './open-log.ts'
 import type { OpenLogSettings } from './open-log.ts'
-import { patiently, PATIENCE } from './patience.ts'
+import { isOver, patiently } from './patience.ts'
 import { Positions } from './positions.ts'
 import { LAST_ID, LAST_NUMBER, MESSAGE_ID } from './publisher.ts'
 import { serverError } from './server-error.ts'
@@ -274,13 +274,13 @@ export class NatsCopyTarget implements CopyTarget {
   async #send(messages: readonly Numbered[]): Promise<void> {
     for (let at = 0; at < messages.length; at += WINDOW) {
       const window = messages.slice(at, at + WINDOW)
-      const deadline = performance.now() + PATIENCE
+      const started = performance.now()
       for (let rest = window; rest.length > 0;) {
         const failure = await this.#sendOnce(rest)
         if (failure === undefined) break
         const error = serverError(this.#connection.log, failure)
         const isPassing = error instanceof LogServerError && error.retryable
-        if (!isPassing || performance.now() > deadline) throw error
+        if (!isPassing || isOver(started)) throw error
         await delay(INTERVAL)
         const last = await this.#positions.last()
         rest = window.filter(({ number }) => number > last)

@@ -24,9 +24,6 @@ export interface WithFields {
   field(name: string): string
 }
 
-/** The field of the writer, where the message has the id of its identity alone. */
-export const WRITER = 'Rv-Writer'
-
 /** The field of an entry: one, since each takes time to write and to read. */
 const ENTRY = 'Rv-Entry'
 

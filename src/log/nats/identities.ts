@@ -3,10 +3,10 @@ import type { EntryIdentity } from '../store/prepared-entry.ts'
 import type { Connection } from './connection.ts'
 import { CopiedIdentities } from './copied-identities.ts'
 import { deletedIdentities } from './deleted-identities.ts'
-import { fieldsOf, WRITER } from './entry-message.ts'
+import { fieldsOf } from './entry-message.ts'
 import { MessageCursor } from './message-cursor.ts'
 import { hashOf } from './names.ts'
-import { MESSAGE_ID } from './publisher.ts'
+import { isOvertaken, writeIdOf } from './succession.ts'
 
 /** What the log knows of an identity. */
 export interface Known {
@@ -93,15 +93,19 @@ export class Identities {
       after: identities.read,
       fieldsOnly: true,
     })
+    let before = identities.last
     for await (const message of cursor.all()) {
       const { sequence } = message
       const fields = fieldsOf(message)
-      if (fields === undefined) continue
+      const counts = !isOvertaken((name) => message.field(name), before)
+      before = sequence
+      if (fields === undefined || !counts) continue
       const { id, revision, completeness } = fields
       identities.note(id, { revision, completeness, sequence })
-      const writer = message.field(WRITER)
-      const messageId = message.field(MESSAGE_ID)
-      written.set(writer === '' ? messageId : `${messageId}.${writer}`, sequence)
+      written.set(
+        writeIdOf((name) => message.field(name)),
+        sequence,
+      )
     }
     identities.read = cursor.last
     // Those that were read may be deleted. Without entries, nothing is expected before the next one.

@@ -11,7 +11,7 @@ import type { JournalSettings } from './journal-state.ts'
 import { MessageCursor } from './message-cursor.ts'
 import { patiently } from './patience.ts'
 import { MESSAGE_ID } from './publisher.ts'
-import { EXPECTED } from './succession.ts'
+import { EXPECTED, writeIdOf } from './succession.ts'
 
 /** A message to be added to a journal: what changes of its head, and the rest. */
 export type Draft = Omit<JournalMessage, 'head' | 'snapshot'> & { readonly head?: Partial<JournalHead> }
@@ -213,7 +213,7 @@ export class Journal {
     let found: number | undefined
     const take = async (message: ReadMessage) => {
       const counts = await this.#take(message)
-      if (counts && message.field(MESSAGE_ID) === id) found = message.sequence
+      if (counts && writeIdOf((name) => message.field(name)) === id) found = message.sequence
     }
     for (let restarts = 0; ;) {
       try {
@@ -332,7 +332,9 @@ export class Journal {
   }
 
   async #storePart(subject: string, token: string, part: number, payload: Uint8Array): Promise<number> {
-    const fields = { [PART]: String(part), [MESSAGE_ID]: `${token}:${part}` }
+    const { isReplicated } = this.#connection
+    // A part that is there twice is passed over. See `conditions`.
+    const fields = { [PART]: String(part), ...(!isReplicated && { [MESSAGE_ID]: `${token}:${part}` }) }
     const { sequence } = await patiently(this.#connection, () =>
       this.#connection.publisher.publish({ subject, payload, fields }),
     )

@@ -5,6 +5,7 @@ import { MessageCursor } from './message-cursor.ts'
 import type { StreamMessage } from './message-cursor.ts'
 import type { Positions } from './positions.ts'
 import type { RecordedTimes } from './recorded-times.ts'
+import { SourceOrder } from './source-order.ts'
 
 /** Maximum number of messages of a batch. */
 const SIZE = 500
@@ -42,6 +43,12 @@ export interface Batch {
   readonly at: number
 }
 
+interface Place {
+  readonly cursor: MessageCursor
+  readonly order: SourceOrder
+  readonly recorded: number | undefined
+}
+
 /** What else is known of the stream. */
 interface Stream {
   readonly positions: Positions
@@ -64,10 +71,7 @@ export class MessageBatches {
   /** Those that are being read, by the number before. */
   readonly #reading = new Map<number, Promise<Batch>>()
   /** Places that are not in use, by the number of the last message before, and when that was recorded. */
-  readonly #places = new Map<
-    number,
-    { readonly cursor: MessageCursor; readonly recorded: number | undefined }
-  >()
+  readonly #places = new Map<number, Place>()
 
   constructor(connection: Connection, stream: Stream) {
     this.#connection = connection
@@ -114,6 +118,7 @@ export class MessageBatches {
     this.#places.delete(after)
     const cursor =
       place?.cursor ?? new MessageCursor(this.#connection, { stream: this.#connection.names.events, after })
+    const order = place?.order ?? new SourceOrder(this.#connection, after)
     const { messages, isEnd } = await cursor.pull(SIZE)
     const all: EntryMessage[] = []
     const partitions = new Map<number, EntryMessage[]>()
@@ -126,12 +131,14 @@ export class MessageBatches {
       last = message.sequence
       bytes += message.data.length
       const fields = fieldsOf(message)
+      const counts = order.counts(message)
       // What another program has published there is passed over.
       if (fields === undefined) continue
       recorded =
         recorded === undefined
           ? ((await this.#stream.times.of(message)) ?? fields.recorded)
           : Math.max(recorded, fields.recorded)
+      if (counts !== true && !(await counts)) continue
       const partition = this.#connection.names.partitionOfSubject(message.subject)
       const own = partitions.get(partition) ?? []
       const entry = { message, fields, recorded }
@@ -139,7 +146,7 @@ export class MessageBatches {
       own.push(entry)
       partitions.set(partition, own)
     }
-    this.#keepPlace(last, { cursor, recorded })
+    this.#keepPlace(last, { cursor, order, recorded })
     if (messages.length === 0) return this.#end(after, at)
     const batch = { after, upto: last, isEnd, isWhole, all, partitions, bytes, at }
     this.#keep(batch)
@@ -179,10 +186,7 @@ export class MessageBatches {
     if (this.#batches.delete(batch)) this.#bytes -= batch.bytes
   }
 
-  #keepPlace(
-    sequence: number,
-    place: { readonly cursor: MessageCursor; readonly recorded: number | undefined },
-  ) {
+  #keepPlace(sequence: number, place: Place) {
     this.#places.get(sequence)?.cursor.close()
     this.#places.set(sequence, place)
     const [oldest] = this.#places

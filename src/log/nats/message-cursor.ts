@@ -4,7 +4,7 @@ import { createInbox } from '@nats-io/transport-node'
 import type { Msg, Subscription } from '@nats-io/transport-node'
 import { LogServerError } from '../errors.ts'
 import type { Connection } from './connection.ts'
-import { patiently, PATIENCE } from './patience.ts'
+import { isOver, patiently, tryElsewhere } from './patience.ts'
 import { isPassing, serverError } from './server-error.ts'
 
 /** A message as a stream has it. */
@@ -85,7 +85,7 @@ export class MessageCursor {
    * again before it has resolved.
    */
   async pull(limit: number): Promise<Pulled> {
-    const deadline = performance.now() + PATIENCE
+    const started = performance.now()
     for (let attempt = 0; ; attempt++) {
       try {
         return await this.#pull(limit, Math.min(MAX_SILENCE, SILENCE * 2 ** attempt))
@@ -93,7 +93,8 @@ export class MessageCursor {
         this.close()
         const error = serverError(this.#connection.log, cause)
         const isFinal = !isPassing(error) || this.#connection.nats.isClosed()
-        if (isFinal || performance.now() > deadline) throw error
+        if (isFinal || isOver(started)) throw error
+        tryElsewhere(this.#connection.nats, started)
         // The first time, the server has mostly forgotten a place that was not used.
         if (attempt > 0) await delay(INTERVAL)
       }

@@ -14,6 +14,7 @@ import { PartitionReading } from './partition-reading.ts'
 import { patiently } from './patience.ts'
 import type { Positions } from './positions.ts'
 import type { RecordedTimes } from './recorded-times.ts'
+import { SourceOrder } from './source-order.ts'
 
 /** Maximum number of entries that one read looks at, so that a rare type does not take long. */
 const MAX_EXAMINED = 10_000
@@ -33,6 +34,7 @@ const MAX_PLACES = 16
 /** A place in the stream, and when the entry before it was recorded. */
 interface Place {
   readonly cursor: MessageCursor
+  readonly order: SourceOrder
   /** Undefined where it is not known. */
   recorded: number | undefined
   /** Whether entries followed, as the server said. */
@@ -134,7 +136,8 @@ export class Reading {
       }
       for (const message of messages) {
         if (until !== undefined && last !== undefined && message.sequence > last) break
-        const taken = this.#take(message, place, wanted, draft)
+        const counts = place.order.counts(message)
+        const taken = this.#take(message, place, wanted, draft, counts === true || (await counts))
         if (taken !== undefined) await taken
       }
       if (last !== undefined && (messages.length === 0 || place.cursor.last >= last)) {
@@ -271,13 +274,14 @@ export class Reading {
     place: Place,
     wanted: ReadonlySet<string> | undefined,
     draft: Draft,
+    counts: boolean,
   ): Promise<void> | undefined {
     const fields = fieldsOf(message)
     draft.at = message.sequence
     draft.examined += 1
     // What another program has published there is passed over.
     if (fields === undefined) return undefined
-    const isWanted = wanted === undefined || wanted.has(fields.type)
+    const isWanted = counts && (wanted === undefined || wanted.has(fields.type))
     if (place.recorded === undefined) return this.#takeFirst(message, place, isWanted, draft)
     place.recorded = Math.max(place.recorded, fields.recorded)
     return isWanted ? this.#add(message, fields, place.recorded, draft) : undefined
@@ -330,7 +334,8 @@ export class Reading {
     }
     const { events } = this.#connection.names
     const cursor = new MessageCursor(this.#connection, { stream: events, after: sequence })
-    return { cursor, recorded: undefined, hasMore: false }
+    const order = new SourceOrder(this.#connection, sequence)
+    return { cursor, order, recorded: undefined, hasMore: false }
   }
 
   /** Keeps a place for the next page. */

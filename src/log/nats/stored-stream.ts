@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import type { JetStreamManager, StreamConfig } from '@nats-io/jetstream'
 import { LogServerError } from '../errors.ts'
-import { patiently, PATIENCE } from './patience.ts'
+import { isOver, patiently } from './patience.ts'
 import type { Connected } from './patience.ts'
 import { isPassing } from './server-error.ts'
 
@@ -14,9 +14,6 @@ const IN_USE = new Set([10_058, 10_065])
 
 /** How often the creation of a stream is tried again that another process may be creating, in ms. */
 const CREATION_INTERVAL = 50
-
-/** How long the servers of a cluster must remember the id of a message, in ns: longer than a write is under way. */
-const MIN_CLUSTER_WINDOW = 30e9
 
 /** What a new stream of a log has. */
 export interface NewStream {
@@ -85,7 +82,7 @@ export async function createOnce(
   stream: string,
   create: () => Promise<unknown>,
 ): Promise<void> {
-  const deadline = performance.now() + PATIENCE
+  const started = performance.now()
   for (;;) {
     try {
       await create()
@@ -94,7 +91,7 @@ export async function createOnce(
       const isInUse = error instanceof JetStreamApiError && IN_USE.has(error.code)
       if (!(error instanceof JetStreamApiError) && !isPassing(error)) throw error
       if ((await configOf(host, stream)) !== undefined) return
-      if ((!isInUse && !isPassing(error)) || performance.now() > deadline) throw error
+      if ((!isInUse && !isPassing(error)) || isOver(started)) throw error
       await delay(CREATION_INTERVAL)
     }
   }
@@ -112,9 +109,6 @@ function problemOf(config: StreamConfig, subjects: readonly string[]): string | 
   if (config.max_msgs_per_subject > 0) return 'has a maximum of messages for each subject: remove it'
   if (isLimited && config.discard !== 'new') {
     return 'deletes old messages where it is full: set discard to "new", and use `retention` of the log'
-  }
-  if (config.num_replicas > 1 && config.duplicate_window < MIN_CLUSTER_WINDOW) {
-    return 'has too short a window for duplicates for a stream with copies: set duplicate_window to at least 30 s'
   }
   if (!config.allow_rollup_hdrs || config.deny_purge || config.deny_delete) {
     return 'cannot be made shorter: set allow_rollup_hdrs, and neither deny_purge nor deny_delete'

@@ -3,9 +3,39 @@ import { LogServerError } from '../errors.ts'
 import type { Connection } from './connection.ts'
 import { MessageCursor } from './message-cursor.ts'
 import { patiently } from './patience.ts'
+import { MESSAGE_ID } from './publisher.ts'
 
 /** The field of the number of the last message that the writer of a message knew of its subject, as the client sends it. */
 export const EXPECTED = 'Nats-Expected-Last-Subject-Sequence'
+
+/** The field of the id of a write to a stream with copies. */
+export const WRITE_ID = 'Rv-Write'
+
+/**
+ * The fields by which a message is stored only where its subject stands as expected, and its writer recognises it.
+ *
+ * A stream with copies gets nothing that one of them may refuse after its leader has taken it: no id for the server's window, and not
+ * that a subject is empty. Servers before 2.9.21 lose count of such refusals where one was restarted or cut off, and then messages.
+ */
+export function conditions(
+  { isReplicated }: Connection,
+  id: string,
+  expect: number,
+): Readonly<Record<string, string>> {
+  if (!isReplicated) return { [MESSAGE_ID]: id, [EXPECTED]: String(expect) }
+  return { [WRITE_ID]: id, ...(expect > 0 && { [EXPECTED]: String(expect) }) }
+}
+
+/** The id with which a message was written. */
+export function writeIdOf(field: (name: string) => string): string {
+  return field(WRITE_ID) || field(MESSAGE_ID)
+}
+
+/** Whether a message of an entry is without effect, after the last one before it of its source; 0 where none is known. */
+export function isOvertaken(field: (name: string) => string, before: number): boolean {
+  // A single server has looked at it.
+  return field(WRITE_ID) !== '' && Number(field(EXPECTED)) < before
+}
 
 /** The last message of a subject that counts. */
 export interface LastMessage {
@@ -28,8 +58,17 @@ export async function isNext(
   subject: string,
   place: { readonly after: number; readonly sequence: number },
 ): Promise<boolean> {
-  const { after, sequence } = place
-  if (!connection.isReplicated || sequence === after + 1) return true
+  return !connection.isReplicated || (await isNextAt(connection, stream, subject, place))
+}
+
+/** The same, whatever the stream has now. */
+export async function isNextAt(
+  connection: Connection,
+  stream: string,
+  subject: string,
+  { after, sequence }: { readonly after: number; readonly sequence: number },
+): Promise<boolean> {
+  if (sequence === after + 1) return true
   const { jsm, log } = connection
   return patiently(connection, async () => {
     const query = { seq: after + 1, next_by_subj: subject }

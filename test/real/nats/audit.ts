@@ -10,22 +10,43 @@ const TIMEOUT = 2_000
 /** How many messages are read at once. */
 const READS = 100
 
-/** The ids of each source of a log, in the order of the server's stream. It knows nothing of the library but where its entries are. */
+/** An event as the server has it. */
+export interface AuditedEvent {
+  readonly source: string
+  readonly id: string
+  readonly data: unknown
+}
+
+/** The ids of each source of a log, in the order of the server's stream. */
 export async function audit(servers: string, log: string): Promise<Readonly<Record<string, string[]>>> {
+  const sources: Record<string, string[]> = {}
+  for (const { source, id } of await auditedEvents(servers, log)) (sources[source] ??= []).push(id)
+  return sources
+}
+
+/**
+ * All events of a log, in the order of the server's stream. It knows nothing of the library but where its entries are, and what docs/scale.md
+ * says of several that were sent to a cluster at the same moment.
+ */
+export async function auditedEvents(servers: string, log: string): Promise<readonly AuditedEvent[]> {
   const nats = await connect({ servers })
   const stream = `rivulet_${log}_events`
   const { state } = await (await jetstreamManager(nats)).streams.info(stream)
-  const sources: Record<string, string[]> = {}
+  const events: AuditedEvent[] = []
+  const last = new Map<string, number>()
   const consumer = await jetstream(nats).consumers.get(stream)
   let left = state.messages
   for await (const message of await consumer.consume()) {
-    const { source, id } = message.json<{ source: string; id: string }>()
-    sources[source] = [...(sources[source] ?? []), id]
+    const { subject, seq, headers } = message
+    const expected = Number(headers?.get('Nats-Expected-Last-Subject-Sequence'))
+    const isOvertaken = headers?.has('Rv-Write') === true && expected < (last.get(subject) ?? 0)
+    last.set(subject, seq)
+    if (!isOvertaken) events.push(message.json<AuditedEvent>())
     left -= 1
     if (left === 0) break
   }
   await nats.close()
-  return sources
+  return events
 }
 
 /** An entry, as the server has it. */

@@ -19,6 +19,8 @@ export class NatsCluster {
   readonly #servers: NatsServer[] = []
   /** The way of the clients to each server. */
   readonly #doors: Gate[] = []
+  /** The same of certain clients. */
+  readonly #ways: (readonly Gate[])[] = []
   /** The way from each server to each other one. */
   readonly #routes: Gate[][] = []
   #nats: NatsConnection | undefined
@@ -62,6 +64,24 @@ export class NatsCluster {
     return `nats://127.0.0.1:${this.#doors[index]?.port}`
   }
 
+  /** Ways of a client's own to all servers, by which it can be led to one of them. */
+  async ways(): Promise<{
+    readonly urls: readonly string[]
+    readonly lead: (index: number) => Promise<void>
+  }> {
+    const gates = await Promise.all(this.#servers.map(() => Gate.start()))
+    this.#ways.push(gates)
+    for (const index of this.#servers.keys()) this.#aim(index)
+    return {
+      urls: gates.map(({ port }) => `nats://127.0.0.1:${port}`),
+      lead: async (index: number) => {
+        for (const [i, gate] of gates.entries()) if (i !== index) gate.shut()
+        await this.#until(async () => (gates[index]?.connections ?? 0) - 1)
+        for (const gate of gates) gate.open()
+      },
+    }
+  }
+
   server(index: number): NatsServer {
     const server = this.#servers[index]
     if (server === undefined) throw new Error(`there is no server ${index}`)
@@ -99,7 +119,10 @@ export class NatsCluster {
     const before = await this.#until(() => this.leader(stream))
     const { nats } = await this.manager()
     await nats.request(`$JS.API.STREAM.LEADER.STEPDOWN.${stream}`, '', { timeout: 2_000 }).catch(() => {})
-    await this.#until(async () => ((await this.leader(stream)) === before ? -1 : 0))
+    await this.#until(async () => {
+      const leader = await this.leader(stream)
+      return leader === before ? -1 : leader
+    })
   }
 
   /** Has a certain server lead a stream. */
@@ -146,7 +169,7 @@ export class NatsCluster {
   async remove(): Promise<void> {
     await this.#nats?.close()
     await Promise.all(this.#servers.map((server) => server.remove()))
-    for (const gate of [...this.#doors, ...this.#routes.flat()]) gate.close()
+    for (const gate of [...this.#doors, ...this.#ways.flat(), ...this.#routes.flat()]) gate.close()
   }
 
   async #until(look: () => Promise<number>): Promise<number> {
@@ -176,8 +199,10 @@ export class NatsCluster {
   /** Points the gates to where a server is. */
   #aim(index: number): void {
     const { port, clusterPort } = this.server(index)
-    const door = this.#doors[index]
-    if (door !== undefined) door.target = port
+    for (const doors of [this.#doors, ...this.#ways]) {
+      const door = doors[index]
+      if (door !== undefined) door.target = port
+    }
     for (const ways of this.#routes) {
       const gate = ways[index]
       if (gate !== undefined) gate.target = clusterPort

@@ -4,7 +4,7 @@ import { natsLog } from '../../../src/log/nats-log.ts'
 
 /** What it is started with. */
 export interface TotalsSettings {
-  readonly servers: string
+  readonly servers: string | readonly string[]
   readonly name: string
   readonly lease: number
   readonly owner: string

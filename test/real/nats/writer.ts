@@ -6,6 +6,7 @@ import { change } from '../../operators/events.ts'
 export interface Upstream {
   readonly stream: string
   readonly sources: readonly string[]
+  /** It may change while it is written. */
   readonly count: number
   /** Number of events in one append. */
   readonly batch: number
@@ -20,15 +21,17 @@ export interface Written {
 /** Appends what an upstream stream has, as a recorder does: from its position in the log on, whatever fails. */
 export async function write(
   log: LogStore,
-  { stream, sources, count, batch }: Upstream,
+  upstream: Upstream,
   reached: (position: number) => void = () => {},
 ): Promise<Written> {
+  const { stream, sources, batch } = upstream
   const wait = new AbortController().signal
   const written = { fenced: 0, failed: 0 }
   let fence = await log.claim(stream, { wait })
   for (let position: string | null | undefined; ;) {
     try {
       if (position === undefined) [position = null] = await log.streamPositions([stream])
+      const { count } = upstream
       const from = Number(position)
       if (from >= count) {
         await log.release(fence)
@@ -53,4 +56,20 @@ export async function write(
       }
     }
   }
+}
+
+/** The numbers of the events of each source of some upstream streams, each once and in order. */
+export function expectedIds(...upstreams: readonly Upstream[]): Readonly<Record<string, readonly string[]>> {
+  const sources: Record<string, Set<number>> = {}
+  for (const { sources: names, count } of upstreams) {
+    for (let i = 0; i < count; i++) {
+      const source = `/v1/monitors/${names[i % names.length]}`
+      ;(sources[source] ??= new Set()).add(i)
+    }
+  }
+  return Object.fromEntries(
+    Object.entries(sources).map(([source, numbers]) => {
+      return [source, [...numbers].toSorted((a, b) => a - b).map(String)]
+    }),
+  )
 }
