@@ -102,17 +102,21 @@ it('loses, doubles and reorders nothing while servers are killed and cut off and
   await during('it starts again', () => cluster.resume(leader))
   await cluster.whole(...streams)
 
-  const isolated = await cluster.leader(streams[0])
-  await cluster.lead(streams[1], isolated)
-  await ways.lead(isolated)
-  await go()
-  await during('the leader of both streams is cut off, with the first writer', async () => {
-    cluster.cut(isolated)
-  })
-  await during('it is back', async () => {
-    cluster.heal(isolated)
-    await cluster.whole(...streams)
-  })
+  const { nats } = await cluster.manager()
+  // The copies of older ones differ afterwards: docs/scale.md.
+  if (!nats.info?.version.startsWith('2.9.')) {
+    const isolated = await cluster.leader(streams[0])
+    await cluster.lead(streams[1], isolated)
+    await ways.lead(isolated)
+    await go()
+    await during('the leader of both streams is cut off, with the first writer', async () => {
+      cluster.cut(isolated)
+    })
+    await during('it is back', async () => {
+      cluster.heal(isolated)
+      await cluster.whole(...streams)
+    })
+  }
 
   await during('leaders are moved', async () => {
     for (let round = 0; round < 4; round++) {
