@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest'
 import { natsLog } from '../../src/log/nats-log.ts'
 import { readAll } from '../log/conformance/fixture.ts'
 import { auditedEvents } from './nats/audit.ts'
@@ -55,7 +55,7 @@ class Writer {
   /** Resolves once it has written so many more events. */
   async goes(more: number): Promise<void> {
     const to = this.reached + more
-    await expect.poll(() => this.reached, PATIENCE).toBeGreaterThanOrEqual(to)
+    await vi.waitUntil(() => this.reached >= to, PATIENCE)
   }
 
   endAt(count: number): void {
