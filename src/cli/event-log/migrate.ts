@@ -1,12 +1,13 @@
 import type { Command } from 'commander'
 import { LogInUseError } from 'rivulet'
 import type { Migrated } from 'rivulet/log/sqlite'
-import { CopiedLogInUse } from '../exit.ts'
+import { CopiedLogInUse, UsageError } from '../exit.ts'
 import { storeAt } from '../opened-log.ts'
 import { addCommonOptions } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
 import { createOutput } from '../output.ts'
 import { createProgress } from '../progress.ts'
+import { isServerAddress } from '../server-log.ts'
 
 interface MigrateCommandOptions extends CommonOptions {
   readonly from: string
@@ -39,6 +40,9 @@ export function addMigrate(group: Command, signal: AbortSignal): void {
 
 async function migrate(options: MigrateCommandOptions, signal: AbortSignal): Promise<void> {
   const { from, to, json = false } = options
+  // One without entries would be taken for a new log, and made anew. A file is refused in any case.
+  if (from === to && isServerAddress(from))
+    throw new UsageError('--from and --to are the same log: name a new one')
   await using source = closing(await storeAt(from, false))
   await using target = closing(await storeAt(to, true))
   const { migrateLog } = await import('rivulet/log/sqlite')
