@@ -50,7 +50,7 @@ export class NatsCluster {
       )
       cluster.#aim(i)
     }
-    await cluster.whole()
+    await cluster.#untilPlaced()
     return cluster
   }
 
@@ -148,11 +148,9 @@ export class NatsCluster {
     }
   }
 
-  /** Resolves once the servers have a leader, and all of them have the whole of these streams. */
+  /** Resolves once all servers have the whole of these streams. */
   async whole(...streams: readonly string[]): Promise<void> {
     await this.#until(async () => {
-      const { jsm } = await this.manager()
-      await jsm.getAccountInfo()
       for (const stream of streams) {
         const { cluster } = await this.info(stream)
         const isWhole =
@@ -170,6 +168,18 @@ export class NatsCluster {
     await this.#nats?.close()
     await Promise.all(this.#servers.map((server) => server.remove()))
     for (const gate of [...this.#doors, ...this.#ways.flat(), ...this.#routes.flat()]) gate.close()
+  }
+
+  /** Resolves once streams can have a copy on each server. */
+  async #untilPlaced(): Promise<void> {
+    const probe = { name: 'probe', subjects: ['probe'], num_replicas: SERVERS }
+    await this.#until(async () => {
+      const { jsm } = await this.manager()
+      await jsm.streams.add(probe)
+      return 0
+    })
+    await this.whole(probe.name)
+    await (await this.manager()).jsm.streams.delete(probe.name)
   }
 
   async #until(look: () => Promise<number>): Promise<number> {
