@@ -1,3 +1,5 @@
+import { Kvm } from '@nats-io/kv'
+import { connect as connectTo } from '@nats-io/transport-node'
 import { openLog } from 'rivulet'
 import type { EventLog, ProcessContext } from 'rivulet'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -34,6 +36,17 @@ const changes = (from: number, to: number) =>
 const idsOf = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, n) => `${from + n}`)
 
 const sorted = (ids: readonly string[]) => ids.toSorted((a, b) => Number(a) - Number(b))
+
+/** Deletes the lease of an open log, as when it was suspended for longer than that. */
+async function endLease(log: string, owner: string): Promise<void> {
+  const nats = await connectTo({ servers: server.url })
+  const leases = await new Kvm(nats).open(`rivulet_${log}_leases`)
+  for await (const key of await leases.keys()) {
+    const lease = (await leases.get(key))?.json<{ owner: string }>()
+    if (lease?.owner === owner) await leases.delete(key)
+  }
+  await nats.close()
+}
 
 describe('a shared consumer of a log on a NATS server', () => {
   it(
@@ -118,6 +131,61 @@ describe('a shared consumer of a log on a NATS server', () => {
           Array.from(expected, ([source, own]) => [source, { ids: own.map(({ id }) => ` ${id}`).join('') }]),
         ),
       )
+    },
+  )
+
+  it(
+    'takes a share anew where its lease was lost, as a shared process does',
+    { timeout: 120_000 },
+    async () => {
+      const name = `shared-${++logs}`
+      const connect = storesOf(name)
+      const store = connect('writer')
+      const writer = await opened(store)
+      const [one, two] = [await opened(connect('one')), await opened(connect('two'))]
+      const counts = new Map<string, number>()
+      const handled = ({ id }: { readonly id: string }) => void counts.set(id, (counts.get(id) ?? 0) + 1)
+      const counting = {
+        version: 1,
+        types: ['monitor.event_stream'],
+        key: ({ source }: { readonly source: string }) => source,
+        init: () => ({ n: 0 }),
+        event: ({ n }: { readonly n: number }, _: unknown, context: ProcessContext<{ readonly n: number }>) =>
+          context.set({ n: n + 1 }),
+      } as const
+      const jobs = [one, two].flatMap((log) => [
+        log.consume('archive', { share: true, concurrency: 4 }, handled),
+        log.process('counts', { ...counting, share: true }),
+      ])
+      const failures: unknown[] = []
+      for (const { done } of jobs) done.catch((error: unknown) => failures.push(error))
+      const processed = async (count: number) => {
+        const { state } = await writer.state<{ readonly n: number }>('counts').snapshot()
+        return Array.from(state.values()).reduce((sum, { n }) => sum + n, 0) === count
+      }
+      const reached = (count: number) =>
+        vi.waitUntil(async () => counts.size === count && (await processed(count)), PATIENCE)
+      const bothWork = () =>
+        vi.waitUntil(async () => {
+          const { readers } = await writer.stats()
+          return readers.length === 2 && readers.every(({ owner }) => owner?.includes(', '))
+        }, PATIENCE)
+      await append(store, changes(1, 200))
+      await reached(200)
+      await bothWork()
+      await endLease(name, 'one')
+      await append(store, changes(201, 400))
+      await reached(400)
+      await bothWork()
+      await append(store, changes(401, 600))
+      await reached(600)
+      expect(failures).toEqual([])
+      // Only what was out when the lease was lost may come again.
+      expect(
+        idsOf(1, 200)
+          .concat(idsOf(401, 600))
+          .filter((id) => counts.get(id) !== 1),
+      ).toEqual([])
     },
   )
 

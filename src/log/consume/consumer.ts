@@ -8,7 +8,7 @@ import type { ConsumerSettings, EntryOf } from './consumer-options.ts'
 import { divide } from './dividing.ts'
 import type { LogStore } from '../store/contract.ts'
 import type { ConsumerEffects } from './effects.ts'
-import { LogClosedError } from '../errors.ts'
+import { FencedError, LogClosedError } from '../errors.ts'
 import { OutLimit } from './out-limit.ts'
 import { checkWhole, partName } from '../part-name.ts'
 
@@ -27,6 +27,8 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
   readonly #effects: ConsumerEffects<EntryOf<Type>> | undefined
   readonly #limit: OutLimit<ConsumerReader<Type>>
   readonly #stop = new AbortController()
+  /** The parts that are this open log's. */
+  #own: ReadonlySet<number> = new Set()
   /** The latest reader of each part, by its name. */
   readonly #latest = new Map<string, ConsumerReader<Type>>()
   /** All that had not ended when the subscription was stopped. */
@@ -100,6 +102,7 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
       wait: wait === undefined ? signal : AbortSignal.any([wait, signal]),
     })
     for await (const own of sharing.share(this.#name, partitions.count, signal)) {
+      this.#own = own
       for (let part = 0; part < partitions.count; part++) {
         const reader = this.#latest.get(partName(this.#name, part))
         if (!own.has(part)) reader?.drain()
@@ -116,7 +119,7 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
     const given = partition === undefined ? this.#settings.wait : undefined
     const wait = given ?? (share ? new AbortController().signal : undefined)
     const effects = this.#effects?.create()
-    const reader = new ConsumerReader<Type>({
+    const reader: ConsumerReader<Type> = new ConsumerReader<Type>({
       store: this.#store,
       name,
       consumer: this.#name,
@@ -126,6 +129,12 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
       gate: this.#gate,
       next: (entry) => this.#subscriber.next(entry),
       fail: (error) => {
+        // Another one has taken the part over, as when this process was suspended: it waits for its turn again.
+        if (partition !== undefined && error instanceof FencedError) {
+          if (this.#own.has(partition) && this.#latest.get(name) === reader)
+            this.#begin(partition, reader.ended)
+          return
+        }
         this.#subscriber.error(error)
         this.#stopReading()
       },

@@ -1,5 +1,6 @@
 import { lettersOf } from '../dead-letters.ts'
 import { isDivided, partName } from '../part-name.ts'
+import { FencedError } from '../errors.ts'
 import type { Entry, LogStore, Position, ReaderState, StartAt } from '../store/contract.ts'
 import type { NewDeadLetter, StoredDeadLetter } from '../store/dead-letter-store.ts'
 import type { Partitions } from '../store/sharing-store.ts'
@@ -50,6 +51,9 @@ export async function divide<E>(of: Divisible<E>): Promise<void> {
         await moveLetters(of, whole, window.state)
         await cursor.remove()
       }
+    } catch (error) {
+      // Another one has taken it over: it goes on from there, or this one does in its turn.
+      if (!(error instanceof FencedError)) throw error
     } finally {
       await cursor.end()
     }

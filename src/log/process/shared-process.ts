@@ -1,6 +1,6 @@
 import type { ResearchEventType } from '../../protocol/event.ts'
 import type { Observers } from '../../protocol/observers.ts'
-import { LogClosedError } from '../errors.ts'
+import { FencedError, LogClosedError } from '../errors.ts'
 import type { LogObserver } from '../observer.ts'
 import type { LogStore } from '../store/contract.ts'
 import { divideProcess } from './divide-process.ts'
@@ -41,12 +41,12 @@ export async function runShared<State, Type extends ResearchEventType>(
   const run = (part: number, after: Promise<void> | undefined): Running => {
     const stopping = new AbortController()
     const own = AbortSignal.any([signal, stopping.signal])
-    const runner = new ProcessRunner(store, name, settings, own, observers, part)
-    const done = Promise.resolve(after).then(() => (own.aborted ? undefined : runner.run()))
+    const start = () => new ProcessRunner(store, name, settings, own, observers, part).run()
+    const done = Promise.resolve(after).then(() => inTurn(start, own))
     return { stopping, done: done.catch(fail) }
   }
   try {
-    await divideProcess(store, name, settings, AbortSignal.any([signal, settings.wait]))
+    await inTurn(() => divideProcess(store, name, settings, AbortSignal.any([signal, settings.wait])), signal)
     for await (const own of store.sharing.share(`process:${name}`, PROCESS_PARTS, signal)) {
       for (let part = 0; part < PROCESS_PARTS; part++) {
         const known = running.get(part)
@@ -61,4 +61,16 @@ export async function runShared<State, Type extends ResearchEventType>(
     await Promise.all(Array.from(running.values(), ({ done }) => done))
   }
   if (failure !== undefined) throw failure.error
+}
+
+/** Starts it, and again where another one has taken over meanwhile, as when this process was suspended: it waits for its turn then. */
+async function inTurn(start: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await start()
+      return
+    } catch (error) {
+      if (!(error instanceof FencedError)) throw error
+    }
+  }
 }
