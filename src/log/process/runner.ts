@@ -464,8 +464,9 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
         keys: this.#part === undefined ? keys : keys.filter((key) => partOfKey(key) === this.#part),
       }
     } catch (error) {
-      // Once, and not in each part.
-      if (this.#part !== undefined && this.#part > 0) return { entry, keys: [] }
+      // One dead letter, and not one of each part. But none of them passes an entry whose keys a mended program has.
+      const isOther = this.#part !== undefined && this.#part > 0
+      if (isOther && this.#settings.onError === 'dead-letter') return { entry, keys: [] }
       return { entry, keys: [], error: this.#errorOf(error, { entry }) }
     }
   }
