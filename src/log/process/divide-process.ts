@@ -36,10 +36,23 @@ export async function divideProcess(
   try {
     if (await isDivided(store, whole)) return
     const { cursor, progress } = await begin({ store, fence, name, signal: wait }, settings)
-    const parts: Part[] = []
     for (let number = 0; number < PROCESS_PARTS; number++) {
-      const own = await store.claim(partName(whole, number), { wait })
-      fences.push(own)
+      fences.push(await store.claim(partName(whole, number), { wait }))
+    }
+    // Refused where another one has divided the process while this one was suspended: its parts may have run since.
+    await store.commit(fence, {
+      expect: cursor,
+      cursor,
+      acknowledged: [],
+      process: {
+        memo: memoOf(progress),
+        holdsRetention: settings.holdsRetention,
+        state: [],
+        timers: [],
+      },
+    })
+    const parts: Part[] = []
+    for (const own of fences) {
       const part = new Part(store, own, cursor, memoOf(progress), settings.holdsRetention)
       // What an earlier attempt has left is dropped.
       await part.begin()

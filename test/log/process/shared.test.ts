@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { LogInUseError, LogPositionError, LogUnsupportedError, memoryLog, openLog } from 'rivulet'
-import type { EventLog, LogStore, ProcessOptions } from 'rivulet'
+import type { EventLog, Fence, LogStore, ProcessOptions } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
 import { lastValueFrom, toArray } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -198,6 +198,79 @@ describe('a shared process', () => {
     const job = log.process('counts', { ...options, onError: 'dead-letter' })
     await until(async () => (await log.deadLetters({ process: 'counts' }).count()) === 3)
     await job.stop()
+  })
+
+  it('goes on at the entry whose keys could not be found, in all of its parts, once that was mended', async () => {
+    const store = memoryLog({ partitions: 2 })
+    const log = await opened(store)
+    const other = await opened(store.connect({ owner: 'other' }))
+    const all = Array.from({ length: 20 }, (_, n) => `s${n}`)
+    const options: ProcessOptions<Count> = { ...counts, share: true, key: () => all }
+    const failing = {
+      ...options,
+      key: () => {
+        throw new Error('no key')
+      },
+    }
+    const jobs = [log, other].map((each) => each.process('counts', failing).done.catch(String))
+    await until(async () => (await log.stats()).readers[0]?.owner?.includes(', ') === true)
+    await append(store, changes(1, 1))
+    for (const ended of await Promise.all(jobs)) expect(ended).toContain('no key')
+    const job = log.process('counts', options)
+    await append(store, changes(2, 2))
+    await until(async () => {
+      const { state } = await log.state<Count>('counts').snapshot()
+      return (await log.stats()).readers[0]?.lag.entries === 0 && state.size === 20
+    })
+    await job.stop()
+    const { state } = await log.state<Count>('counts').snapshot()
+    expect(new Set(Array.from(state.values(), ({ n }) => n))).toEqual(new Set([2]))
+  })
+
+  it('keeps its state where one that was suspended while it divided the process goes on', async () => {
+    const store = memoryLog({ partitions: 2 })
+    const log = await opened(store)
+    await append(store, changes(1, 20))
+    const alone = log.process('counts', counts)
+    await until(async () => (await sum(log)) === 20)
+    await alone.stop()
+    const connected = store.connect({ owner: 'suspended' })
+    const claims: Fence[] = []
+    const isSuspended = Promise.withResolvers<void>()
+    const resumed = Promise.withResolvers<void>()
+    const claim: LogStore['claim'] = async (name, options) => {
+      if (name === 'process.3:counts') {
+        isSuspended.resolve()
+        await resumed.promise
+      }
+      const fence = await connected.claim(name, options)
+      claims.push(fence)
+      return fence
+    }
+    const slow = await opened(
+      new Proxy(connected, {
+        get(target, property) {
+          if (property === 'claim') return claim
+          const value: unknown = Reflect.get(target, property)
+          return typeof value === 'function' ? value.bind(target) : value
+        },
+      }),
+    )
+    slow.process('counts', { ...counts, share: true })
+    await isSuspended.promise
+    // As when its lease runs out.
+    for (const fence of claims) await connected.release(fence)
+    const job = log.process('counts', { ...counts, share: true })
+    await append(store, changes(21, 40))
+    await until(async () => (await sum(log)) === 40)
+    await job.stop()
+    resumed.resolve()
+    await append(store, changes(41, 60))
+    await until(async () => {
+      const [reader] = (await log.stats()).readers
+      return reader?.owner === 'suspended' && reader.lag.entries === 0
+    })
+    expect(await sum(log)).toBe(60)
   })
 
   it('of a log in a file is run by one, and the others stand by', async () => {
