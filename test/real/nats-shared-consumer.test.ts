@@ -220,6 +220,25 @@ describe('a shared consumer of a log on a NATS server', () => {
     }
   })
 
+  it('reads up to a position, whatever was the end when others read the same', async () => {
+    const store = storesOf(`shared-${++logs}`)('reader')
+    await opened(store)
+    const start = await store.positionAt('start')
+    await append(store, changes(1, 10))
+    const early = await store.read(start, { limit: 100, isCommon: true })
+    expect(early).toMatchObject({ isEnd: true })
+    await append(store, changes(11, 20))
+    const until = await store.positionAt('end')
+    const ids: string[] = []
+    let position = start
+    for (let isEnd = false; !isEnd;) {
+      const page = await store.read(position, { limit: 100, isCommon: true, until })
+      ids.push(...page.entries.map(({ id }) => id))
+      ;({ position, isEnd } = page)
+    }
+    expect(ids).toEqual(idsOf(1, 20))
+  })
+
   it('wakes a reader for the entries of its partition, and not for others', async () => {
     const store = storesOf(`shared-${++logs}`)('reader')
     await opened(store)

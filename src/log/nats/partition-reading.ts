@@ -38,6 +38,7 @@ export class PartitionReading {
     { limit, types, until }: Pick<ReadOptions, 'limit' | 'types' | 'until'>,
   ): Promise<Page> {
     const { positions, batches, gap, entry: entryOf } = this.#parts
+    const began = performance.now()
     const after = await positions.parse(position)
     const last = until === undefined ? Infinity : await positions.parse(until)
     const wanted = types && new Set(types.map(typeField))
@@ -69,7 +70,9 @@ export class PartitionReading {
         if (entries.length >= limit || length >= MAX_PAGE_LENGTH) upto = sequence
       }
       at = upto
-      isEnd = at >= last || (at >= batch.upto && batch.isEnd)
+      // A batch of before this call ended where the log did then, which may be before the last one that is wanted.
+      const isCurrent = until === undefined || batch.at >= began
+      isEnd = at >= last || (at >= batch.upto && batch.isEnd && isCurrent)
     }
     positions.saw(at)
     return { entries, lengths, position: positions.format(at), isEnd }
