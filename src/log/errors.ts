@@ -80,6 +80,16 @@ export class LogPositionError extends LogError {
     const [log, problem] = this.#subject
     return new LogPositionError(log, this.position, this.reason, problem, advice)
   }
+
+  /**
+   * The same error for a position of which the refused one is a part.
+   *
+   * @internal
+   */
+  of(position: string): LogPositionError {
+    const [log, problem] = this.#subject
+    return new LogPositionError(log, position, this.reason, problem)
+  }
 }
 
 /** An effect of `exactlyOnce` cannot be stored with its cursor. The job ends, and the entry is neither retried nor a dead letter. */

@@ -138,11 +138,19 @@ export class PartedStates implements StoredStates {
       if (changes.length >= limit || length >= maxLength)
         return { changes, position: joined(at), isEnd: false }
       const end = ends?.[part]
-      const page = await this.#store.processes.changes(own, at[part] ?? '', {
-        ...options,
-        limit: limit - changes.length,
-        ...(end !== undefined && { until: end }),
-      })
+      const from = at[part] ?? ''
+      const page = await this.#store.processes
+        .changes(own, from, {
+          ...options,
+          limit: limit - changes.length,
+          ...(end !== undefined && { until: end }),
+        })
+        .catch((error: unknown) => {
+          throw ofWhole(error, [
+            [from, after],
+            [end, until],
+          ])
+        })
       for (const change of page.changes) {
         at[part] = change.position
         length += change.state?.length ?? 0
@@ -158,7 +166,11 @@ export class PartedStates implements StoredStates {
     const { limit, since, maxLength = MAX_PAGE_LENGTH } = options
     const from = since === undefined ? undefined : await this.#parsed(since)
     const pages = await Promise.all(
-      partsOf(name).map((own, part) => this.#store.processes.range(own, { ...options, since: from?.[part] })),
+      partsOf(name).map((own, part) =>
+        this.#store.processes.range(own, { ...options, since: from?.[part] }).catch((error: unknown) => {
+          throw ofWhole(error, [[from?.[part], since]])
+        }),
+      ),
     )
     const states: RangePage['states'][number][] = []
     let length = 0
@@ -198,6 +210,16 @@ function partsOf(name: string): readonly string[] {
 
 function joined(positions: readonly Position[]): Position {
   return positions.join(SEPARATOR)
+}
+
+/** Where the position of a part is refused, that of the whole is: a reader compares it with its own. */
+function ofWhole(
+  error: unknown,
+  positions: readonly (readonly [part: Position | undefined, whole: Position | undefined])[],
+): unknown {
+  if (!(error instanceof LogPositionError)) return error
+  const [, whole] = positions.find(([part]) => part === error.position) ?? []
+  return whole === undefined ? error : error.of(whole)
 }
 
 function compareKeys(a: string, b: string): number {

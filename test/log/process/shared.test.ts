@@ -176,10 +176,17 @@ describe('a shared process', () => {
     }
     const job = log.process('counts', failing)
     await until(async () => (await sum(log)) === 36)
+    const { position } = await job.snapshot()
     expect(await log.deadLetters({ process: 'counts' }).count()).toBe(4)
     await job.stop()
     log.process('counts', { ...counts, share: true, version: 2, rebuild: true })
     await until(async () => (await sum(log)) === 40)
+    const later = log.state('counts').changes(position, { live: false })
+    await expect(lastValueFrom(later, { defaultValue: null })).rejects.toMatchObject({
+      reason: 'rebuilt',
+      position,
+    })
+    await expect(log.state('counts').page({ since: position })).rejects.toMatchObject({ position })
     expect(await log.deadLetters({ process: 'counts' }).remove('all')).toBe(4)
   })
 
