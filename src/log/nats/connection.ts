@@ -9,6 +9,7 @@ import { LogServerError } from '../errors.ts'
 import { Names } from './names.ts'
 import { Publisher } from './publisher.ts'
 import { Refusal } from './refusal.ts'
+import { Continuity } from './continuity.ts'
 import { patiently } from './patience.ts'
 import { configOf, createOnce, ensureStream } from './stored-stream.ts'
 import type { StreamHost } from './stored-stream.ts'
@@ -50,6 +51,8 @@ export class Connection {
   readonly lease: number
   readonly names: Names
   readonly refusal: Refusal
+  /** Undefined where its streams have copies: a server that was put back gets what it has lost from the others. */
+  readonly continuity: Continuity | undefined
   /** The log in errors. */
   readonly log: string
   /** Maximum size of a message with its fields, in bytes. */
@@ -76,7 +79,10 @@ export class Connection {
     this.refusal = new Refusal(nats)
     this.js = jetstream(nats, { timeout: ANSWER })
     this.jsm = jsm
-    this.publisher = new Publisher(nats, ANSWER, this.inboxPrefix)
+    this.continuity = isReplicated ? undefined : new Continuity(this)
+    this.publisher = new Publisher(nats, ANSWER, this.inboxPrefix, (message) =>
+      this.continuity?.acknowledged(message),
+    )
     this.leases = leases
     this.lease = lease
     this.names = names

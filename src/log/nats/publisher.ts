@@ -3,6 +3,7 @@ import { createInbox, errors, headers } from '@nats-io/transport-node'
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
 import { isObject } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
+import type { Acknowledged } from './continuity.ts'
 
 /**
  * The fields that the server reads: what is unique for a message, that of the message directly before, the number of that one, and what
@@ -30,6 +31,7 @@ export interface Acknowledgement {
 
 interface Waiting {
   readonly subject: string
+  readonly fields: Readonly<Record<string, string>>
   /** By `performance.now`. */
   readonly sent: number
   readonly resolve: (acknowledgement: Acknowledgement) => void
@@ -46,14 +48,24 @@ export class Publisher {
   readonly #nats: NatsConnection
   readonly #timeout: number
   readonly #inbox: string
+  readonly #onAcknowledged: (message: Acknowledged) => void
   /** What is not acknowledged, in the order in which it was sent. */
   readonly #waiting = new Map<string, Waiting>()
   #count = 0
   #timer: NodeJS.Timeout | undefined
 
-  /** @param timeout How long an acknowledgement is waited for, in ms. */
-  constructor(nats: NatsConnection, timeout: number, inboxPrefix: string | undefined) {
+  /**
+   * @param timeout How long an acknowledgement is waited for, in ms.
+   * @param onAcknowledged Called for each message that is stored.
+   */
+  constructor(
+    nats: NatsConnection,
+    timeout: number,
+    inboxPrefix: string | undefined,
+    onAcknowledged: (message: Acknowledged) => void = () => {},
+  ) {
     this.#nats = nats
+    this.#onAcknowledged = onAcknowledged
     this.#timeout = timeout
     this.#inbox = `${createInbox(inboxPrefix)}.`
     const subscription = nats.subscribe(`${this.#inbox}*`, {
@@ -79,7 +91,7 @@ export class Publisher {
       this.#count += 1
       const token = String(this.#count)
       this.#nats.publish(subject, payload, { headers: own, reply: this.#inbox + token })
-      this.#waiting.set(token, { subject, sent: performance.now(), resolve, reject })
+      this.#waiting.set(token, { subject, fields, sent: performance.now(), resolve, reject })
       this.#timer ??= setTimeout(() => this.#expire(), this.#timeout)
     })
   }
@@ -93,11 +105,14 @@ export class Publisher {
       return
     }
     const answer = parseJson(decoder.decode(data))
-    const { seq, duplicate, error } = isObject(answer) ? answer : {}
+    const { stream, seq, duplicate, error } = isObject(answer) ? answer : {}
     if (isApiError(error)) waiting.reject(new JetStreamApiError(error))
-    else if (typeof seq === 'number' && seq > 0)
-      waiting.resolve({ sequence: seq, isDuplicate: duplicate === true })
-    else waiting.reject(new JetStreamError('invalid acknowledgement'))
+    else if (typeof stream === 'string' && typeof seq === 'number' && seq > 0) {
+      const { subject, fields } = waiting
+      const isDuplicate = duplicate === true
+      if (!isDuplicate) this.#onAcknowledged({ stream, sequence: seq, subject, fields })
+      waiting.resolve({ sequence: seq, isDuplicate })
+    } else waiting.reject(new JetStreamError('invalid acknowledgement'))
   }
 
   #take(token: string): Waiting | undefined {

@@ -164,6 +164,7 @@ export class NatsLogStore implements LogStore, CopyableStore {
     this.#checkOpen()
     try {
       const log = await this.#open()
+      await log.connection.continuity?.looked()
       this.#checkOpen()
       return await effect(log)
     } catch (cause) {
@@ -177,6 +178,8 @@ export class NatsLogStore implements LogStore, CopyableStore {
     // Its connection was closed below it.
     const isClosed = error instanceof LogServerError && this.#closed.signal.aborted
     if (isClosed) return this.#closed.signal.reason
+    const failure = this.#log?.connection.continuity?.failure
+    if (failure !== undefined && error instanceof LogServerError) return failure
     return this.#log?.connection.refusal.explain(this.#name, error) ?? error
   }
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as after } from 'node:timers/promises'
@@ -98,6 +98,21 @@ export class NatsServer {
     const exited = once(child, 'exit')
     child.kill('SIGKILL')
     await exited
+  }
+
+  /** Kills the process, copies its store, and starts it again. What is returned puts the copy in the place of the store in the same way. */
+  async backup(): Promise<() => Promise<void>> {
+    const store = join(this.#folder, 'store')
+    const copy = join(this.#folder, 'copy')
+    await this.kill()
+    await cp(store, copy, { recursive: true })
+    await this.resume()
+    return async () => {
+      await this.kill()
+      await rm(store, { recursive: true })
+      await cp(copy, store, { recursive: true })
+      await this.resume()
+    }
   }
 
   /** Kills the process and removes its store. */
