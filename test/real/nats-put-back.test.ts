@@ -27,10 +27,10 @@ function opened(owner: string, url = server.url): LogStore {
 /** Appends what upstream has from the position of the log on, up to this number. */
 async function record(log: LogStore, until: number, stream = STREAM): Promise<number> {
   const fence = await log.claim(stream, { wait: new AbortController().signal })
-  const [expect = null] = await log.streamPositions([stream])
-  const from = Number(expect ?? 0) + 1
+  const [known = null] = await log.streamPositions([stream])
+  const from = Number(known ?? 0) + 1
   const entries = Array.from({ length: until - from + 1 }, (_, n) => ({ event: change(String(from + n)) }))
-  const appended = await log.append([{ fence, expect, position: String(until), entries }])
+  const appended = await log.append([{ fence, expect: known, position: String(until), entries }])
   await log.release(fence)
   return appended.entries
 }
