@@ -239,6 +239,24 @@ describe('a shared consumer of a log on a NATS server', () => {
     expect(ids).toEqual(idsOf(1, 20))
   })
 
+  it('reads up to a position beyond entries that were trimmed since others read the same', async () => {
+    const store = storesOf(`shared-${++logs}`)('reader')
+    const log = await opened(store)
+    const start = await store.positionAt('start')
+    await append(store, changes(1, 60))
+    await log.forget({ source: '/v1/monitors/s5' })
+    await store.read(start, { limit: 1, isCommon: true })
+    await append(store, changes(61, 120))
+    await store.retention.trim({ limit: 80 })
+    const until = await store.positionAt('end')
+    const left = await store.read(await store.positionAt('start'), { limit: 1_000 })
+    const first = await store.read(start, { limit: 1_000, isCommon: true, until })
+    expect(first).toMatchObject({ gap: { from: start }, isEnd: false })
+    const rest = await store.read(first.position, { limit: 1_000, isCommon: true, until })
+    expect(rest.entries).toEqual(left.entries)
+    expect(rest.isEnd).toBe(true)
+  })
+
   it('wakes a reader for the entries of its partition, and not for others', async () => {
     const store = storesOf(`shared-${++logs}`)('reader')
     await opened(store)

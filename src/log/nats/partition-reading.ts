@@ -54,7 +54,7 @@ export class PartitionReading {
       const batch = await batches.after(at)
       if (!batch.isWhole) {
         // Forgotten, or trimmed.
-        const page = await gap(position, after, Math.min(last, batch.upto))
+        const page = await gap(position, after, last)
         if (page !== undefined) return page
       }
       let upto = Math.min(batch.upto, last)
