@@ -4,6 +4,7 @@ import { createInbox } from '@nats-io/transport-node'
 import type { Msg, Subscription } from '@nats-io/transport-node'
 import { LogServerError } from '../errors.ts'
 import type { Connection } from './connection.ts'
+import { fieldReader } from './message-fields.ts'
 import { isOver, patiently, tryElsewhere } from './patience.ts'
 import { isPassing, serverError } from './server-error.ts'
 
@@ -192,9 +193,10 @@ export class MessageCursor {
       const done = (isEnd: boolean) => finish(() => resolve({ messages, isEnd }))
       const reply = this.#nextInbox()
       const take = (raw: Msg) => {
-        const status = raw.headers?.code ?? 0
+        const { data } = raw
+        const status = data.length === 0 ? (raw.headers?.code ?? 0) : 0
         // No more messages; and after some of them, or where they are too large together.
-        if (raw.data.length === 0 && status >= 400) {
+        if (status >= 400) {
           // Of an earlier request, which had as many as it wanted.
           if (raw.subject !== reply) return
           if (status === 404 || (status === 408 && messages.length > 0)) done(true)
@@ -212,13 +214,13 @@ export class MessageCursor {
         this.#last = streamSequence
         messages.push({
           sequence: streamSequence,
-          data: raw.data,
+          data,
           pending,
           // Mostly not looked at.
           get subject() {
             return raw.subject
           },
-          field: (name) => raw.headers?.get(name) ?? '',
+          field: fieldReader(raw),
         })
         if (messages.length === limit) done(pending === 0)
       }
