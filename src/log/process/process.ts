@@ -112,7 +112,7 @@ export interface ProcessOptions<State, Type extends ResearchEventType = Research
    * `dead-letter` stores the entry, or the one at which the timer fired, as a dead letter and goes on. Default `stop`.
    */
   readonly onError?: 'stop' | 'dead-letter'
-  /** Waits for a name that another open log holds, until this signal is aborted. Default: that is an error. */
+  /** Waits for a name that another open log holds, until this signal is aborted; with `share`, only for a process that is not shared. Default: that is an error. */
   readonly wait?: AbortSignal
   /**
    * Divides the keys with all open logs that run this process with `share`, in any number of processes of the operating system: into eight

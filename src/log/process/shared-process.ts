@@ -41,7 +41,9 @@ export async function runShared<State, Type extends ResearchEventType>(
   const run = (part: number, after: Promise<void> | undefined): Running => {
     const stopping = new AbortController()
     const own = AbortSignal.any([signal, stopping.signal])
-    const start = () => new ProcessRunner(store, name, settings, own, observers, part).run()
+    // As long as it takes: the user's `wait` is for a process of this name that is not shared.
+    const waiting = { ...settings, wait: own }
+    const start = () => new ProcessRunner(store, name, waiting, own, observers, part).run()
     const done = Promise.resolve(after).then(() => inTurn(start, own))
     return { stopping, done: done.catch(fail) }
   }

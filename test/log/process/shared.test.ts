@@ -70,6 +70,22 @@ describe('a shared process', () => {
     expect(await outputsOf(two)).toEqual(await outputsOf(alone))
   })
 
+  it('waits for the parts that come to it later, whatever has become of `wait`', async () => {
+    const store = memoryLog({ partitions: 4 })
+    const [one, two] = [await opened(store.connect()), await opened(store.connect())]
+    const first = one.process('counts', { ...counts, share: true })
+    await append(store, changes(1, 100))
+    await until(async () => (await sum(one)) === 100)
+    const abort = new AbortController()
+    const second = two.process('counts', { ...counts, share: true, wait: abort.signal })
+    await until(async () => (await one.stats()).readers[0]?.owner?.includes(', ') === true)
+    abort.abort()
+    await first.stop()
+    await append(store, changes(101, 200))
+    await until(async () => (await sum(two)) === 200)
+    await second.stop()
+  })
+
   it('is read as one: by key, in pages by key, and by its changes after a position', async () => {
     const store = memoryLog({ partitions: 4 })
     const log = await opened(store)
