@@ -83,7 +83,7 @@ describe('a shared process', () => {
     await first.stop()
     await append(store, changes(101, 200))
     await until(async () => (await sum(two)) === 200)
-    await second.stop()
+    await expect(second.stop()).resolves.toBeUndefined()
   })
 
   it('is read as one: by key, in pages by key, and by its changes after a position', async () => {
