@@ -1,10 +1,9 @@
 import { inspect } from 'node:util'
 import { jetstreamManager } from '@nats-io/jetstream'
-import { connect, headers } from '@nats-io/transport-node'
+import { connect } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { LogServerError } from '../../src/log/errors.ts'
 import { Connection } from '../../src/log/nats/connection.ts'
-import { fieldReader } from '../../src/log/nats/message-fields.ts'
 import { natsLog } from '../../src/log/nats-log.ts'
 import type { NatsLogOptions } from '../../src/log/nats-log.ts'
 import { append } from '../log/conformance/fixture.ts'
@@ -158,25 +157,5 @@ describe('the connection of a log to its server', () => {
     const [page, end, first] = await results
     expect(page.entries.map(({ id }) => id)).toEqual(['1'])
     expect([end, first]).toEqual([page.position, start])
-  })
-})
-
-describe('the fields of a message', () => {
-  it('are read without the decoding of the client, of small and of large messages', async () => {
-    const nats = await connect({ servers: server.url })
-    onTestFinished(() => nats.close())
-    const sizes = [0, 900, 900, 300_000, 900]
-    const subscription = nats.subscribe('fields', { max: sizes.length })
-    for (const [index, size] of sizes.entries()) {
-      const fields = headers()
-      fields.append('Nats-Msg-Id', 'id')
-      fields.append('Rv-Entry', `entry ${index}`)
-      nats.publish('fields', 'a'.repeat(size), { headers: fields })
-    }
-    const read: (readonly [size: number, entry: string])[] = []
-    for await (const { data } of subscription) {
-      read.push([data.length, fieldReader({ data })('Rv-Entry')])
-    }
-    expect(read).toEqual(sizes.map((size, index) => [size, `entry ${index}`]))
   })
 })

@@ -4,7 +4,6 @@ import { createInbox } from '@nats-io/transport-node'
 import type { Msg, Subscription } from '@nats-io/transport-node'
 import { LogServerError } from '../errors.ts'
 import type { Connection } from './connection.ts'
-import { fieldReader } from './message-fields.ts'
 import { isOver, patiently, tryElsewhere } from './patience.ts'
 import { isPassing, serverError } from './server-error.ts'
 
@@ -193,10 +192,9 @@ export class MessageCursor {
       const done = (isEnd: boolean) => finish(() => resolve({ messages, isEnd }))
       const reply = this.#nextInbox()
       const take = (raw: Msg) => {
-        const { data } = raw
-        const status = data.length === 0 ? (raw.headers?.code ?? 0) : 0
+        const status = raw.headers?.code ?? 0
         // No more messages; and after some of them, or where they are too large together.
-        if (status >= 400) {
+        if (raw.data.length === 0 && status >= 400) {
           // Of an earlier request, which had as many as it wanted.
           if (raw.subject !== reply) return
           if (status === 404 || (status === 408 && messages.length > 0)) done(true)
@@ -214,13 +212,13 @@ export class MessageCursor {
         this.#last = streamSequence
         messages.push({
           sequence: streamSequence,
-          data,
+          data: raw.data,
           pending,
           // Mostly not looked at.
           get subject() {
             return raw.subject
           },
-          field: fieldReader(raw),
+          field: (name) => raw.headers?.get(name) ?? '',
         })
         if (messages.length === limit) done(pending === 0)
       }
