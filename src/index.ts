@@ -79,6 +79,7 @@ export type {
   Trimmed,
   TrimLimit,
 } from './log/store/retention-store.ts'
+export type { Partitions, SharingStore } from './log/store/sharing-store.ts'
 export {
   FencedError,
   LogClosedError,
