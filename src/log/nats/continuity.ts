@@ -26,6 +26,8 @@ export class Continuity {
   readonly #host: Host
   /** The last message that was acknowledged, of each stream. */
   readonly #last = new Map<string, Acknowledged>()
+  /** Whether the connection is another one than that of the last look. */
+  #isDue = false
   #looking: Promise<void> | undefined
   #failure: LogServerError | undefined
 
@@ -44,29 +46,37 @@ export class Continuity {
     return this.#failure
   }
 
-  /** Resolves once the look is over that is under way, if any. */
+  /** Resolves once it was looked at since the last reconnect. Rejects with a LogServerError where the server does not answer. */
   async looked(): Promise<void> {
-    await this.#looking
+    while (this.#isDue || this.#looking !== undefined) {
+      await (this.#looking ??= this.#look().finally(() => (this.#looking = undefined)))
+    }
   }
 
   async #follow(): Promise<void> {
     for await (const { type } of this.#host.nats.status()) {
       if (type !== 'reconnect') continue
-      // What the server does not answer now, the calls find out.
-      this.#looking = this.#look().catch(() => {})
+      this.#isDue = true
+      // What is under way is ended also where no call follows. One that follows looks again where this fails.
+      this.looked().catch(() => {})
     }
   }
 
   async #look(): Promise<void> {
     const { nats, log } = this.#host
-    for (const last of this.#last.values()) {
-      if (!(await this.#isThere(last))) {
+    this.#isDue = false
+    try {
+      for (const last of this.#last.values()) {
+        if (await this.#isThere(last)) continue
         const problem =
           'was put back to an earlier state by its server: open it again, which goes on from there'
         this.#failure = new LogServerError(log, problem)
         await nats.close()
         return
       }
+    } catch (error) {
+      this.#isDue = true
+      throw error
     }
   }
 
