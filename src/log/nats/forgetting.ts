@@ -63,10 +63,10 @@ export class Forgetting {
     const part = JSON.stringify(source)
     let count = 0
     for (let isEnd = cursor.last >= last; !isEnd;) {
-      const pulled = await cursor.pull(STEP)
-      isEnd = cursor.last >= last || (pulled.isEnd && (await cursor.isComplete()))
+      const isLast = await cursor.pull(STEP)
+      isEnd = cursor.last >= last || (isLast && (await cursor.isComplete()))
       const found: Found[] = []
-      for (const message of pulled.messages) {
+      for (const message of cursor.messages) {
         const json = await this.#texts.read(message)
         if (json?.includes(part) !== true || !isOfSource(json, source)) continue
         const fields = fieldsOf(message)

@@ -252,8 +252,9 @@ export class Journal {
   }
 
   /** Returns whether the message counts. */
-  async #take({ sequence, data, field }: ReadMessage): Promise<boolean> {
-    const expected = Number(field(EXPECTED))
+  async #take(received: ReadMessage): Promise<boolean> {
+    const { sequence, data } = received
+    const expected = Number(received.field(EXPECTED))
     if (sequence <= this.#state.sequence) return false
     if (expected < this.#state.sequence) {
       this.#state.skip(sequence)
@@ -278,10 +279,10 @@ export class Journal {
     const subject = names.snapshot(this.name, snapshot.token)
     const cursor = new MessageCursor(this.#connection, { stream: names.state, subject })
     let parts = 0
-    for await (const { data, field } of cursor.all()) {
+    for await (const message of cursor.all()) {
       // A part that was sent twice is there twice, at worst.
-      if (Number(field(PART)) !== parts) continue
-      restorePart(state, data)
+      if (Number(message.field(PART)) !== parts) continue
+      restorePart(state, message.data)
       parts += 1
     }
     if (parts !== snapshot.parts) throw new ReplacedSnapshotError('parts of its snapshot are missing')

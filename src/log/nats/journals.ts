@@ -103,9 +103,10 @@ export class Journals {
   }
 
   /** What the last message that counts says, by the last one. */
-  async #counted({ subject, sequence, data, field }: StreamMessage): Promise<JournalHead | undefined> {
+  async #counted(message: StreamMessage): Promise<JournalHead | undefined> {
+    const { subject, sequence, data } = message
     const head = this.#headOf(data, sequence)
-    const place = { after: Number(field(EXPECTED)), sequence }
+    const place = { after: Number(message.field(EXPECTED)), sequence }
     const { state } = this.#connection.names
     return (await isNext(this.#connection, state, subject, place)) ? head : this.head(head.name)
   }

@@ -53,7 +53,8 @@ export class LongTexts {
 
   /** The text of a message that has it as a whole; undefined for one in parts. */
   whole(message: MessageWithText): string | undefined {
-    return message.field(PARTS) === '' ? decoder.decode(message.data) : undefined
+    const isWhole = message.data.length > 0 || message.field(PARTS) === ''
+    return isWhole ? decoder.decode(message.data) : undefined
   }
 
   /** The text of a message; undefined where its parts were deleted. */

@@ -1,13 +1,10 @@
 import type { Connection } from './connection.ts'
-import { fieldsOf } from './entry-message.ts'
-import type { EntryFields } from './entry-message.ts'
-import { MessageCursor } from './message-cursor.ts'
-import type { StreamMessage } from './message-cursor.ts'
 import type { Positions } from './positions.ts'
+import { ReadingPlaces } from './reading-places.ts'
+import type { EntryMessage, ReadingPlace } from './reading-places.ts'
 import type { RecordedTimes } from './recorded-times.ts'
-import { SourceOrder } from './source-order.ts'
 
-/** Maximum number of messages of a batch. */
+/** How many messages a new or slow reader reads at once. */
 const SIZE = 500
 
 /** Batches that are kept, their bytes together, and for how long, in ms: entries that are forgotten do not stay for longer. */
@@ -16,15 +13,7 @@ const MAX_BYTES = 32 * 1024 * 1024
 const MAX_AGE = 10_000
 
 /** How many places in the stream are kept. */
-const MAX_CURSORS = 4
-
-/** A message of an entry. */
-export interface EntryMessage {
-  readonly message: StreamMessage
-  readonly fields: EntryFields
-  /** See `recorded-times.ts`. */
-  readonly recorded: number
-}
+const MAX_PLACES = 4
 
 /** Messages that follow each other in the stream, all up to a number. */
 export interface Batch {
@@ -43,16 +32,9 @@ export interface Batch {
   readonly at: number
 }
 
-interface Place {
-  readonly cursor: MessageCursor
-  readonly order: SourceOrder
-  readonly recorded: number | undefined
-}
-
 /** What else is known of the stream. */
 interface Stream {
   readonly positions: Positions
-  readonly times: RecordedTimes
   /** Whether the leader has no entry after a number, up to another one. Otherwise the answer takes a moment. */
   isNothingBetween(after: number, until: number): Promise<boolean>
 }
@@ -65,17 +47,17 @@ interface Stream {
 export class MessageBatches {
   readonly #connection: Connection
   readonly #stream: Stream
+  readonly #places: ReadingPlaces
   /** In the order of reading. */
   readonly #batches = new Set<Batch>()
   #bytes = 0
   /** Those that are being read, by the number before. */
   readonly #reading = new Map<number, Promise<Batch>>()
-  /** Places that are not in use, by the number of the last message before, and when that was recorded. */
-  readonly #places = new Map<number, Place>()
 
-  constructor(connection: Connection, stream: Stream) {
+  constructor(connection: Connection, times: RecordedTimes, stream: Stream) {
     this.#connection = connection
     this.#stream = stream
+    this.#places = new ReadingPlaces(connection, times, MAX_PLACES)
   }
 
   /** What follows a number: all that was read there at once. */
@@ -99,8 +81,7 @@ export class MessageBatches {
 
   close(): void {
     this.clear()
-    for (const { cursor } of this.#places.values()) cursor.close()
-    this.#places.clear()
+    this.#places.close()
   }
 
   #find(sequence: number): Batch | undefined {
@@ -113,42 +94,43 @@ export class MessageBatches {
   }
 
   async #read(after: number): Promise<Batch> {
-    const at = performance.now()
-    const place = this.#places.get(after)
-    this.#places.delete(after)
-    const cursor =
-      place?.cursor ?? new MessageCursor(this.#connection, { stream: this.#connection.names.events, after })
-    const order = place?.order ?? new SourceOrder(this.#connection, after)
-    const { messages, isEnd } = await cursor.pull(SIZE)
+    const place = this.#places.take(after)
+    try {
+      const batch = await this.#readFrom(place)
+      this.#places.keep(place)
+      return batch
+    } catch (error) {
+      place.close()
+      throw error
+    }
+  }
+
+  async #readFrom(place: ReadingPlace): Promise<Batch> {
+    const began = performance.now()
+    const after = place.last
+    const isEnd = await place.readOn(SIZE)
     const all: EntryMessage[] = []
     const partitions = new Map<number, EntryMessage[]>()
-    let recorded = place?.recorded
     let bytes = 0
     let isWhole = true
-    let last = after
-    for (const message of messages) {
-      isWhole &&= message.sequence === last + 1
-      last = message.sequence
+    for (let message = place.next; message !== undefined; message = place.next) {
+      isWhole &&= message.sequence === place.last + 1
       bytes += message.data.length
-      const fields = fieldsOf(message)
-      const counts = order.counts(message)
-      // What another program has published there is passed over.
-      if (fields === undefined) continue
-      recorded =
-        recorded === undefined
-          ? ((await this.#stream.times.of(message)) ?? fields.recorded)
-          : Math.max(recorded, fields.recorded)
-      if (counts !== true && !(await counts)) continue
+      const taken = place.take(message)
+      const entry = taken instanceof Promise ? await taken : taken
+      if (entry === undefined) continue
       const partition = this.#connection.names.partitionOfSubject(message.subject)
       const own = partitions.get(partition) ?? []
-      const entry = { message, fields, recorded }
       all.push(entry)
       own.push(entry)
       partitions.set(partition, own)
     }
-    this.#keepPlace(last, { cursor, order, recorded })
-    if (messages.length === 0) return this.#end(after, at)
-    const batch = { after, upto: last, isEnd, isWhole, all, partitions, bytes, at }
+    if (place.last === after) {
+      const end = await this.#end(after, began)
+      place.skipTo(end.upto)
+      return end
+    }
+    const batch = { after, upto: place.last, isEnd, isWhole, all, partitions, bytes, at: place.readAt }
     this.#keep(batch)
     return batch
   }
@@ -184,14 +166,5 @@ export class MessageBatches {
 
   #drop(batch: Batch): void {
     if (this.#batches.delete(batch)) this.#bytes -= batch.bytes
-  }
-
-  #keepPlace(sequence: number, place: Place) {
-    this.#places.get(sequence)?.cursor.close()
-    this.#places.set(sequence, place)
-    const [oldest] = this.#places
-    if (this.#places.size <= MAX_CURSORS || oldest === undefined) return
-    oldest[1].cursor.close()
-    this.#places.delete(oldest[0])
   }
 }

@@ -32,13 +32,6 @@ export interface CursorOptions {
   readonly fieldsOnly?: boolean
 }
 
-/** Messages that were there. */
-export interface Pulled {
-  readonly messages: readonly StreamMessage[]
-  /** Whether there were no more of them. */
-  readonly isEnd: boolean
-}
-
 /** How long the server keeps the place of a cursor that is not used, in ms. It is found again then by the number. */
 const IDLE = 30_000
 
@@ -64,10 +57,11 @@ export class MessageCursor {
   #subscription: Subscription | undefined
   #requests = 0
   /** Takes what answers the request that is under way. */
-  #receive: (answer: Msg | Error) => void = () => {}
+  #receive: (answer: Msg | Error) => void = ignore
   /** Number of messages that this consumer has sent. */
   #delivered = 0
   #last: number
+  #messages: StreamMessage[] = []
 
   constructor(connection: Connection, options: CursorOptions) {
     this.#connection = connection
@@ -80,12 +74,21 @@ export class MessageCursor {
     return this.#last
   }
 
+  /** What the last {@link pull} has read. */
+  get messages(): readonly StreamMessage[] {
+    return this.#messages
+  }
+
   /**
    * Reads on: at most `limit` messages, fewer where there are no more or their size together is large. Not to be called
-   * again before it has resolved.
+   * again before it has resolved. They are in {@link messages} then: those of many pages stay in memory until a full collection
+   * where they are the value of a promise, which took a fifth of a reader's time.
+   *
+   * @returns Whether there were no more of them.
    */
-  async pull(limit: number): Promise<Pulled> {
+  async pull(limit: number): Promise<boolean> {
     const started = performance.now()
+    this.#messages = []
     for (let attempt = 0; ; attempt++) {
       try {
         return await this.#pull(limit, Math.min(MAX_SILENCE, SILENCE * 2 ** attempt))
@@ -105,8 +108,8 @@ export class MessageCursor {
   async *all(step = 1_000): AsyncGenerator<StreamMessage, void> {
     try {
       for (;;) {
-        const { messages, isEnd } = await this.pull(step)
-        yield* messages
+        const isEnd = await this.pull(step)
+        yield* this.#messages
         if (!isEnd) continue
         if (await this.isComplete()) return
         await delay(INTERVAL)
@@ -137,7 +140,7 @@ export class MessageCursor {
     return (await patiently(this.#connection, () => jsm.streams.getMessage(stream, query))) === null
   }
 
-  async #pull(limit: number, silence: number): Promise<Pulled> {
+  async #pull(limit: number, silence: number): Promise<boolean> {
     if (this.#consumer === undefined) {
       const { stream, subject, fieldsOnly = false, isLastOnly = false } = this.#options
       const { name, num_pending: pending } = await this.#connection.jsm.consumers.add(stream, {
@@ -153,7 +156,7 @@ export class MessageCursor {
       })
       this.#consumer = name
       this.#delivered = 0
-      if (pending === 0) return { messages: [], isEnd: true }
+      if (pending === 0) return true
     }
     return this.#request(this.#consumer, limit, silence)
   }
@@ -176,68 +179,94 @@ export class MessageCursor {
     return subscription
   }
 
-  #request(consumer: string, limit: number, silence: number): Promise<Pulled> {
-    const { nats, js, maxPayload } = this.#connection
-    const messages: StreamMessage[] = []
-    return new Promise<Pulled>((resolve, reject) => {
-      const lost = (problem: string) =>
-        finish(() =>
-          reject(new LogServerError(this.#connection.log, `cannot be read: ${problem}`, { retryable: true })),
-        )
-      const finish = (settle: () => void) => {
-        clearTimeout(timer)
-        this.#receive = () => {}
-        settle()
-      }
-      const done = (isEnd: boolean) => finish(() => resolve({ messages, isEnd }))
-      const reply = this.#nextInbox()
-      const take = (raw: Msg) => {
-        const status = raw.headers?.code ?? 0
-        // No more messages; and after some of them, or where they are too large together.
-        if (raw.data.length === 0 && status >= 400) {
-          // Of an earlier request, which had as many as it wanted.
-          if (raw.subject !== reply) return
-          if (status === 404 || (status === 408 && messages.length > 0)) done(true)
-          else if (status === 409 && messages.length > 0) done(false)
-          else lost(`the server answered with ${status} ${raw.headers?.description ?? ''}`)
-          return
-        }
-        const { streamSequence, deliverySequence, pending } = placeOf(raw.reply)
-        if (deliverySequence !== this.#delivered + 1) {
-          lost('a message is missing')
-          return
-        }
-        timer.refresh()
-        this.#delivered = deliverySequence
-        this.#last = streamSequence
-        messages.push({
-          sequence: streamSequence,
-          data: raw.data,
-          pending,
-          // Mostly not looked at.
-          get subject() {
-            return raw.subject
-          },
-          field: (name) => raw.headers?.get(name) ?? '',
-        })
-        if (messages.length === limit) done(pending === 0)
-      }
-      const timer = setTimeout(() => lost('the server does not answer'), silence)
-      this.#receive = (answer) => (answer instanceof Error ? lost(answer.message) : take(answer))
-      const request = { batch: limit, no_wait: true, max_bytes: 2 * maxPayload }
-      nats.publish(
-        `${js.apiPrefix}.CONSUMER.MSG.NEXT.${this.#options.stream}.${consumer}`,
-        JSON.stringify(request),
-        { reply },
-      )
-    }).catch((error: unknown) => {
+  async #request(consumer: string, limit: number, silence: number): Promise<boolean> {
+    const { nats, js, log, maxPayload } = this.#connection
+    const answered = Promise.withResolvers<boolean>()
+    const lost = (problem: string) =>
+      answered.reject(new LogServerError(log, `cannot be read: ${problem}`, { retryable: true }))
+    const reply = this.#nextInbox()
+    let answers = 0
+    const timer = setTimeout(() => {
+      const before = answers
+      // Where the event loop was blocked, answers may be there that were not read yet.
+      setImmediate(() => {
+        if (answers === before) lost('the server does not answer')
+      })
+    }, silence)
+    this.#receive = (answer) => {
+      if (answer instanceof Error) return lost(answer.message)
+      answers += 1
+      timer.refresh()
+      const end = this.#take(answer, reply, limit)
+      if (typeof end === 'boolean') answered.resolve(end)
+      else if (end !== undefined) lost(end.problem)
+    }
+    const request = { batch: limit, no_wait: true, max_bytes: 2 * maxPayload }
+    nats.publish(
+      `${js.apiPrefix}.CONSUMER.MSG.NEXT.${this.#options.stream}.${consumer}`,
+      JSON.stringify(request),
+      { reply },
+    )
+    try {
+      return await answered.promise
+    } catch (error) {
+      if (this.#messages.length === 0) throw error
       // What came before is in order.
-      if (messages.length === 0) throw error
       this.close()
-      return { messages, isEnd: false }
-    })
+      return false
+    } finally {
+      clearTimeout(timer)
+      this.#receive = ignore
+    }
+  }
+
+  /** Takes what answers a request. Returns whether there are no more messages, once all have come, or what is wrong. */
+  #take(raw: Msg, reply: string, limit: number): boolean | { readonly problem: string } | undefined {
+    const messages = this.#messages
+    const { data } = raw
+    const status = data.length === 0 ? (raw.headers?.code ?? 0) : 0
+    // No more messages; and after some of them, or where they are too large together.
+    if (status >= 400) {
+      // Of an earlier request, which had as many as it wanted.
+      if (raw.subject !== reply) return undefined
+      if (status === 404 || (status === 408 && messages.length > 0)) return true
+      if (status === 409 && messages.length > 0) return false
+      return { problem: `the server answered with ${status} ${raw.headers?.description ?? ''}` }
+    }
+    const { streamSequence, deliverySequence, pending } = placeOf(raw.reply)
+    if (deliverySequence !== this.#delivered + 1) return { problem: 'a message is missing' }
+    this.#delivered = deliverySequence
+    this.#last = streamSequence
+    messages.push(new ReceivedMessage(raw, data, streamSequence, pending))
+    return messages.length === limit ? pending === 0 : undefined
   }
 }
+
+/** A message as the client has received it. */
+class ReceivedMessage implements StreamMessage {
+  readonly sequence: number
+  readonly data: Uint8Array
+  readonly pending: number
+  readonly #raw: Msg
+
+  constructor(raw: Msg, data: Uint8Array, sequence: number, pending: number) {
+    this.#raw = raw
+    this.data = data
+    this.sequence = sequence
+    this.pending = pending
+  }
+
+  /** Mostly not looked at. */
+  get subject(): string {
+    return this.#raw.subject
+  }
+
+  field(name: string): string {
+    return this.#raw.headers?.get(name) ?? ''
+  }
+}
+
+function ignore(): void {}
 
 /**
  * What the server says of a message in its reply subject, whose last tokens are the numbers of the message in the stream and in the

@@ -1,7 +1,8 @@
 import type { Entry, Page, Position, ReadOptions } from '../store/contract.ts'
 import { typeField } from './entry-message.ts'
-import type { Batch, EntryMessage, MessageBatches } from './message-batches.ts'
+import type { Batch, MessageBatches } from './message-batches.ts'
 import type { Positions } from './positions.ts'
+import type { EntryMessage } from './reading-places.ts'
 
 /** Maximum number of messages that one read passes, so that readers of several partitions stay near each other. */
 const MAX_PASSED = 2_000

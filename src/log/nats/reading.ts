@@ -8,13 +8,13 @@ import { entryOf, fieldsOf, typeField } from './entry-message.ts'
 import type { EntryFields } from './entry-message.ts'
 import type { LongTexts } from './long-texts.ts'
 import { MessageBatches } from './message-batches.ts'
-import { MessageCursor } from './message-cursor.ts'
 import type { StreamMessage } from './message-cursor.ts'
 import { PartitionReading } from './partition-reading.ts'
 import { patiently } from './patience.ts'
 import type { Positions } from './positions.ts'
+import { ReadingPlaces } from './reading-places.ts'
+import type { EntryMessage, ReadingPlace } from './reading-places.ts'
 import type { RecordedTimes } from './recorded-times.ts'
-import { SourceOrder } from './source-order.ts'
 
 /** Maximum number of entries that one read looks at, so that a rare type does not take long. */
 const MAX_EXAMINED = 10_000
@@ -22,24 +22,11 @@ const MAX_EXAMINED = 10_000
 /** The length of the events of a page after which it ends, in characters. */
 const MAX_PAGE_LENGTH = 1024 * 1024
 
-/** Maximum number of messages that are asked for at once. */
-const STEP = 500
-
 /** How long a message that a server does not have yet is waited for, in ms. */
 const LATE_INTERVAL = 20
 
 /** How many readers' places are kept, so that each goes on without asking for a new one. */
 const MAX_PLACES = 16
-
-/** A place in the stream, and when the entry before it was recorded. */
-interface Place {
-  readonly cursor: MessageCursor
-  readonly order: SourceOrder
-  /** Undefined where it is not known. */
-  recorded: number | undefined
-  /** Whether entries followed, as the server said. */
-  hasMore: boolean
-}
 
 /** A page that is being read. */
 interface Draft {
@@ -47,8 +34,6 @@ interface Draft {
   readonly lengths: number[]
   length: number
   examined: number
-  /** The number of the last message that was looked at. */
-  at: number
   isEnd: boolean
 }
 
@@ -59,8 +44,7 @@ export class Reading {
   readonly #positions: Positions
   readonly #times: RecordedTimes
   readonly #texts: LongTexts
-  /** Places that are not in use, by the number of the last message before. */
-  readonly #places = new Map<number, Place>()
+  readonly #places: ReadingPlaces
   readonly #batches: MessageBatches
   readonly #partitions: PartitionReading
 
@@ -76,9 +60,9 @@ export class Reading {
     this.#positions = positions
     this.#times = times
     this.#texts = texts
-    this.#batches = new MessageBatches(connection, {
+    this.#places = new ReadingPlaces(connection, times, MAX_PLACES)
+    this.#batches = new MessageBatches(connection, times, {
       positions,
-      times,
       isNothingBetween: (after, until) => this.#isNothingBetween(after, until),
     })
     this.#partitions = new PartitionReading({
@@ -102,58 +86,72 @@ export class Reading {
     if (partition !== undefined || isCommon)
       return this.#partitions.read(position, partition, { limit, types, until })
     const after = await this.#positions.parse(position)
-    let last = until === undefined ? undefined : await this.#positions.parse(until)
-    const place = this.#placeAfter(after)
+    const last = until === undefined ? undefined : await this.#positions.parse(until)
+    const place = this.#places.take(after)
+    try {
+      return await this.#readFrom(place, position, last, limit, types)
+    } catch (error) {
+      place.close()
+      throw error
+    }
+  }
+
+  /** @param until The number of the last entry that is wanted; undefined for what there is. */
+  async #readFrom(
+    place: ReadingPlace,
+    position: Position,
+    until: number | undefined,
+    limit: number,
+    types: ReadOptions['types'],
+  ): Promise<Page> {
+    const after = place.last
+    let last = until
     // What follows says whether something was deleted, and comes without asking for the end of the log.
     if (!place.hasMore) {
       const state = await this.#state()
       last ??= state.last
-      if (after + 1 < state.first) {
-        const gap = await this.#gap(position, after, last)
-        if (gap !== undefined) return gap
-      }
+      const gap = after + 1 < state.first ? await this.#gap(position, after, last) : undefined
+      if (gap !== undefined) return this.#closed(place, gap)
     }
     const isEmpty = last !== undefined && after >= last
-    const draft: Draft = { entries: [], lengths: [], length: 0, examined: 0, at: after, isEnd: isEmpty }
+    const draft: Draft = { entries: [], lengths: [], length: 0, examined: 0, isEnd: isEmpty }
     const wanted = types && new Set(types.map(typeField))
+    let isGapChecked = false
     while (!draft.isEnd && !isFull(draft, limit)) {
-      const most = Math.min(
-        STEP,
-        limit - draft.entries.length,
-        until === undefined || last === undefined ? Infinity : last - draft.at,
-      )
-      const { messages, isEnd } = await place.cursor.pull(most)
-      place.hasMore = (messages.at(-1)?.pending ?? 0) > 0
-      if (!place.hasMore) last ??= (await this.#state()).last
-      const isWhole = messages.every(({ sequence }, i) => {
-        return sequence === (messages[i - 1]?.sequence ?? draft.at) + 1
-      })
-      if (!isWhole || messages.length === 0) {
+      if (place.next === undefined) {
+        await place.readOn(Math.min(limit, (until ?? Infinity) - after))
+        isGapChecked = false
+        if (!place.hasMore) last ??= (await this.#state()).last
+      }
+      const { next } = place
+      if (!isGapChecked && next?.sequence !== place.last + 1) {
         // Forgotten, or trimmed since this began.
-        last ??= (await this.#state()).last
-        const gap = await this.#gap(position, after, last)
-        if (gap !== undefined) return gap
+        isGapChecked = true
+        const gap = await this.#gap(position, after, (last ??= (await this.#state()).last))
+        if (gap !== undefined) return this.#closed(place, gap)
       }
-      for (const message of messages) {
-        if (until !== undefined && last !== undefined && message.sequence > last) break
-        const counts = place.order.counts(message)
-        const taken = this.#take(message, place, wanted, draft, counts === true || (await counts))
-        if (taken !== undefined) await taken
-      }
-      if (last !== undefined && (messages.length === 0 || place.cursor.last >= last)) {
-        draft.isEnd =
-          messages.length > 0 ? isEnd || until !== undefined : await this.#isNothingBetween(draft.at, last)
-        // What was before is gone.
-        if (draft.isEnd) draft.at = Math.max(draft.at, last)
+      if (next === undefined) {
+        const end = last ?? place.last
+        draft.isEnd = end <= place.last || (await this.#isNothingBetween(place.last, end))
+      } else if (until !== undefined && next.sequence > until) {
+        draft.isEnd = true
+      } else {
+        const added = this.#take(next, place, wanted, draft)
+        if (added !== undefined) await added
+        const isLast = last !== undefined && place.last >= last
+        draft.isEnd = isLast && (until !== undefined || place.next === undefined)
       }
     }
-    // Beyond `until`, a place has read on.
-    if (place.cursor.last <= draft.at) this.#keep(draft.at, place)
-    else place.cursor.close()
-    const { entries, lengths } = draft
-    this.#positions.saw(draft.at)
-    const reached = this.#positions.format(draft.at)
-    return { entries, lengths, position: reached, isEnd: draft.isEnd }
+    const { entries, lengths, isEnd } = draft
+    if (isEnd && last !== undefined) place.skipTo(last)
+    this.#places.keep(place)
+    this.#positions.saw(place.last)
+    return { entries, lengths, position: this.#positions.format(place.last), isEnd }
+  }
+
+  #closed(place: ReadingPlace, gap: Page): Page {
+    place.close()
+    return gap
   }
 
   /** The entry of a message; undefined where it is gone. */
@@ -231,12 +229,12 @@ export class Reading {
   /** Entries were forgotten: what was read before is not kept. */
   forgot(): void {
     this.#batches.clear()
+    this.#places.forget()
   }
 
   close(): void {
     this.#batches.close()
-    for (const { cursor } of this.#places.values()) cursor.close()
-    this.#places.clear()
+    this.#places.close()
   }
 
   async #state(): Promise<{ readonly first: number; readonly last: number }> {
@@ -268,40 +266,23 @@ export class Reading {
     return isNothing
   }
 
-  /** Adds a message to a page: mostly at once. */
+  /** Adds the next message of a place to a page: mostly at once. */
   #take(
     message: StreamMessage,
-    place: Place,
+    place: ReadingPlace,
     wanted: ReadonlySet<string> | undefined,
     draft: Draft,
-    counts: boolean,
   ): Promise<void> | undefined {
-    const fields = fieldsOf(message)
-    draft.at = message.sequence
     draft.examined += 1
-    // What another program has published there is passed over.
-    if (fields === undefined) return undefined
-    const isWanted = counts && (wanted === undefined || wanted.has(fields.type))
-    if (place.recorded === undefined) return this.#takeFirst(message, place, isWanted, draft)
-    place.recorded = Math.max(place.recorded, fields.recorded)
-    return isWanted ? this.#add(message, fields, place.recorded, draft) : undefined
+    const add = (entry: EntryMessage | undefined) => {
+      if (entry === undefined || wanted?.has(entry.fields.type) === false) return undefined
+      return this.#add(entry, draft)
+    }
+    const taken = place.take(message)
+    return taken instanceof Promise ? taken.then(add) : add(taken)
   }
 
-  /** The first message of a place: when the ones before were recorded is not known. */
-  async #takeFirst(message: StreamMessage, place: Place, isWanted: boolean, draft: Draft): Promise<void> {
-    const fields = fieldsOf(message)
-    if (fields === undefined) return
-    const recorded = (await this.#times.of(message)) ?? fields.recorded
-    place.recorded = recorded
-    if (isWanted) await this.#add(message, fields, recorded, draft)
-  }
-
-  #add(
-    message: StreamMessage,
-    fields: EntryFields,
-    recorded: number,
-    draft: Draft,
-  ): Promise<void> | undefined {
+  #add({ message, fields, recorded }: EntryMessage, draft: Draft): Promise<void> | undefined {
     const add = (json: string) => {
       draft.entries.push(this.#entryOf(json, fields, recorded, message.sequence))
       draft.lengths.push(json.length)
@@ -324,28 +305,6 @@ export class Reading {
     const { log, names } = this.#connection
     const problem = `has an entry that cannot be read: the message ${sequence} of ${names.events} is not a JSON object. It was left as it is`
     throw new LogServerError(log, problem)
-  }
-
-  #placeAfter(sequence: number): Place {
-    const found = this.#places.get(sequence)
-    if (found !== undefined) {
-      this.#places.delete(sequence)
-      return found
-    }
-    const { events } = this.#connection.names
-    const cursor = new MessageCursor(this.#connection, { stream: events, after: sequence })
-    const order = new SourceOrder(this.#connection, sequence)
-    return { cursor, order, recorded: undefined, hasMore: false }
-  }
-
-  /** Keeps a place for the next page. */
-  #keep(sequence: number, place: Place): void {
-    this.#places.get(sequence)?.cursor.close()
-    this.#places.set(sequence, place)
-    const [oldest] = this.#places
-    if (this.#places.size <= MAX_PLACES || oldest === undefined) return
-    oldest[1].cursor.close()
-    this.#places.delete(oldest[0])
   }
 }
 

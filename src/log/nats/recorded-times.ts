@@ -70,13 +70,13 @@ export class RecordedTimes {
     let latest = 0
     let count = 0
     for (let isEnd = false; !isEnd && cursor.last < before - 1;) {
-      const pulled = await cursor.pull(before - 1 - cursor.last)
-      for (const each of pulled.messages) {
+      const isLast = await cursor.pull(before - 1 - cursor.last)
+      for (const each of cursor.messages) {
         if (each.sequence >= before) break
         latest = Math.max(latest, fieldsOf(each)?.recorded ?? 0)
         count += 1
       }
-      isEnd = pulled.isEnd && (await cursor.isComplete())
+      isEnd = isLast && (await cursor.isComplete())
     }
     cursor.close()
     const isComplete = count === before - 1 - after

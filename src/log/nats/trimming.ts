@@ -89,12 +89,12 @@ export class Trimming {
       subject: names.allIdentities,
       fieldsOnly: true,
     })
-    const { messages } = await cursor.pull(SWEEP_STEP)
+    await cursor.pull(SWEEP_STEP)
     cursor.close()
     const isOld = (age: { field(name: string): string }) =>
       Number(age.field(UPTIME)) <= uptime - minUptime &&
       Number(age.field(IDENTITIES)) <= identities - minNewer
-    const old = messages.filter(isOld)
+    const old = cursor.messages.filter(isOld)
     for (const { sequence } of old) {
       await patiently(this.#connection, () => jsm.streams.deleteMessage(names.state, sequence, false))
     }
