@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { LogInUseError, LogServerError } from '../../src/log/errors.ts'
 import { natsLog } from '../../src/log/nats-log.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
 import { readAll } from '../log/conformance/fixture.ts'
@@ -152,5 +153,26 @@ describe('a log on a NATS server, with faults', () => {
       expect(await audit(server.url, name)).toEqual(expectedIds(upstream))
       expect(await log.streamPositions(['s'])).toEqual(['120'])
     })
+  })
+
+  it('frees a name whose claim was stored although the call that claimed it failed', async () => {
+    const name = newName()
+    const proxy = await LossyProxy.start(server.port)
+    onTestFinished(() => proxy.close())
+    const [one, other] = [open(name, { servers: proxy.url }), open(name)]
+    await one.positionAt('start')
+    proxy.arm('answer', `rv.${name}.jr.`, true)
+    const now = performance.now.bind(performance)
+    // From then on, it has been tried for long enough.
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 31_000 * proxy.broken)
+    onTestFinished(() => clock.mockRestore())
+    await expect(one.claim('stream')).rejects.toBeInstanceOf(LogServerError)
+    clock.mockRestore()
+    proxy.open()
+    await expect(other.claim('stream')).rejects.toBeInstanceOf(LogInUseError)
+    expect(await other.claim('stream', { wait: new AbortController().signal })).toMatchObject({
+      name: 'stream',
+    })
+    expect(proxy.broken).toBe(1)
   })
 })

@@ -31,6 +31,8 @@ export class Claims {
   readonly #claimer: Claimer
   /** What this open log has claimed and not given up: name and token. */
   readonly #held = new Map<string, number>()
+  /** How many calls that claim a name are under way. */
+  readonly #claiming = new Map<string, number>()
 
   constructor(journals: Journals, changes: JournalChanges, claimer: Claimer) {
     this.#journals = journals
@@ -77,30 +79,32 @@ export class Claims {
   async release(fence: Fence): Promise<void> {
     const { name, token } = fence
     if (this.#held.get(name) === token) this.#held.delete(name)
+    const isOver = (claim: JournalClaim) => this.#isOwn(claim, token)
     try {
-      await this.#giveUp(fence)
+      await this.#giveUp(name, isOver)
     } catch (error) {
-      if (isPassing(error)) void this.#giveUpLater(fence)
+      if (isPassing(error)) void this.#giveUpLater(name, isOver)
       throw error
     }
   }
 
-  async #giveUpLater(fence: Fence): Promise<void> {
+  async #giveUpLater(name: string, isOver: (claim: JournalClaim) => boolean): Promise<void> {
     while (!this.#claimer.closed.aborted) {
       await delay(RELEASE_INTERVAL, undefined, { ref: false })
       try {
-        return await this.#giveUp(fence)
+        return await this.#giveUp(name, isOver)
       } catch (error) {
         if (!isPassing(error)) return
       }
     }
   }
 
-  async #giveUp({ name, token }: Fence): Promise<void> {
+  /** Stores that a name is free where its claim is over. */
+  async #giveUp(name: string, isOver: (claim: JournalClaim) => boolean): Promise<void> {
     const released = await this.#journals
       .of(name)
       .write(({ head }) => {
-        if (!this.#isOwn(head.claim, token)) {
+        if (!isOver(head.claim)) {
           // What is known may be old.
           throw new FencedError(this.#journals.log, name)
         }
@@ -176,6 +180,22 @@ export class Claims {
 
   /** The owner instead where another open log holds the name. */
   async #tryClaim(journal: Journal): Promise<Fence | string> {
+    const { name } = journal
+    this.#claiming.set(name, (this.#claiming.get(name) ?? 0) + 1)
+    try {
+      return await this.#storeClaim(journal)
+    } catch (error) {
+      // The server may have stored it, and no other log could take the name over while this one lives.
+      if (isPassing(error)) void this.#giveUpLater(name, (claim) => this.#isUnknown(claim, name))
+      throw error
+    } finally {
+      const others = (this.#claiming.get(name) ?? 0) - 1
+      if (others === 0) this.#claiming.delete(name)
+      else this.#claiming.set(name, others)
+    }
+  }
+
+  async #storeClaim(journal: Journal): Promise<Fence | string> {
     const { lease, owner, closed } = this.#claimer
     const { name } = journal
     for (;;) {
@@ -204,6 +224,12 @@ export class Claims {
     const { lease } = this.#claimer
     if (!claim.isHeld || claim.instance === lease.instance) return undefined
     return (await lease.isAlive(claim.instance)) ? claim.owner : undefined
+  }
+
+  /** Whether this open log has claimed a name without knowing it. */
+  #isUnknown({ isHeld, instance }: JournalClaim, name: string): boolean {
+    const isKnown = this.#held.has(name) || this.#claiming.has(name)
+    return isHeld && instance === this.instance && !isKnown
   }
 
   #isOwn(claim: JournalClaim, token: number): boolean {

@@ -8,7 +8,8 @@ export type Loss = 'write' | 'answer'
 /** A TCP proxy that breaks the connection at a write, or holds it up there. */
 export class LossyProxy {
   readonly #server: Server
-  #armed: { readonly loss: Loss; readonly subject: string } | undefined
+  #armed: { readonly loss: Loss; readonly subject: string; readonly isLast: boolean } | undefined
+  #isShut = false
   #held:
     | { readonly subject: string; readonly reached: () => void; readonly released: Promise<void> }
     | undefined
@@ -17,6 +18,7 @@ export class LossyProxy {
 
   private constructor(port: number) {
     this.#server = createServer((client) => {
+      if (this.#isShut) return void client.destroy()
       const server = connect(port, '127.0.0.1')
       let isLosingAnswers = false
       const end = () => {
@@ -35,7 +37,8 @@ export class LossyProxy {
           })
         }
         if (this.#armed !== undefined && data.includes(`HPUB ${this.#armed.subject}`)) {
-          const { loss } = this.#armed
+          const { loss, isLast } = this.#armed
+          this.#isShut = isLast
           this.#armed = undefined
           this.broken += 1
           if (loss === 'write') return end()
@@ -60,9 +63,13 @@ export class LossyProxy {
     return `nats://127.0.0.1:${port}`
   }
 
-  /** The next write to a subject that begins so breaks its connection. */
-  arm(loss: Loss, subject: string): void {
-    this.#armed = { loss, subject }
+  /** The next write to a subject that begins so breaks its connection. @param isLast Whether there is no other one until {@link open}. */
+  arm(loss: Loss, subject: string, isLast = false): void {
+    this.#armed = { loss, subject, isLast }
+  }
+
+  open(): void {
+    this.#isShut = false
   }
 
   /**
