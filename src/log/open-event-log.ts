@@ -300,7 +300,9 @@ function handlerOf<E extends Entry>(
   handler: AnyHandler<E> | undefined,
   effects: ConsumerEffects<E> | undefined,
 ): Handler<E> {
-  if (effects !== undefined) return (entry, signal) => effects.of(entry).handle(entry, signal)
+  if (effects !== undefined) {
+    return (entry, signal) => effects.store(entry, (own) => own.handle(entry, signal))
+  }
   if (typeof handler === 'function') return handler
   throw new ArgumentError('handler', 'a function', handler)
 }

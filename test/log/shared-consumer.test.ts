@@ -564,6 +564,10 @@ describe('a shared consumer with exactlyOnce', () => {
     const insert = database.prepare('INSERT INTO effect VALUES (?)')
     let isBroken = false
     return {
+      database,
+      insert: (id: string) => {
+        insert.run(id)
+      },
       handler: exactlyOnce(database, {
         effect: ({ id }: { readonly id: string }) => {
           if (isBroken && Number(id) % 2 === 0) throw new Error('even')
@@ -578,6 +582,34 @@ describe('a shared consumer with exactlyOnce', () => {
           .map(({ id }) => String(id)),
     }
   }
+
+  it('does not fail where it was suspended and another one has taken over, and each effect happens once', async () => {
+    const store = memoryLog({ partitions: PARTITIONS })
+    const [lost, other] = [store.connect(), await opened(store.connect())]
+    const log = await opened(lost)
+    const effects = effectsIn()
+    const held = Promise.withResolvers<void>()
+    let begun = 0
+    const suspended = exactlyOnce(effects.database, {
+      prepare: async ({ id }: { readonly id: string }) => {
+        begun += 1
+        await held.promise
+        return id
+      },
+      effect: (_, id) => effects.insert(id),
+    })
+    const job = log.consume('ledger', { share: true }, suspended)
+    await append(store, changes(1, 40))
+    await until(() => begun >= 8)
+    lost.loseClaims()
+    other.consume('ledger', { share: true }, effects.handler)
+    await until(() => effects.ids().length === 40)
+    held.resolve()
+    await append(store, changes(41, 80))
+    await until(() => effects.ids().length === 80)
+    await job.stop()
+    expect(sorted(effects.ids())).toEqual(idsOf(1, 80))
+  })
 
   it('has each effect once, over the switch and over parts that move', async () => {
     const store = memoryLog({ partitions: PARTITIONS })

@@ -70,9 +70,18 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
   async finish(): Promise<void> {
     this.#stopReading()
     this.#subscriber.complete()
-    const finished = await Promise.allSettled(Array.from(this.#readers, (reader) => reader.finish()))
+    const finished = await Promise.allSettled(Array.from(this.#readers, (reader) => this.#finished(reader)))
     await this.ended
     for (const result of finished) if (result.status === 'rejected') throw result.reason
+  }
+
+  async #finished(reader: ConsumerReader<Type>): Promise<void> {
+    try {
+      await reader.finish()
+    } catch (error) {
+      // The one that has taken a part over gets again what was not saved.
+      if (!reader.isPart || !(error instanceof FencedError)) throw error
+    }
   }
 
   /** The reader of the consumer that is not shared. */
@@ -142,7 +151,10 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
       effects,
       ...(isWanted && { isWanted }),
     })
-    if (effects !== undefined) this.#effects?.assign(effects, reader)
+    if (effects !== undefined) {
+      const onFenced = partition === undefined ? undefined : (error: FencedError) => reader.fenced(error)
+      this.#effects?.assign(effects, reader, onFenced)
+    }
     this.#latest.set(name, reader)
     this.#readers.add(reader)
     void reader.ended.then(() => {

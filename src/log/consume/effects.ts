@@ -5,7 +5,7 @@ import { retryableOf } from '../../protocol/backoff.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import { deadLetterError } from './dead-letter-error.ts'
 import type { NewDeadLetter, Redelivery } from '../store/dead-letter-store.ts'
-import { LogError } from '../errors.ts'
+import { FencedError, LogError } from '../errors.ts'
 
 /** The property of a handler whose effects are stored together with the cursor of its consumer. */
 export const EFFECTS: unique symbol = Symbol('effects')
@@ -62,12 +62,12 @@ export interface Effects<E> {
 }
 
 /** The effects of a consumer, which has those of each of its readers. */
-export class ConsumerEffects<E extends object> {
+export class ConsumerEffects<E extends Entry> {
   /** Default number of entries in flight. */
   readonly concurrency: number
   readonly #create: () => Effects<E>
   /** By what their entries are acknowledged to. */
-  readonly #of = new WeakMap<object, Effects<E>>()
+  readonly #of = new WeakMap<object, Assigned<E>>()
 
   constructor(handler: EffectHandler<E>) {
     this.#create = handler[EFFECTS]
@@ -79,18 +79,46 @@ export class ConsumerEffects<E extends object> {
     return this.#create()
   }
 
-  /** They are those of this reader's entries. */
-  assign(effects: Effects<E>, reader: Acknowledger): void {
-    this.#of.set(reader, effects)
+  /**
+   * They are those of this reader's entries.
+   *
+   * @param onFenced What becomes of the reader once another process has taken it over. Default: the job fails.
+   */
+  assign(effects: Effects<E>, reader: Acknowledger, onFenced?: (error: FencedError) => void): void {
+    this.#of.set(reader, { effects, onFenced })
   }
 
-  /** Those of an entry's reader. */
-  of(entry: E): Effects<E> {
-    const reader = acknowledgerOf(entry)
-    const effects = reader && this.#of.get(reader)
-    if (effects === undefined) throw new AcknowledgementError()
-    return effects
+  /**
+   * Stores something in the effects of an entry's reader. Resolves where another process has taken the reader over: what is acknowledged
+   * after that is stored nowhere, and the entry is the other one's.
+   */
+  async store(entry: E, work: (effects: Effects<E>) => Promise<void>): Promise<void> {
+    const { effects, onFenced } = this.#assigned(entry)
+    try {
+      await work(effects)
+    } catch (error) {
+      if (!(error instanceof FencedError) || onFenced === undefined) throw error
+      onFenced(error)
+    }
   }
+
+  /** See {@link Effects.redelivery}. */
+  redelivery(entry: E): Redelivery | undefined {
+    return this.#assigned(entry).effects.redelivery(entry.position)
+  }
+
+  #assigned(entry: E): Assigned<E> {
+    const reader = acknowledgerOf(entry)
+    const assigned = reader && this.#of.get(reader)
+    if (assigned === undefined) throw new AcknowledgementError()
+    return assigned
+  }
+}
+
+/** The effects of one reader. */
+interface Assigned<E> {
+  readonly effects: Effects<E>
+  readonly onFenced: ((error: FencedError) => void) | undefined
 }
 
 /** What takes dead letters, other than the log. */
@@ -127,20 +155,20 @@ function effectDeadLetters<E extends Entry>(
       const { event, error, attempts } = given
       const { position } = event
       if (error instanceof LogError) throw error
-      const effects = consumer.of(event)
       if (deadLetters !== 'log') {
         await deadLetters.next(given)
-        return effects.giveUp(position, undefined)
+        return consumer.store(event, (effects) => effects.giveUp(position, undefined))
       }
-      const redelivery = effects.redelivery(position)
-      await effects.giveUp(position, {
+      const redelivery = consumer.redelivery(event)
+      const letter = {
         position,
         error: deadLetterError(error),
         attempts: attempts + (redelivery?.attempts ?? 0),
         ...(redelivery !== undefined && { redelivery: redelivery.mark }),
         // The log has no entry for it.
         ...(event.type === 'log.gap' && { entry: event }),
-      })
+      }
+      await consumer.store(event, (effects) => effects.giveUp(position, letter))
       deadLetter(event, { error, attempts })
     },
   }
