@@ -64,7 +64,7 @@ it('rules in two processes append the alerts of one that is never killed, those 
     await record(store, recorded, Math.floor((kill * EVENTS) / (KILLS + 1)), clock, random)
     const owner = await runs()
     const killed = processes.get(owner ?? '')
-    if (owner === undefined || killed === undefined) throw new Error('nobody runs the rules')
+    if (owner === undefined || killed === undefined) throw new Error('no process runs the rules')
     killed.kill('SIGKILL')
     await once(killed, 'exit')
     processes.set(owner, startRules(owner))

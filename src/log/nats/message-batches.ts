@@ -51,6 +51,8 @@ export class MessageBatches {
   /** In the order of reading. */
   readonly #batches = new Set<Batch>()
   #bytes = 0
+  /** When nothing was kept, by `performance.now`. */
+  #clearedAt = -Infinity
   /** Those that are being read, by the number before. */
   readonly #reading = new Map<number, Promise<Batch>>()
 
@@ -77,6 +79,8 @@ export class MessageBatches {
   clear(): void {
     this.#batches.clear()
     this.#bytes = 0
+    this.#clearedAt = performance.now()
+    this.#places.forget()
   }
 
   close(): void {
@@ -116,7 +120,7 @@ export class MessageBatches {
     for (let message = place.next; message !== undefined; message = place.next) {
       isWhole &&= message.sequence === place.last + 1
       bytes += message.data.length
-      const taken = place.take(message)
+      const taken = place.take()
       const entry = taken instanceof Promise ? await taken : taken
       if (entry === undefined) continue
       const partition = this.#connection.names.partitionOfSubject(message.subject)
@@ -130,7 +134,9 @@ export class MessageBatches {
       place.skipTo(end.upto)
       return end
     }
-    const batch = { after, upto: place.last, isEnd, isWhole, all, partitions, bytes, at: place.readAt }
+    const { last: upto, readAt: at } = place
+    // What was read ahead may not be all any more.
+    const batch = { after, upto, isEnd: isEnd && at >= began, isWhole, all, partitions, bytes, at }
     this.#keep(batch)
     return batch
   }
@@ -156,6 +162,7 @@ export class MessageBatches {
   }
 
   #keep(batch: Batch): void {
+    if (batch.at <= this.#clearedAt) return
     this.#batches.add(batch)
     this.#bytes += batch.bytes
     for (const oldest of this.#batches) {

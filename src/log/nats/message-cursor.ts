@@ -202,12 +202,12 @@ export class MessageCursor {
       else if (end !== undefined) lost(end.problem)
     }
     const request = { batch: limit, no_wait: true, max_bytes: 2 * maxPayload }
-    nats.publish(
-      `${js.apiPrefix}.CONSUMER.MSG.NEXT.${this.#options.stream}.${consumer}`,
-      JSON.stringify(request),
-      { reply },
-    )
     try {
+      nats.publish(
+        `${js.apiPrefix}.CONSUMER.MSG.NEXT.${this.#options.stream}.${consumer}`,
+        JSON.stringify(request),
+        { reply },
+      )
       return await answered.promise
     } catch (error) {
       if (this.#messages.length === 0) throw error

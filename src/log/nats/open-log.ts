@@ -152,6 +152,7 @@ export class OpenLog implements JournaledEntries {
       await Promise.race([this.journals.close().catch(() => {}), patience])
     } finally {
       clearTimeout(timer)
+      this.reading.close()
       await this.connection.close()
     }
   }

@@ -9,8 +9,9 @@ import { SourceOrder } from './source-order.ts'
 /** Maximum number of messages that are read at once. */
 const CHUNK = 500
 
-/** One that reads on so soon after it has read is given many at once, in ms. */
+/** One that reads on so soon after the last time is fast, in ms: it gets more than then. */
 const MAX_PAUSE = 1_000
+const GROWTH = 4
 
 /** How long messages are kept that were read ahead, in ms: what another process forgets does not stay for longer. */
 const MAX_AGE = 10_000
@@ -32,10 +33,10 @@ interface Pull {
 }
 
 /**
- * A place in the stream of the entries, from which is read on in order. While many follow, the next ones are read while those at hand
- * are handed out.
+ * A place in the stream of the entries, from which is read on in order. A fast reader gets more messages each time; once they are as
+ * many as there can be, the next ones are read while those at hand are handed out.
  *
- *     handed out ──► at hand (at most 500) ──► being read (at most 500) ──► the rest of the stream
+ *     handed out ◄── at hand (at most 500) ◄── being read (at most 500) ◄── the rest of the stream
  */
 export class ReadingPlace {
   readonly #connection: Connection
@@ -69,13 +70,20 @@ export class ReadingPlace {
     return this.#messages[this.#next]
   }
 
+  /** How many messages were read, or are being read, and not handed out. */
+  get ahead(): number {
+    return this.#messages.length - this.#next + (this.#ahead === undefined ? 0 : CHUNK)
+  }
+
   /** Whether messages follow, as the server said when it read on. */
   get hasMore(): boolean {
     return this.next !== undefined || this.#pending > 0
   }
 
   /** Hands out the next message: its entry, mostly at once, or undefined for one that is none or does not count. */
-  take(message: StreamMessage): EntryMessage | undefined | Promise<EntryMessage | undefined> {
+  take(): EntryMessage | undefined | Promise<EntryMessage | undefined> {
+    const message = this.next
+    if (message === undefined) return undefined
     this.#last = message.sequence
     this.#next += 1
     const fields = fieldsOf(message)
@@ -102,33 +110,31 @@ export class ReadingPlace {
   /**
    * Reads on, once all messages at hand were handed out.
    *
-   * @param limit Maximum number of messages for a reader that is new or slow. Others get up to 500.
+   * @param limit Maximum number of messages for a reader that is new or slow.
    * @returns Whether no more followed when they were asked for.
    */
   async readOn(limit: number): Promise<boolean> {
     const isFast = performance.now() - this.#readAt < MAX_PAUSE
-    const { isEnd, at } = this.#ahead ?? this.#pull(isFast ? CHUNK : Math.min(limit, CHUNK))
+    const most = isFast ? Math.max(limit, GROWTH * this.#messages.length) : limit
+    const { isEnd, at } = this.#ahead ?? this.#pull(Math.min(most, CHUNK))
     const isLast = await isEnd
     this.#ahead = undefined
     this.#messages = this.#cursor.messages
     this.#next = 0
     this.#readAt = at
-    // So many come at once, and none is waited for.
-    if (isFast && this.#pending >= CHUNK) this.#ahead = this.#pull(CHUNK)
+    // As many more come at once, and none is waited for.
+    const isFull = this.#messages.length === CHUNK && this.#pending >= CHUNK
+    if (isFast && isFull) this.#ahead = this.#pull(CHUNK)
     return isLast
   }
 
-  /** Reads again what was read some time ago and not handed out. */
-  refresh(): void {
-    if (performance.now() - this.#readAt > MAX_AGE) this.forget()
-  }
-
-  /** Reads again what was not handed out. */
-  forget(): void {
-    if (this.next === undefined && this.#ahead === undefined) return
+  /** Reads again what was asked for before some time, by `performance.now`, and not handed out. */
+  refresh(since: number): void {
+    if (this.ahead === 0 || this.#readAt > since) return
     this.close()
     this.#cursor = this.#newCursor()
     this.#messages = []
+    this.#next = 0
     this.#ahead = undefined
   }
 
@@ -182,6 +188,10 @@ export class ReadingPlaces {
   readonly #max: number
   /** By the number of the last message before, those used least recently first. */
   readonly #places = new Map<number, ReadingPlace>()
+  /** When entries were forgotten, by `performance.now`. */
+  #forgottenAt = -Infinity
+  /** Runs while something is read ahead. */
+  #timer: NodeJS.Timeout | undefined
 
   /** @param max How many are kept. */
   constructor(connection: Connection, times: RecordedTimes, max: number) {
@@ -192,16 +202,20 @@ export class ReadingPlaces {
 
   /** A place after a number, which is the caller's until it keeps or closes it. */
   take(after: number): ReadingPlace {
-    for (const place of this.#places.values()) place.refresh()
+    this.#refresh()
     const found = this.#places.get(after)
     if (found === undefined) return new ReadingPlace(this.#connection, this.#times, after)
     this.#places.delete(after)
     return found
   }
 
+  /** Gives a place back. Of two at the same number, the one that has read further ahead is kept. */
   keep(place: ReadingPlace): void {
-    this.#places.get(place.last)?.close()
+    const other = this.#places.get(place.last)
+    if (other !== undefined && other.ahead > place.ahead) return place.close()
+    other?.close()
     this.#places.set(place.last, place)
+    if (place.ahead > 0) this.#refreshLater()
     const [oldest] = this.#places
     if (this.#places.size <= this.#max || oldest === undefined) return
     oldest[1].close()
@@ -210,11 +224,27 @@ export class ReadingPlaces {
 
   /** Entries were forgotten: they are not handed out any more. */
   forget(): void {
-    for (const place of this.#places.values()) place.forget()
+    this.#forgottenAt = performance.now()
+    this.#refresh()
   }
 
   close(): void {
+    clearTimeout(this.#timer)
     for (const place of this.#places.values()) place.close()
     this.#places.clear()
+  }
+
+  #refresh(): void {
+    const since = Math.max(this.#forgottenAt, performance.now() - MAX_AGE)
+    for (const place of this.#places.values()) place.refresh(since)
+  }
+
+  /** What no reader comes back for does not stay in memory. */
+  #refreshLater(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      this.#refresh()
+      if (Array.from(this.#places.values()).some(({ ahead }) => ahead > 0)) this.#refreshLater()
+    }, MAX_AGE).unref()
   }
 }

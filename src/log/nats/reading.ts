@@ -8,7 +8,6 @@ import { entryOf, fieldsOf, typeField } from './entry-message.ts'
 import type { EntryFields } from './entry-message.ts'
 import type { LongTexts } from './long-texts.ts'
 import { MessageBatches } from './message-batches.ts'
-import type { StreamMessage } from './message-cursor.ts'
 import { PartitionReading } from './partition-reading.ts'
 import { patiently } from './patience.ts'
 import type { Positions } from './positions.ts'
@@ -136,7 +135,7 @@ export class Reading {
       } else if (until !== undefined && next.sequence > until) {
         draft.isEnd = true
       } else {
-        const added = this.#take(next, place, wanted, draft)
+        const added = this.#take(place, wanted, draft)
         if (added !== undefined) await added
         const isLast = last !== undefined && place.last >= last
         draft.isEnd = isLast && (until !== undefined || place.next === undefined)
@@ -268,7 +267,6 @@ export class Reading {
 
   /** Adds the next message of a place to a page: mostly at once. */
   #take(
-    message: StreamMessage,
     place: ReadingPlace,
     wanted: ReadonlySet<string> | undefined,
     draft: Draft,
@@ -278,7 +276,7 @@ export class Reading {
       if (entry === undefined || wanted?.has(entry.fields.type) === false) return undefined
       return this.#add(entry, draft)
     }
-    const taken = place.take(message)
+    const taken = place.take()
     return taken instanceof Promise ? taken.then(add) : add(taken)
   }
 
