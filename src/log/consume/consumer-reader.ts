@@ -10,7 +10,6 @@ import type { Entry, LogStore, Page, Position } from '../store/contract.ts'
 import { deadLetterError } from './dead-letter-error.ts'
 import type { Effects } from './effects.ts'
 import { LogClosedError, LogGapError, StalledConsumerError } from '../errors.ts'
-import type { FencedError } from '../errors.ts'
 import type { OutLimit, Room } from './out-limit.ts'
 
 /**
@@ -98,11 +97,6 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     return this.#window
   }
 
-  /** Whether it reads a part of its consumer. */
-  get isPart(): boolean {
-    return this.#plan.partition !== undefined
-  }
-
   /** Whether it reads no more. What is out may still be acknowledged. */
   get isStopped(): boolean {
     return this.#stop.signal.aborted
@@ -153,11 +147,6 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     this.stop()
     await (this.#finished ??= this.#finish())
     this.#cursor.checkSaved()
-  }
-
-  /** Another process has taken it over, as the effects of its entries have noticed. */
-  fenced(error: FencedError): void {
-    this.#fail(error)
   }
 
   async #run(after: Promise<void> | undefined): Promise<void> {

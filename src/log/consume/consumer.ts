@@ -79,8 +79,8 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
     try {
       await reader.finish()
     } catch (error) {
-      // The one that has taken a part over gets again what was not saved.
-      if (!reader.isPart || !(error instanceof FencedError)) throw error
+      // The one that has taken its part over gets again what was not saved.
+      if (!this.#settings.share || !(error instanceof FencedError)) throw error
     }
   }
 
@@ -128,6 +128,17 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
     const given = partition === undefined ? this.#settings.wait : undefined
     const wait = given ?? (share ? new AbortController().signal : undefined)
     const effects = this.#effects?.create()
+    const fail = (error: unknown) => {
+      // Another one has taken the part over, as when this process was suspended: it waits for its turn again.
+      if (partition !== undefined && error instanceof FencedError) {
+        reader.stop()
+        if (this.#own.has(partition) && this.#latest.get(name) === reader)
+          this.#begin(partition, reader.ended)
+        return
+      }
+      this.#subscriber.error(error)
+      this.#stopReading()
+    }
     const reader: ConsumerReader<Type> = new ConsumerReader<Type>({
       store: this.#store,
       name,
@@ -137,24 +148,13 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
       limit: this.#limit,
       gate: this.#gate,
       next: (entry) => this.#subscriber.next(entry),
-      fail: (error) => {
-        // Another one has taken the part over, as when this process was suspended: it waits for its turn again.
-        if (partition !== undefined && error instanceof FencedError) {
-          if (this.#own.has(partition) && this.#latest.get(name) === reader)
-            this.#begin(partition, reader.ended)
-          return
-        }
-        this.#subscriber.error(error)
-        this.#stopReading()
-      },
+      fail,
       after,
       effects,
       ...(isWanted && { isWanted }),
     })
-    if (effects !== undefined) {
-      const onFenced = partition === undefined ? undefined : (error: FencedError) => reader.fenced(error)
-      this.#effects?.assign(effects, reader, onFenced)
-    }
+    if (effects !== undefined)
+      this.#effects?.assign(effects, reader, partition === undefined ? undefined : fail)
     this.#latest.set(name, reader)
     this.#readers.add(reader)
     void reader.ended.then(() => {

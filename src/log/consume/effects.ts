@@ -93,25 +93,16 @@ export class ConsumerEffects<E extends Entry> {
    * after that is stored nowhere, and the entry is the other one's.
    */
   async store(entry: E, work: (effects: Effects<E>) => Promise<void>): Promise<void> {
-    const { effects, onFenced } = this.#assigned(entry)
+    const reader = acknowledgerOf(entry)
+    const assigned = reader && this.#of.get(reader)
+    if (assigned === undefined) throw new AcknowledgementError()
+    const { effects, onFenced } = assigned
     try {
       await work(effects)
     } catch (error) {
       if (!(error instanceof FencedError) || onFenced === undefined) throw error
       onFenced(error)
     }
-  }
-
-  /** See {@link Effects.redelivery}. */
-  redelivery(entry: E): Redelivery | undefined {
-    return this.#assigned(entry).effects.redelivery(entry.position)
-  }
-
-  #assigned(entry: E): Assigned<E> {
-    const reader = acknowledgerOf(entry)
-    const assigned = reader && this.#of.get(reader)
-    if (assigned === undefined) throw new AcknowledgementError()
-    return assigned
   }
 }
 
@@ -159,16 +150,17 @@ function effectDeadLetters<E extends Entry>(
         await deadLetters.next(given)
         return consumer.store(event, (effects) => effects.giveUp(position, undefined))
       }
-      const redelivery = consumer.redelivery(event)
-      const letter = {
-        position,
-        error: deadLetterError(error),
-        attempts: attempts + (redelivery?.attempts ?? 0),
-        ...(redelivery !== undefined && { redelivery: redelivery.mark }),
-        // The log has no entry for it.
-        ...(event.type === 'log.gap' && { entry: event }),
-      }
-      await consumer.store(event, (effects) => effects.giveUp(position, letter))
+      await consumer.store(event, (effects) => {
+        const redelivery = effects.redelivery(position)
+        return effects.giveUp(position, {
+          position,
+          error: deadLetterError(error),
+          attempts: attempts + (redelivery?.attempts ?? 0),
+          ...(redelivery !== undefined && { redelivery: redelivery.mark }),
+          // The log has no entry for it.
+          ...(event.type === 'log.gap' && { entry: event }),
+        })
+      })
       deadLetter(event, { error, attempts })
     },
   }
