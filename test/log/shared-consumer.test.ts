@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { bufferCount, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { deliver } from 'rivulet/operators'
-import { ArgumentError, LogInUseError, LogUnsupportedError, StalledConsumerError } from 'rivulet'
+import { ArgumentError, FencedError, LogInUseError, LogUnsupportedError, StalledConsumerError } from 'rivulet'
 import { memoryLog, openLog } from 'rivulet'
 import type { EventLog, MemoryLog } from 'rivulet'
 import { exactlyOnce, sqliteLog } from 'rivulet/log/sqlite'
@@ -609,6 +609,51 @@ describe('a shared consumer with exactlyOnce', () => {
     await until(() => effects.ids().length === 80)
     await job.stop()
     expect(sorted(effects.ids())).toEqual(idsOf(1, 80))
+  })
+
+  it('fails where the handler itself throws a FencedError, and its effect comes later', async () => {
+    const store = memoryLog({ partitions: PARTITIONS })
+    const log = await opened(store.connect())
+    const effects = effectsIn()
+    let isFenced = true
+    const handler = exactlyOnce(effects.database, {
+      prepare: async ({ id }: { readonly id: string }) => {
+        if (id === '7' && isFenced) throw new FencedError('another log', 'stream:x')
+        return id
+      },
+      effect: (_, id) => effects.insert(id),
+    })
+    await append(store, changes(1, 40))
+    await expect(log.consume('ledger', { share: true }, handler).done).rejects.toThrow('another log')
+    isFenced = false
+    const job = log.consume('ledger', { share: true }, handler)
+    await until(() => effects.ids().length === 40)
+    await job.stop()
+    expect(sorted(effects.ids())).toEqual(idsOf(1, 40))
+  })
+
+  it('keeps a dead letter that was handed out again where the database of the effects refuses it', async () => {
+    const store = memoryLog({ partitions: PARTITIONS })
+    const log = await opened(store.connect())
+    const effects = effectsIn()
+    await append(store, changes(1, 10))
+    effects.break(true)
+    const options = { share: true, retries: 0, deadLetters: 'log' } as const
+    const job = log.consume('ledger', options, effects.handler)
+    const letters = log.deadLetters('ledger')
+    await until(async () => (await letters.count()) === 5)
+    effects.break(false)
+    await append(store, changes(11, 90))
+    const open = effects.database.prepare('SELECT 1 FROM rivulet_effect_dead_letter WHERE letter IS NOT NULL')
+    // All that there is to save is saved.
+    await until(() => effects.ids().length === 85 && open.all().length === 0)
+    await turns()
+    // As a backup of the database does that is put back.
+    effects.database.exec('UPDATE rivulet_effect_cursor SET token = token - 1')
+    await letters.redeliver('all')
+    await until(async () => (await letters.count()) === 0)
+    await job.stop()
+    expect(sorted(effects.ids())).toEqual(idsOf(1, 90))
   })
 
   it('has each effect once, over the switch and over parts that move', async () => {

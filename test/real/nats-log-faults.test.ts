@@ -160,7 +160,8 @@ describe('a log on a NATS server, with faults', () => {
     const proxy = await LossyProxy.start(server.port)
     onTestFinished(() => proxy.close())
     const [one, other] = [open(name, { servers: proxy.url }), open(name)]
-    await one.positionAt('start')
+    // What it had claimed before is over with the next claim.
+    await one.claim('stream')
     proxy.arm('answer', `rv.${name}.jr.`, true)
     const now = performance.now.bind(performance)
     // From then on, it has been tried for long enough.

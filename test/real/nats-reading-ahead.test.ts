@@ -57,6 +57,9 @@ const PAGES = 6
 
 /** Reads 600 entries. So it has 400 more at hand, and 500 after them are being read where there are as many. */
 async function readAhead(log: LogStore): Promise<Position> {
+  const count = countPulled()
+  // However slow it is, it is a fast reader.
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now())
   let position = await log.positionAt('start')
   const seen: string[] = []
   for (let n = 0; n < PAGES; n++) {
@@ -64,7 +67,9 @@ async function readAhead(log: LogStore): Promise<Position> {
     seen.push(...idsOf(page.entries))
     position = page.position
   }
+  clock.mockRestore()
   expect(seen).toEqual(ids(1, 600))
+  expect(count()).toBeGreaterThan(600)
   return position
 }
 
@@ -159,19 +164,10 @@ describe('a reader of a log at a NATS server that has read ahead', () => {
   it('gets nothing that was forgotten while it read a page', async () => {
     const { log } = await filled('forgotten-meanwhile', 2_000)
     const position = await readAhead(log)
-    const held = Promise.withResolvers<void>()
-    const counts = SourceOrder.prototype.counts
-    const spy = vi.spyOn(SourceOrder.prototype, 'counts').mockImplementation(function (
-      this: SourceOrder,
-      message,
-    ) {
-      const known = counts.call(this, message)
-      return message.sequence === 650 ? held.promise.then(() => known) : known
-    })
-    onTestFinished(() => spy.mockRestore())
+    const release = holdAt(650)
     const reading = log.read(position, { limit: 100 })
     await log.retention.forget(OTHER)
-    held.resolve()
+    release()
     const page = await reading
     expect(entriesOf(await pagesAfter(log, page.position))).toEqual(kept(ids(701, 2_000)))
   })
@@ -226,8 +222,10 @@ describe('readers of the same entries that have read ahead', () => {
   const common = { limit: 500, isCommon: true }
 
   async function readAheadTogether(log: LogStore): Promise<Position> {
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now())
     const first = await log.read(await log.positionAt('start'), common)
     const second = await log.read(first.position, common)
+    clock.mockRestore()
     expect(idsOf([...first.entries, ...second.entries])).toEqual(ids(1, 1_000))
     return second.position
   }
@@ -237,6 +235,20 @@ describe('readers of the same entries that have read ahead', () => {
     const position = await readAheadTogether(log)
     await log.retention.forget(OTHER)
     const { entries } = await log.read(position, common)
+    expect(entries.length).toBeGreaterThan(0)
+    expect(idsOf(entries)).toEqual(kept(idsOf(entries)))
+  })
+
+  it('get nothing that was forgotten before the call, also while another one reads there', async () => {
+    const { log } = await filled('common-meanwhile', 1_000)
+    const start = await log.positionAt('start')
+    const release = holdAt(250)
+    const reading = log.read(start, common)
+    await log.retention.forget(OTHER)
+    const next = log.read(start, common)
+    release()
+    await reading
+    const { entries } = await next
     expect(entries.length).toBeGreaterThan(0)
     expect(idsOf(entries)).toEqual(kept(idsOf(entries)))
   })
@@ -300,6 +312,24 @@ async function connected(log: string) {
 /** The readers' places that the server has. */
 async function placesOf({ jsm, names }: Connection): Promise<readonly string[]> {
   return (await jsm.consumers.list(names.events).next()).map(({ name }) => name)
+}
+
+/** Holds up the first read that comes to a number, until it is released. */
+function holdAt(sequence: number): () => void {
+  const held = Promise.withResolvers<void>()
+  const counts = SourceOrder.prototype.counts
+  let isHeld = false
+  const spy = vi.spyOn(SourceOrder.prototype, 'counts').mockImplementation(function (
+    this: SourceOrder,
+    message,
+  ) {
+    const known = counts.call(this, message)
+    if (message.sequence !== sequence || isHeld) return known
+    isHeld = true
+    return held.promise.then(() => known)
+  })
+  onTestFinished(() => spy.mockRestore())
+  return held.resolve
 }
 
 /** Counts the messages that cursors have read from now on. */

@@ -5,7 +5,8 @@ import { retryableOf } from '../../protocol/backoff.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import { deadLetterError } from './dead-letter-error.ts'
 import type { NewDeadLetter, Redelivery } from '../store/dead-letter-store.ts'
-import { FencedError, LogError } from '../errors.ts'
+import { LogError } from '../errors.ts'
+import type { FencedError } from '../errors.ts'
 
 /** The property of a handler whose effects are stored together with the cursor of its consumer. */
 export const EFFECTS: unique symbol = Symbol('effects')
@@ -42,6 +43,8 @@ export interface Effects<E> {
   readonly concurrency: number
   /** Where they are, for errors. */
   readonly place: string
+  /** What calls have rejected with since a later fence was seen, and will from then on. */
+  readonly fenced: FencedError | undefined
   /** What there is of a reader; undefined for a new one. */
   peek(reader: string): Promise<KeptState | undefined>
   /**
@@ -100,8 +103,10 @@ export class ConsumerEffects<E extends Entry> {
     try {
       await work(effects)
     } catch (error) {
-      if (!(error instanceof FencedError) || onFenced === undefined) throw error
-      onFenced(error)
+      // One of the handler's own is its failure.
+      const { fenced } = effects
+      if (onFenced === undefined || fenced === undefined || error !== fenced) throw error
+      onFenced(fenced)
     }
   }
 }

@@ -8,7 +8,7 @@ import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import type { NewDeadLetter, Redelivery } from '../store/dead-letter-store.ts'
 import { EFFECTS } from './effects.ts'
 import type { EffectConsumer, EffectHandler, Effects, KeptState } from './effects.ts'
-import { EffectError, LogClosedError } from '../errors.ts'
+import { EffectError, FencedError, LogClosedError } from '../errors.ts'
 import { EffectDatabase } from '../sqlite/effect-database.ts'
 import { isConstraint } from '../sqlite/sqlite-error.ts'
 
@@ -138,12 +138,17 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
   #saved = ''
   /** Nothing more is stored after it: what an effect has committed by itself is not in the state. */
   #failure: EffectError | undefined
+  #fenced: FencedError | undefined
 
   constructor(database: DatabaseSync, effect: PreparedEffect<E, P> | PlainEffect<E>) {
     this.#database = new EffectDatabase(database)
     this.#effect = effect
     this.place = this.#database.name
     this.concurrency = effect.prepare === undefined ? APPLIED_AT_ONCE : PREPARED_AT_ONCE
+  }
+
+  get fenced(): FencedError | undefined {
+    return this.#fenced
   }
 
   peek(reader: string): Promise<KeptState | undefined> {
@@ -194,15 +199,27 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
   }
 
   async save(): Promise<void> {
+    if (this.#fenced !== undefined) throw this.#fenced
     if (this.#failure !== undefined) return
     if (this.#sent.length === 0 && JSON.stringify(this.#state([])) === this.#saved) return
     await this.#database.transaction(
       () => {
-        this.#database.check(this.#consumer.fence)
+        this.#check()
         return this.#write([])
       },
       (written) => this.#noteWritten(written),
     )
+  }
+
+  /** Throws the first FencedError, also where the database has been put back since. */
+  #check(): void {
+    if (this.#fenced !== undefined) throw this.#fenced
+    try {
+      this.#database.check(this.#consumer.fence)
+    } catch (error) {
+      if (error instanceof FencedError) this.#fenced = error
+      throw error
+    }
   }
 
   get #consumer() {
@@ -264,7 +281,7 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
 
   /** One transaction of at most so many that wait. Without effect outside of the database, since it may run again. */
   #apply(most: number): { readonly outcomes: readonly Outcome[]; readonly written: Written } {
-    this.#database.check(this.#consumer.fence)
+    this.#check()
     const until = performance.now() + MAX_TRANSACTION
     const outcomes: Outcome[] = []
     for (const item of this.#waiting) {

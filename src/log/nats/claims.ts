@@ -33,6 +33,8 @@ export class Claims {
   readonly #held = new Map<string, number>()
   /** How many calls that claim a name are under way. */
   readonly #claiming = new Map<string, number>()
+  /** Names of which it is looked whether a claim was stored although its call failed. */
+  readonly #lookedAt = new Set<string>()
 
   constructor(journals: Journals, changes: JournalChanges, claimer: Claimer) {
     this.#journals = journals
@@ -86,6 +88,14 @@ export class Claims {
       if (isPassing(error)) void this.#giveUpLater(name, isOver)
       throw error
     }
+  }
+
+  /** Gives up a claim that the server may have stored: no other log could take the name over while this one lives. */
+  #giveUpUnknown(name: string): void {
+    if (this.#lookedAt.has(name)) return
+    this.#lookedAt.add(name)
+    const end = () => this.#lookedAt.delete(name)
+    void this.#giveUpLater(name, (claim) => this.#isUnknown(claim, name)).finally(end)
   }
 
   async #giveUpLater(name: string, isOver: (claim: JournalClaim) => boolean): Promise<void> {
@@ -184,10 +194,6 @@ export class Claims {
     this.#claiming.set(name, (this.#claiming.get(name) ?? 0) + 1)
     try {
       return await this.#storeClaim(journal)
-    } catch (error) {
-      // The server may have stored it, and no other log could take the name over while this one lives.
-      if (isPassing(error)) void this.#giveUpLater(name, (claim) => this.#isUnknown(claim, name))
-      throw error
     } finally {
       const others = (this.#claiming.get(name) ?? 0) - 1
       if (others === 0) this.#claiming.delete(name)
@@ -204,12 +210,17 @@ export class Claims {
       await lease.hold()
       const { sequence } = journal.known
       closed.throwIfAborted()
-      const token = await journal.write((state) =>
-        // Others may have claimed it meanwhile.
-        state.sequence === sequence
-          ? { head: { claim: { token: OWN_TOKEN, owner, instance: lease.instance, isHeld: true } } }
-          : undefined,
-      )
+      const token = await journal
+        .write((state) =>
+          // Others may have claimed it meanwhile.
+          state.sequence === sequence
+            ? { head: { claim: { token: OWN_TOKEN, owner, instance: lease.instance, isHeld: true } } }
+            : undefined,
+        )
+        .catch((error: unknown) => {
+          this.#giveUpUnknown(name)
+          throw error
+        })
       if (token === undefined) continue
       this.#held.set(name, token)
       const fence = { name, token }
@@ -227,8 +238,8 @@ export class Claims {
   }
 
   /** Whether this open log has claimed a name without knowing it. */
-  #isUnknown({ isHeld, instance }: JournalClaim, name: string): boolean {
-    const isKnown = this.#held.has(name) || this.#claiming.has(name)
+  #isUnknown({ isHeld, instance, token }: JournalClaim, name: string): boolean {
+    const isKnown = this.#held.get(name) === token || this.#claiming.has(name)
     return isHeld && instance === this.instance && !isKnown
   }
 

@@ -80,6 +80,7 @@ export class MessageBatches {
     this.#batches.clear()
     this.#bytes = 0
     this.#clearedAt = performance.now()
+    this.#reading.clear()
     this.#places.forget()
   }
 
