@@ -9,10 +9,10 @@ import type {
   Trimmed,
   TrimLimit,
 } from '../store/retention-store.ts'
-import type { JournalHead } from './journal-message.ts'
+import type { JournalHead } from './journal/journal-message.ts'
 import type { OpenLog } from './open-log.ts'
-import { patiently } from './patience.ts'
-import type { Holder } from './trimming.ts'
+import { patiently } from './server/patience.ts'
+import type { Holder } from './entries/trimming.ts'
 
 /** How a call is run. */
 export type Call = <Result>(effect: (log: OpenLog) => Promise<Result>) => Promise<Result>

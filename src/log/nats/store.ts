@@ -25,13 +25,13 @@ import type { ProcessStore } from '../store/process-store.ts'
 import type { RetentionStore } from '../store/retention-store.ts'
 import { checkPartition } from '../store/sharing-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
-import { logName } from './connection.ts'
-import { NatsCopying } from './copying.ts'
+import { logName } from './server/connection.ts'
+import { NatsCopying } from './copying/copying.ts'
 import { OpenLog } from './open-log.ts'
 import type { OpenLogSettings } from './open-log.ts'
 import { NatsRetention } from './retention.ts'
-import { serverError } from './server-error.ts'
-import type { WorkGroups } from './work-groups.ts'
+import { serverError } from './server/server-error.ts'
+import type { WorkGroups } from './groups/work-groups.ts'
 
 /** A log on a NATS server. It is connected by the first call. */
 export class NatsLogStore implements LogStore, CopyableStore {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { LogServerError } from '../../../src/log/errors.ts'
-import { serverError } from '../../../src/log/nats/server-error.ts'
+import { serverError } from '../../../src/log/nats/server/server-error.ts'
 
 describe('the error of a log whose server cannot be used', () => {
   it.each([

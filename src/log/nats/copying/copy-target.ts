@@ -1,0 +1,405 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { JetStreamApiError } from '@nats-io/jetstream'
+import { LogServerError } from '../../errors.ts'
+import type { NumberedState } from '../../memory-log/processes.ts'
+import { ProcessPositions } from '../../process/process-position.ts'
+import { movedMemo } from '../../process/progress.ts'
+import type {
+  CopiedEntry,
+  CopiedIdentity,
+  CopiedLetter,
+  CopiedName,
+  CopiedProcess,
+  CopiedRecord,
+  CopyHead,
+  CopySource,
+  CopyTarget,
+} from '../../store/copy-store.ts'
+import { identityKey } from '../../store/identity-key.ts'
+import type { Timer } from '../../store/process-store.ts'
+import { AboutRecord } from '../server/about.ts'
+import { Changes } from '../server/changes.ts'
+import { Connection } from '../server/connection.ts'
+import { groupOf } from '../entries/copied-identities.ts'
+import { NatsCopySource } from './copy-source.ts'
+import { DeadLetterCopies } from '../journal/dead-letter-copies.ts'
+import { storeIdentities } from '../entries/deleted-identities.ts'
+import type { DeletedEntry } from '../entries/deleted-identities.ts'
+import { sentFields } from '../entries/entry-message.ts'
+import { Inbox } from '../inbox.ts'
+import type { JournalState } from '../journal/journal-state.ts'
+import { Journals } from '../journal/journals.ts'
+import { Lease } from '../journal/lease.ts'
+import { LongTexts } from '../server/long-texts.ts'
+import { hashOf } from '../server/names.ts'
+import { DEFAULT_PARTITIONS } from '../open-log.ts'
+import type { OpenLogSettings } from '../open-log.ts'
+import { isOver, patiently } from '../server/patience.ts'
+import { Positions } from '../entries/positions.ts'
+import { LAST_ID, LAST_NUMBER, MESSAGE_ID } from '../server/publisher.ts'
+import { serverError } from '../server/server-error.ts'
+import { configOf, createOnce } from '../server/stored-stream.ts'
+
+/** Messages that are sent at once, and how many are deleted at once. */
+const WINDOW = 256
+const CONCURRENCY = 32
+
+/** Between two attempts, in ms. */
+const INTERVAL = 100
+
+/** Error codes of the server: the last message of the stream has another number, or another id. */
+const OVERTAKEN = new Set([10_071, 10_070])
+
+/** A message that is to have a number. */
+interface Numbered {
+  readonly number: number
+  readonly subject: string
+  readonly payload: string | Uint8Array
+  readonly fields: Readonly<Record<string, string>>
+}
+
+/** A name that is being added. */
+interface OpenName {
+  readonly of: CopiedName
+  process?: CopiedProcess
+  readonly states: NumberedState[]
+  readonly timers: Timer[]
+  readonly letters: CopiedLetter[]
+}
+
+/**
+ * A log on a server that is being made. Its record of itself says so until it is finished, and who makes it; what was interrupted
+ * is deleted by the next one.
+ */
+export class NatsCopyTarget implements CopyTarget {
+  readonly partitionCount: number
+  readonly #connection: Connection
+  readonly #about: AboutRecord
+  readonly #lease: Lease
+  readonly #positions: Positions
+  readonly #texts: LongTexts
+  readonly #changes: Changes
+  readonly #inbox: Inbox
+  readonly #copies: DeadLetterCopies
+  readonly #journals: Journals
+  readonly #epoch: string
+  #last = 0
+  #sent = 0
+  readonly #holes: number[] = []
+  #name: OpenName | undefined
+  readonly #identities: CopiedIdentity[] = []
+
+  static async open(settings: OpenLogSettings): Promise<NatsCopyTarget> {
+    const { owner } = settings
+    const connection = await Connection.open({
+      ...settings,
+      create: true,
+      partitions: settings.partitions ?? DEFAULT_PARTITIONS,
+    })
+    const lease = new Lease(connection, owner, connection.lease)
+    try {
+      const found = await AboutRecord.peek(connection)
+      // A log without anything has got its own at its creation.
+      const partitions = settings.partitions ?? found?.partitions ?? DEFAULT_PARTITIONS
+      connection.names.partitions = partitions
+      if (found?.madeBy !== undefined) {
+        if (await lease.isAlive(found.madeBy)) {
+          throw new LogServerError(connection.log, 'is being made by another process: wait for it')
+        }
+        await createAnew(connection)
+      } else {
+        await checkEmpty(connection, found !== undefined)
+      }
+      await lease.hold()
+      const about = await AboutRecord.begin(connection, partitions, lease.instance)
+      return new NatsCopyTarget(connection, about, lease)
+    } catch (error) {
+      await lease.release().catch(() => {})
+      await connection.close()
+      throw error
+    }
+  }
+
+  private constructor(connection: Connection, about: AboutRecord, lease: Lease) {
+    const { epoch, partitions } = about.current
+    this.partitionCount = partitions
+    const { log, names } = connection
+    this.#connection = connection
+    this.#about = about
+    this.#lease = lease
+    this.#epoch = epoch
+    this.#positions = new Positions(log, epoch, async () => {
+      const { state } = await patiently(connection, () => connection.jsm.streams.info(names.events))
+      return state.last_seq
+    })
+    this.#texts = new LongTexts(connection)
+    this.#changes = new Changes(connection)
+    this.#inbox = new Inbox(connection, this.#texts, this.#changes, {
+      maxDeliveries: Infinity,
+      maxBytes: Infinity,
+    })
+    this.#copies = new DeadLetterCopies(connection, this.#texts)
+    this.#journals = new Journals(connection, {
+      log,
+      epoch,
+      order: (position) => this.#positions.number(position),
+      publish: async () => {},
+    })
+  }
+
+  /** The trimmed part has a message for each of its numbers first. */
+  async begin({ last, trimmed }: CopyHead): Promise<void> {
+    const { jsm, names } = this.#connection
+    this.#last = last
+    await this.#fill(trimmed.number)
+    this.#holes.length = 0
+    if (trimmed.number > 0) {
+      await patiently(this.#connection, () => jsm.streams.purge(names.events, { seq: trimmed.number + 1 }))
+    }
+    const { number: sequence, recorded } = trimmed
+    await this.#about.change((about) => ({ ...about, trimmed: { sequence, recorded } }))
+  }
+
+  async addEntries(entries: readonly CopiedEntry[]): Promise<void> {
+    const { names } = this.#connection
+    let messages: Numbered[] = []
+    for (const { number, recorded, revision, completeness, backfill, json } of entries) {
+      if (number > this.#sent + messages.length + 1) {
+        await this.#send(messages)
+        messages = []
+        await this.#fill(number - 1)
+      }
+      const { source, id, type }: Readonly<Record<'source' | 'id' | 'type', string>> = JSON.parse(json)
+      const entry = { source, id, type, completeness, json, backfill, cause: undefined }
+      const { payload, fields } = await patiently(this.#connection, () =>
+        this.#texts.prepare(hashOf(source), json),
+      )
+      // So that it is recorded at this very time: see `recorded-times.ts`.
+      const times = { recorded, known: number - 1 }
+      messages.push({
+        number,
+        subject: names.entries(source),
+        payload,
+        fields: { ...sentFields(entry, identityKey(entry), revision, times), ...fields },
+      })
+    }
+    await this.#send(messages)
+  }
+
+  async add(record: CopiedRecord): Promise<void> {
+    switch (record.kind) {
+      case 'name':
+        await this.#endName()
+        this.#name = { of: record, states: [], timers: [], letters: [] }
+        return
+      case 'process':
+        if (this.#name !== undefined) this.#name.process = record
+        return
+      case 'state': {
+        const { key, change, state } = record
+        this.#name?.states.push({ key, change, state })
+        return
+      }
+      case 'timer':
+        this.#name?.timers.push(record.timer)
+        return
+      case 'letter':
+        this.#name?.letters.push(record)
+        return
+      case 'deliveryId':
+        await this.#inbox.putDone(record.id, record.received)
+        return
+      case 'delivery':
+        await this.#inbox.put(record, record.received)
+        return
+      case 'identity':
+        this.#identities.push(record)
+    }
+  }
+
+  async written(): Promise<CopySource> {
+    const { jsm, names } = this.#connection
+    await this.#endName()
+    await this.#storeIdentities()
+    await this.#fill(this.#last)
+    for (let at = 0; at < this.#holes.length; at += CONCURRENCY) {
+      await Promise.all(
+        this.#holes.slice(at, at + CONCURRENCY).map((sequence) =>
+          patiently(this.#connection, async () => {
+            // A repeated deletion finds nothing.
+            if ((await jsm.streams.getMessage(names.events, { seq: sequence })) === null) return
+            await jsm.streams.deleteMessage(names.events, sequence, false)
+          }),
+        ),
+      )
+    }
+    const parts = {
+      connection: this.#connection,
+      about: this.#about.current,
+      positions: this.#positions,
+      texts: this.#texts,
+      journals: this.#journals,
+      copies: this.#copies,
+      inbox: this.#inbox,
+    }
+    return NatsCopySource.open(parts, async () => {})
+  }
+
+  async finish(): Promise<void> {
+    const hasCopiedIdentities = this.#identities.length > 0
+    await this.#about.change((current) => {
+      const { madeBy: _, ...about } = current
+      return { ...about, hasCopiedIdentities }
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#changes.close()
+    await this.#lease.release().catch(() => {})
+    await this.#connection.close()
+  }
+
+  /** Sends messages up to this number, which are deleted at the end. */
+  async #fill(until: number): Promise<void> {
+    const subject = this.#connection.names.entries('')
+    while (this.#sent < until) {
+      const count = Math.min(WINDOW, until - this.#sent)
+      const numbers = Array.from({ length: count }, (_, index) => this.#sent + index + 1)
+      this.#holes.push(...numbers)
+      await this.#send(numbers.map((number) => ({ number, subject, payload: '', fields: {} })))
+    }
+  }
+
+  /** Sends messages that follow each other. Where an answer is missing, it goes on after the last one that is stored. */
+  async #send(messages: readonly Numbered[]): Promise<void> {
+    for (let at = 0; at < messages.length; at += WINDOW) {
+      const window = messages.slice(at, at + WINDOW)
+      const started = performance.now()
+      for (let rest = window; rest.length > 0;) {
+        const failure = await this.#sendOnce(rest)
+        if (failure === undefined) break
+        const error = serverError(this.#connection.log, failure)
+        const isPassing = error instanceof LogServerError && error.retryable
+        if (!isPassing || isOver(started)) throw error
+        await delay(INTERVAL)
+        const last = await this.#positions.last()
+        rest = window.filter(({ number }) => number > last)
+      }
+      this.#sent = window.at(-1)?.number ?? this.#sent
+    }
+  }
+
+  /**
+   * Returns why a message may not be stored. The first one is refused where others have written: this process may have been suspended
+   * for longer than its lease, and what it makes be another one's. On a single server, what follows such a one is refused too.
+   */
+  async #sendOnce(messages: readonly Numbered[]): Promise<unknown> {
+    const { publisher, isReplicated, log } = this.#connection
+    const idOf = (number: number) => `copy-${this.#epoch}-${number}`
+    const outcomes = await Promise.all(
+      messages.map(async ({ number, subject, payload, fields }, index) => {
+        const own = {
+          [MESSAGE_ID]: idOf(number),
+          ...(index === 0 && { [LAST_NUMBER]: String(number - 1) }),
+          ...(index > 0 && !isReplicated && { [LAST_ID]: idOf(number - 1) }),
+          ...fields,
+        }
+        try {
+          const { sequence } = await publisher.publish({ subject, payload, fields: own })
+          return sequence === number ? undefined : overtaken(log)
+        } catch (error) {
+          return error instanceof JetStreamApiError && OVERTAKEN.has(error.code) ? overtaken(log) : error
+        }
+      }),
+    )
+    return outcomes.find((outcome) => outcome !== undefined)
+  }
+
+  async #endName(): Promise<void> {
+    const name = this.#name
+    this.#name = undefined
+    if (name === undefined) return
+    const { of, letters } = name
+    for (let at = 0; at < letters.length; at += CONCURRENCY) {
+      await Promise.all(letters.slice(at, at + CONCURRENCY).map((letter) => this.#storeCopy(letter)))
+    }
+    const { reader, position } = of
+    const head = {
+      position,
+      reader: reader && {
+        cursor: this.#positions.format(reader.cursor),
+        acknowledged: reader.acknowledged.map((number) => this.#positions.format(number)),
+      },
+      holdsRetention: name.process?.holdsRetention ?? true,
+      deadLetters: letters.length,
+    }
+    await this.#journals.of(of.name).begin(head, (state, generation) => {
+      this.#restoreProcess(state, name, generation)
+      for (const { number, error, attempts, failed, mark } of letters) {
+        const letter = { copy: true, error, attempts, failed, mark: mark ?? undefined } as const
+        state.letters.restore(this.#positions.format(number), letter)
+      }
+      state.letters.restoreLastMark(Math.max(0, ...letters.map(({ mark }) => mark ?? 0)))
+    })
+  }
+
+  #restoreProcess(state: JournalState, { of, process, states, timers }: OpenName, generation: number): void {
+    if (process === undefined) return
+    const { holdsRetention, lastChange, forgotten } = process
+    const changes = new ProcessPositions(this.#connection.log, this.#epoch)
+    const memo = movedMemo(of.name, process.memo, {
+      entry: (number) => this.#positions.format(Number(number)),
+      change: (change) => changes.format(generation, Number(change)),
+    })
+    state.processes.restore(of.name, { generation, memo, holdsRetention, lastChange, forgotten })
+    state.processes.restoreParts(of.name, states, timers)
+  }
+
+  async #storeCopy({ name, number, recorded, revision, backfill, json }: CopiedLetter): Promise<void> {
+    const position = this.#positions.format(number)
+    const entry = Object.assign(JSON.parse(json), { position, recorded, revision, backfill })
+    await this.#copies.store(name, entry, position)
+  }
+
+  async #storeIdentities(): Promise<void> {
+    const { names } = this.#connection
+    const entryOf = ({ key, revision, completeness, forgotten }: CopiedIdentity): DeletedEntry => ({
+      source: groupOf(key),
+      identity: forgotten === null ? [key, revision, completeness] : [key, revision, completeness, forgotten],
+    })
+    const age = { uptime: 0, identities: 0 }
+    const forgotten = this.#identities.filter((identity) => identity.forgotten !== null)
+    const store = (subjectOf: (token: string) => string, identities: readonly CopiedIdentity[]) =>
+      storeIdentities(this.#connection, subjectOf, identities.map(entryOf), age)
+    await store((token) => names.forgotten(token), forgotten)
+    await store((token) => names.identities(token), this.#identities)
+  }
+}
+
+function overtaken(log: string): LogServerError {
+  return new LogServerError(
+    log,
+    'was written to by others while it was made: let one process make it, or use another name',
+  )
+}
+
+/** Rejects for a log that has anything. */
+async function checkEmpty(connection: Connection, isLog: boolean): Promise<void> {
+  const { jsm, names, log } = connection
+  const [events, state] = await Promise.all(
+    [names.events, names.state].map((stream) => patiently(connection, () => jsm.streams.info(stream))),
+  )
+  const isEmpty = events?.state.last_seq === 0 && state?.state.messages === Number(isLog)
+  if (!isEmpty) throw new LogServerError(log, 'is not empty: name a new log')
+}
+
+/** Deletes what an interrupted copy has left. Its record of itself is the last to go. */
+async function createAnew(connection: Connection): Promise<void> {
+  const { jsm, names } = connection
+  for (const stream of [names.events, names.state]) {
+    const config = await configOf(connection, stream)
+    if (config === undefined) continue
+    await patiently(connection, () => jsm.streams.delete(stream))
+    await createOnce(connection, stream, () => jsm.streams.add(config))
+  }
+}

@@ -1,0 +1,94 @@
+import { isObject } from '../../../protocol/event.ts'
+import type { ResearchEvent } from '../../../protocol/event.ts'
+import type { Entry, Position } from '../../store/contract.ts'
+import type { PreparedEntry } from '../../store/prepared-entry.ts'
+import { hashOf } from '../server/names.ts'
+
+/** What of a message of an entry is needed to know the entry without its event. */
+export interface EntryFields {
+  /** See `identityKey`. */
+  readonly id: string
+  readonly revision: number
+  readonly completeness: number
+  /** See {@link typeField}. */
+  readonly type: string
+  /** When it was appended by the clock of its writer, in Unix ms. See `recorded-times.ts`. */
+  readonly recorded: number
+  /** Up to which number the writer knew all entries. */
+  readonly known: number
+  readonly isBackfill: boolean
+}
+
+/** A message that has fields. */
+export interface WithFields {
+  field(name: string): string
+}
+
+/** The field of an entry: one, since each takes time to write and to read. */
+const ENTRY = 'Rv-Entry'
+
+/** The last word of the field of an entry that was read on a walk into the past. */
+const BACKFILL = 'backfill'
+
+/** The fields of the message of an entry; undefined for a message that another program has published there. */
+export function fieldsOf(message: WithFields): EntryFields | undefined {
+  const words = message.field(ENTRY).split(' ')
+  const [id = '', revision, completeness, recorded, known, type = '', backfill] = words
+  const fields = {
+    id,
+    revision: Number(revision),
+    completeness: Number(completeness),
+    type,
+    recorded: Number(recorded),
+    known: Number(known),
+    isBackfill: backfill === BACKFILL,
+  }
+  const isEntry =
+    words.length >= 6 &&
+    isCount(fields.revision) &&
+    isCount(fields.completeness) &&
+    isCount(fields.known) &&
+    Number.isFinite(fields.recorded)
+  return isEntry ? fields : undefined
+}
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0
+}
+
+/** The fields of an entry as they are sent. @param id See `identityKey`. */
+export function sentFields(
+  entry: PreparedEntry,
+  id: string,
+  revision: number,
+  { recorded, known }: Pick<EntryFields, 'recorded' | 'known'>,
+): Readonly<Record<string, string>> {
+  const fields = `${id} ${revision} ${entry.completeness} ${recorded} ${known} ${typeField(entry.type)}`
+  return { [ENTRY]: entry.backfill ? `${fields} ${BACKFILL}` : fields }
+}
+
+/** A type as a field: itself, or its hash where it is long or has other characters than those of the service's types. */
+export function typeField(type: string): string {
+  return /^[\w.-]{1,100}$/.test(type) ? type : `#${hashOf(type)}`
+}
+
+/** The entry that a reader gets; undefined where the text is not a JSON object. */
+export function entryOf(
+  json: string,
+  { revision, isBackfill }: EntryFields,
+  recorded: number,
+  position: Position,
+): Entry | undefined {
+  try {
+    const event: ResearchEvent = JSON.parse(json)
+    const place = { position, recorded, revision, backfill: isBackfill }
+    return isObject(event) ? Object.assign(event, place) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The last token of a subject: a hash. */
+export function tokenOf(subject: string): string {
+  return subject.slice(subject.lastIndexOf('.') + 1)
+}

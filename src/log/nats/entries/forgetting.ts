@@ -1,0 +1,109 @@
+import { isOfSource } from '../../of-source.ts'
+import type { AboutRecord } from '../server/about.ts'
+import type { Connection } from '../server/connection.ts'
+import { storeIdentities } from './deleted-identities.ts'
+import type { DeletedIdentity } from './deleted-identities.ts'
+import { fieldsOf, tokenOf } from './entry-message.ts'
+import { PARTS } from '../server/long-texts.ts'
+import type { LongTexts } from '../server/long-texts.ts'
+import { MessageCursor } from '../server/message-cursor.ts'
+import { patiently } from '../server/patience.ts'
+
+/** How many entries are read, and how many are deleted, at once. */
+const STEP = 500
+const CONCURRENCY = 32
+
+/**
+ * How often entries are looked at. A process may append because of an entry before that is deleted, and another one because of what
+ * the first has appended: each time there is one process more in between, of which a log allows 16.
+ */
+const MAX_PASSES = 18
+
+/** An entry to be deleted. */
+interface Found {
+  readonly sequence: number
+  readonly source: string
+  readonly identity: DeletedIdentity
+  readonly parts: string
+}
+
+/** Deletes the entries of a source, also their text in the server's files. */
+export class Forgetting {
+  readonly #connection: Connection
+  readonly #about: AboutRecord
+  readonly #texts: LongTexts
+
+  constructor(connection: Connection, about: AboutRecord, texts: LongTexts) {
+    this.#connection = connection
+    this.#about = about
+    this.#texts = texts
+  }
+
+  /** Resolves with the number of deleted entries. */
+  async forget(source: string): Promise<number> {
+    let count = 0
+    let after = 0
+    for (let pass = 0; pass < MAX_PASSES; pass++) {
+      const { found, last } = await this.#pass(source, after)
+      count += found
+      after = last
+      // Nothing can be appended any more because of what is gone.
+      if (found === 0) break
+    }
+    return count
+  }
+
+  /** Looks at what is there now. What is appended meanwhile is left to the next one, or it would not end. */
+  async #pass(source: string, after: number): Promise<{ readonly found: number; readonly last: number }> {
+    const { jsm, names } = this.#connection
+    const { state } = await patiently(this.#connection, () => jsm.streams.info(names.events))
+    const last = state.last_seq
+    const cursor = new MessageCursor(this.#connection, { stream: names.events, after })
+    // As `JSON.stringify` has written it. So most events are not parsed.
+    const part = JSON.stringify(source)
+    let count = 0
+    for (let isEnd = cursor.last >= last; !isEnd;) {
+      const isLast = await cursor.pull(STEP)
+      isEnd = cursor.last >= last || (isLast && (await cursor.isComplete()))
+      const found: Found[] = []
+      for (const message of cursor.messages) {
+        const json = await this.#texts.read(message)
+        if (json?.includes(part) !== true || !isOfSource(json, source)) continue
+        const fields = fieldsOf(message)
+        if (fields === undefined) continue
+        const { id, revision, completeness } = fields
+        found.push({
+          sequence: message.sequence,
+          source: tokenOf(message.subject),
+          identity: [id, revision, completeness, message.sequence],
+          parts: message.field(PARTS),
+        })
+      }
+      await this.#delete(found)
+      count += found.length
+    }
+    cursor.close()
+    return { found: count, last }
+  }
+
+  async #delete(found: readonly Found[]): Promise<void> {
+    if (found.length === 0) return
+    const { jsm, names } = this.#connection
+    // First of all, so that what processes do because of them is not appended any more.
+    await storeIdentities(this.#connection, (token) => names.forgotten(token), found, this.#about.current)
+    await storeIdentities(this.#connection, (token) => names.identities(token), found, this.#about.current)
+    for (let at = 0; at < found.length; at += CONCURRENCY) {
+      await Promise.all(
+        found.slice(at, at + CONCURRENCY).map(async ({ sequence, parts }) => {
+          await this.#texts.erase(parts)
+          await patiently(this.#connection, async () => {
+            // A repeated deletion finds nothing.
+            const query = { seq: sequence }
+            if ((await jsm.streams.getMessage(names.events, query)) === null) return
+            await jsm.streams.deleteMessage(names.events, sequence, true)
+          })
+        }),
+      )
+    }
+  }
+}

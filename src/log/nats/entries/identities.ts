@@ -1,0 +1,182 @@
+import { identityKey } from '../../store/identity-key.ts'
+import type { EntryIdentity } from '../../store/prepared-entry.ts'
+import type { Connection } from '../server/connection.ts'
+import { CopiedIdentities } from './copied-identities.ts'
+import { deletedIdentities } from './deleted-identities.ts'
+import { fieldsOf } from './entry-message.ts'
+import { MessageCursor } from '../server/message-cursor.ts'
+import { hashOf } from '../server/names.ts'
+import { isOvertaken, writeIdOf } from '../server/succession.ts'
+
+/** What the log knows of an identity. */
+export interface Known {
+  readonly revision: number
+  readonly completeness: number
+  /** The number of its latest revision; undefined once it was deleted. */
+  readonly sequence: number | undefined
+}
+
+/** The identities of a source, by their keys. */
+export class SourceIdentities {
+  readonly known = new Map<string, Known>()
+  /** The number of the last entry of the source; 0 for none. */
+  last = 0
+  /** The number up to which it was read. */
+  read = 0
+  /** The number up to which the identities of its deleted entries were read. */
+  deletedRead = 0
+  /** What it counted as when it was used last. */
+  counted = 0
+
+  /** Notes an identity, unless a later revision of it is known. */
+  note(key: string, known: Known): void {
+    const earlier = this.known.get(key)
+    if (earlier === undefined || earlier.revision < known.revision) this.known.set(key, known)
+  }
+}
+
+/** How many identities are kept in memory, about. */
+const MAX_KEPT = 1_000_000
+
+/**
+ * The identities of the sources that are appended to. Those of a source are read once, and then only what others have written, when a
+ * write is refused because of that. They are hints: whether something may be written is decided by the server.
+ */
+export class Identities {
+  readonly #connection: Connection
+  /** The one that was used last is the last one. */
+  readonly #sources = new Map<string, SourceIdentities>()
+  /** How many identities they have, about. */
+  #kept = 0
+  /** The forgotten revisions by their keys, and the number up to which they were read. */
+  readonly #forgotten = new Map<string, number>()
+  #forgottenRead = 0
+  /** Of a log that is a copy of another one. */
+  readonly #copied: CopiedIdentities | undefined
+
+  /** @param hasCopied Whether it has identities of another log. */
+  constructor(connection: Connection, hasCopied = false) {
+    this.#connection = connection
+    this.#copied = hasCopied ? new CopiedIdentities(connection) : undefined
+  }
+
+  /** The identities of a source. */
+  async of(source: string): Promise<SourceIdentities> {
+    const found = this.#sources.get(source)
+    if (found !== undefined) {
+      this.#sources.delete(source)
+      this.#sources.set(source, found)
+      // Where there are no entries, what others have appended and deleted since would not be noticed by the next write.
+      if (found.last === 0) await this.refresh(source, found)
+      this.#limit(found)
+      return found
+    }
+    const identities = new SourceIdentities()
+    await this.refresh(source, identities)
+    this.#sources.set(source, identities)
+    this.#limit(identities)
+    return identities
+  }
+
+  /**
+   * Reads what was written to a source since, and what was deleted of it.
+   *
+   * @returns The unique ids of the messages that were read, with their numbers.
+   */
+  async refresh(source: string, identities: SourceIdentities): Promise<ReadonlyMap<string, number>> {
+    const { jsm, names } = this.#connection
+    const subject = names.entries(source)
+    const written = new Map<string, number>()
+    const cursor = new MessageCursor(this.#connection, {
+      stream: names.events,
+      subject,
+      after: identities.read,
+      fieldsOnly: true,
+    })
+    let before = identities.last
+    for await (const message of cursor.all()) {
+      const { sequence } = message
+      const fields = fieldsOf(message)
+      const counts = !isOvertaken((name) => message.field(name), before)
+      before = sequence
+      if (fields === undefined || !counts) continue
+      const { id, revision, completeness } = fields
+      identities.note(id, { revision, completeness, sequence })
+      written.set(
+        writeIdOf((name) => message.field(name)),
+        sequence,
+      )
+    }
+    identities.read = cursor.last
+    // Those that were read may be deleted. Without entries, nothing is expected before the next one.
+    const last = await jsm.streams.getMessage(names.events, { last_by_subj: subject })
+    identities.last = Math.min(last?.seq ?? 0, identities.read)
+    // After the entries: what is deleted meanwhile was stored there before.
+    await this.#refreshDeleted(source, identities)
+    return written
+  }
+
+  /** Adds what is known of these entries from another log, of which this one is a copy. */
+  async addCopied(identities: SourceIdentities, entries: readonly EntryIdentity[]): Promise<void> {
+    if (this.#copied === undefined) return
+    for (const entry of entries) {
+      const key = identityKey(entry)
+      const copied = identities.known.has(key) ? undefined : await this.#copied.find(key)
+      if (copied === undefined) continue
+      const [, revision, completeness] = copied
+      identities.note(key, { revision, completeness, sequence: undefined })
+    }
+  }
+
+  /** Reads what was forgotten since. */
+  async refreshForgotten(): Promise<void> {
+    const { names } = this.#connection
+    const subject = names.allForgotten
+    const cursor = new MessageCursor(this.#connection, {
+      stream: names.state,
+      subject,
+      after: this.#forgottenRead,
+    })
+    for await (const { data } of cursor.all()) {
+      for (const [key, revision] of deletedIdentities(data)) this.#forgotten.set(key, revision)
+    }
+    this.#forgottenRead = cursor.last
+  }
+
+  /** Whether the entry was forgotten, and not appended again since, as {@link refreshForgotten} has found. */
+  async isForgotten(identity: EntryIdentity): Promise<boolean> {
+    const key = identityKey(identity)
+    const revision = this.#forgotten.get(key)
+    if (revision === undefined) return false
+    const { known } = await this.of(identity.source)
+    return (known.get(key)?.revision ?? 0) <= revision
+  }
+
+  async #refreshDeleted(source: string, identities: SourceIdentities): Promise<void> {
+    const { jsm, names } = this.#connection
+    const subject = names.identities(hashOf(source))
+    const after = identities.deletedRead
+    // Mostly there is nothing new.
+    const last = await jsm.streams.getMessage(names.state, { last_by_subj: subject })
+    if (last === null || last.seq <= after) return
+    const cursor = new MessageCursor(this.#connection, { stream: names.state, subject, after })
+    for await (const { data } of cursor.all()) {
+      for (const [id, revision, completeness] of deletedIdentities(data)) {
+        identities.note(id, { revision, completeness, sequence: undefined })
+      }
+    }
+    identities.deletedRead = cursor.last
+  }
+
+  /** Drops what was not used for longest. One that has grown since counts when it is used again: there may be a million of them. */
+  #limit(used: SourceIdentities): void {
+    const size = used.known.size + 10
+    this.#kept += size - used.counted
+    used.counted = size
+    for (const [source, { counted }] of this.#sources) {
+      if (this.#kept <= MAX_KEPT || this.#sources.size === 1) return
+      this.#sources.delete(source)
+      this.#kept -= counted
+    }
+  }
+}

@@ -1,0 +1,108 @@
+import type { AboutRecord } from '../server/about.ts'
+import type { Connection } from '../server/connection.ts'
+import { fieldsOf } from './entry-message.ts'
+import type { WithFields } from './entry-message.ts'
+import { MessageCursor } from '../server/message-cursor.ts'
+
+/** How many entries of other writers may be unknown to one before it reads on. */
+const MAX_UNKNOWN = 4_096
+
+/** Of these, how many may be unknown to the writer of the last entry, so that the others need not read on themselves. */
+const MAX_ADOPTED = 3_072
+
+/** An entry with its number. */
+interface Numbered extends WithFields {
+  readonly sequence: number
+}
+
+/**
+ * When entries were recorded: never earlier than an entry before, although several machines write, each by its clock.
+ *
+ * An entry is recorded at the latest time in the fields of all entries up to it. A writer sends the latest time of its clock and of all
+ * entries that it knows, and the number up to which it knows them. So only the entries between that one and the entry itself are to be
+ * looked at, and each reader finds the same time, wherever it begins.
+ */
+export class RecordedTimes {
+  readonly #connection: Connection
+  readonly #about: AboutRecord
+  readonly #clock: () => number
+  /** All entries up to this number are known, and the latest time in them. */
+  #known: { readonly sequence: number; readonly recorded: number }
+  /** The highest number that was written. */
+  #written: number
+
+  constructor(connection: Connection, about: AboutRecord, clock: () => number) {
+    this.#connection = connection
+    this.#about = about
+    this.#clock = clock
+    this.#known = about.current.trimmed
+    this.#written = Infinity
+  }
+
+  /** What the next entries have in their fields. */
+  async next(): Promise<{ readonly recorded: number; readonly known: number }> {
+    if (this.#written - this.#known.sequence > MAX_UNKNOWN) await this.#readOn()
+    const { recorded, sequence } = this.#known
+    return { recorded: Math.max(recorded, this.#clock()), known: sequence }
+  }
+
+  /** An entry with this time in its field was written. To be called in the order of the numbers. */
+  written(sequence: number, recorded: number): void {
+    this.#written = sequence
+    if (sequence === this.#known.sequence + 1) {
+      this.#known = { sequence, recorded: Math.max(recorded, this.#known.recorded) }
+    }
+  }
+
+  /** When an entry was recorded, which was read from the log now; undefined for what is no entry. */
+  async of(message: Numbered): Promise<number | undefined> {
+    const fields = fieldsOf(message)
+    if (fields === undefined) return undefined
+    const { recorded, known } = fields
+    if (message.sequence - known <= 1) return recorded
+    return Math.max(recorded, await this.#latest(known, message.sequence))
+  }
+
+  /** The latest time in the fields of the entries between two of them. */
+  async #latest(after: number, before: number): Promise<number> {
+    const { names } = this.#connection
+    const cursor = new MessageCursor(this.#connection, { stream: names.events, after, fieldsOnly: true })
+    let latest = 0
+    let count = 0
+    for (let isEnd = false; !isEnd && cursor.last < before - 1;) {
+      const isLast = await cursor.pull(before - 1 - cursor.last)
+      for (const each of cursor.messages) {
+        if (each.sequence >= before) break
+        latest = Math.max(latest, fieldsOf(each)?.recorded ?? 0)
+        count += 1
+      }
+      isEnd = isLast && (await cursor.isComplete())
+    }
+    cursor.close()
+    const isComplete = count === before - 1 - after
+    const { trimmed } = isComplete ? this.#about.current : await this.#about.read()
+    return trimmed.sequence > after ? Math.max(latest, trimmed.recorded) : latest
+  }
+
+  async #readOn(): Promise<void> {
+    const { jsm, names } = this.#connection
+    const last = await jsm.streams.getMessage(names.events, { last_by_subj: names.allEntries })
+    if (last === null) {
+      const { trimmed } = await this.#about.read()
+      this.#known = trimmed
+    } else {
+      const message = { sequence: last.seq, field: (name: string) => last.header.get(name) }
+      const fields = fieldsOf(message)
+      if (fields !== undefined && last.seq - fields.known <= MAX_ADOPTED) {
+        // Its time is not earlier than those of all entries that its writer knew.
+        const recorded = Math.max(fields.recorded, this.#known.recorded)
+        this.#known = { sequence: fields.known, recorded }
+        this.#written = last.seq
+        return
+      }
+      const recorded = await this.of(message)
+      if (recorded !== undefined) this.#known = { sequence: last.seq, recorded }
+    }
+    this.#written = this.#known.sequence
+  }
+}

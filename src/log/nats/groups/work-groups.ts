@@ -1,0 +1,92 @@
+import { LogInUseError } from '../../errors.ts'
+import { GroupMember } from './group-member.ts'
+import type { Membership } from './group-member.ts'
+
+/** Divides work among open logs. It says who should try: what is worked on is claimed, and the claims decide. */
+export class WorkGroups {
+  readonly #membership: Membership
+  readonly #owner: string
+  /** Aborted once the log is closed, with what calls reject with from then on. */
+  readonly #closed: AbortSignal
+  /** The groups of which this open log is a member. */
+  readonly #joined = new Set<string>()
+  /** Those that it has not left yet. */
+  readonly #members = new Set<GroupMember>()
+  #number = 0
+
+  constructor(membership: Membership, owner: string, closed: AbortSignal) {
+    this.#membership = membership
+    this.#owner = owner
+    this.#closed = closed
+  }
+
+  /** The parts of this open log, as they change, until the signal is aborted. After its lease was lost none, and then those of a new member. */
+  async *share(
+    group: string,
+    parts: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<ReadonlySet<number>, void, void> {
+    this.#closed.throwIfAborted()
+    if (signal.aborted) return
+    const { log } = this.#membership.connection
+    if (this.#joined.has(group)) throw new LogInUseError(log, `group:${group}`, this.#owner)
+    this.#joined.add(group)
+    const until = AbortSignal.any([signal, this.#closed])
+    let changed = Promise.withResolvers<void>()
+    const wake = () => changed.resolve()
+    const ended = Promise.withResolvers<void>()
+    let member: GroupMember | undefined
+    let isMember = true
+    // Also while nothing asks for a share.
+    const leave = () => {
+      wake()
+      ended.resolve()
+      // It may have joined again since.
+      if (isMember) this.#joined.delete(group)
+      isMember = false
+      if (member !== undefined) this.#leave(member)
+    }
+    until.addEventListener('abort', leave, { once: true })
+    let known: string | undefined
+    try {
+      while (!until.aborted) {
+        changed = Promise.withResolvers()
+        const own = member?.parts
+        const share = own === undefined ? '' : Array.from(own).join()
+        if (known !== undefined && share !== known) {
+          known = share
+          yield new Set(own)
+        } else if (own === undefined) {
+          if (member !== undefined) this.#leave(member)
+          member = this.#newMember(group, parts, wake)
+          await Promise.race([member.join(), ended.promise])
+        } else if (known === undefined) {
+          known = share
+          yield own
+        } else {
+          await changed.promise
+        }
+      }
+      if (!signal.aborted) this.#closed.throwIfAborted()
+    } finally {
+      until.removeEventListener('abort', leave)
+      leave()
+    }
+  }
+
+  /** Leaves all groups. */
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#members, (member) => member.leave()))
+  }
+
+  #newMember(group: string, parts: number, onChange: () => void): GroupMember {
+    this.#number += 1
+    const member = new GroupMember(this.#membership, group, parts, { number: this.#number, onChange })
+    this.#members.add(member)
+    return member
+  }
+
+  #leave(member: GroupMember): void {
+    void member.leave().then(() => this.#members.delete(member))
+  }
+}

@@ -1,0 +1,167 @@
+import { checkInteger } from '../../../protocol/check.ts'
+import type { Letter, Which } from '../../memory-log/letters.ts'
+import type { Entry, Position } from '../../store/contract.ts'
+import type {
+  DeadLetterStore,
+  MarkedDeadLetter,
+  Redeliveries,
+  StoredDeadLetter,
+} from '../../store/dead-letter-store.ts'
+import type { Claims } from './claims.ts'
+import type { DeadLetterCopies } from './dead-letter-copies.ts'
+import type { Journals } from './journals.ts'
+import type { JournaledEntries } from './journaled-entries.ts'
+
+/** The length of the entries of a page after which it ends, in characters. */
+const MAX_PAGE_LENGTH = 1024 * 1024
+
+/** How many copies are read at once. */
+const CONCURRENCY = 16
+
+/** How many letters of a source one message removes. */
+const MAX_FORGOTTEN = 1_000
+
+/** What the dead letters of a log are made of. */
+export interface DeadLetterParts {
+  readonly journals: Journals
+  readonly claims: Claims
+  readonly copies: DeadLetterCopies
+  readonly entries: JournaledEntries
+}
+
+/** The dead letters of a log. Any open log changes them, by messages of the reader's journal. */
+export class DeadLetterCalls implements DeadLetterStore {
+  readonly #parts: DeadLetterParts
+
+  constructor(parts: DeadLetterParts) {
+    this.#parts = parts
+  }
+
+  async list(reader: string, after: Position | null, limit: number): Promise<readonly StoredDeadLetter[]> {
+    checkInteger('limit', limit, 1)
+    const { journals, entries } = this.#parts
+    if (after !== null) await entries.checkPositions([after])
+    const from = after === null ? -1 : entries.order(after)
+    const letters = await journals.of(reader).read((state) => state.letters.after(from).slice(0, limit))
+    return this.#page(reader, letters, (letter, entry) => stored(letter, entry))
+  }
+
+  async counts(): Promise<ReadonlyMap<string, number>> {
+    const { journals } = this.#parts
+    const counts = new Map<string, number>()
+    for (const { name, deadLetters } of await journals.all()) {
+      if (deadLetters === 0) continue
+      const count = await journals.of(name).read((state) => state.letters.size)
+      if (count > 0) counts.set(name, count)
+    }
+    return counts
+  }
+
+  async redeliver(reader: string, which: Position | 'all'): Promise<number> {
+    const { journals, entries } = this.#parts
+    const wanted = await this.#which(which)
+    const journal = journals.of(reader)
+    let count = 0
+    await journal.read(() => {})
+    await journal.write(({ letters }) => {
+      count = letters.markable(wanted)
+      return count === 0 ? undefined : { marked: wanted }
+    })
+    if (count > 0) entries.notify()
+    return count
+  }
+
+  async remove(reader: string, which: Position | 'all'): Promise<number> {
+    return this.#remove(reader, await this.#which(which))
+  }
+
+  async redeliveries(reader: string, after: number, limit: number): Promise<Redeliveries> {
+    checkInteger('limit', limit, 1)
+    if (this.#hasNone(reader)) return { letters: [], last: after }
+    const marked = await this.#parts.journals
+      .of(reader)
+      .read((state) => state.letters.marked(after, limit).map((letter) => [letter.position, letter] as const))
+    const letters = await this.#page(reader, marked, (letter, entry): MarkedDeadLetter => {
+      return { ...stored(letter, entry), mark: letter.mark }
+    })
+    return { letters, last: letters.at(-1)?.mark ?? after }
+  }
+
+  /** Whether there are letters to hand out after the mark with this number. */
+  async hasRedelivery(reader: string, after: number): Promise<boolean> {
+    if (this.#hasNone(reader)) return false
+    return this.#parts.journals.of(reader).read((state) => state.letters.marked(after, 1).length > 0)
+  }
+
+  /** Removes the letters of a source, and all copies of its entries. */
+  async forget(source: string): Promise<void> {
+    const { journals, copies } = this.#parts
+    const found = await copies.ofSource(source)
+    if (found.length === 0) return
+    for (const { name, deadLetters } of await journals.all()) {
+      if (deadLetters === 0) continue
+      const own = found.filter(({ subject, position }) => subject === copies.subject(name, position))
+      const positions = own.map(({ position }) => position)
+      for (let at = 0; at < positions.length; at += MAX_FORGOTTEN) {
+        await this.#removeLetters(name, positions.slice(at, at + MAX_FORGOTTEN))
+      }
+    }
+    await copies.erase(found)
+  }
+
+  /** Whether this open log owns a reader without letters. None but its owner adds letters, and without them there are no marks. */
+  #hasNone(reader: string): boolean {
+    const { journals, claims } = this.#parts
+    const { sequence, letters } = journals.of(reader).known
+    return claims.holds(reader) && sequence > 0 && letters.size === 0
+  }
+
+  async #remove(reader: string, which: Which): Promise<number> {
+    const { removed, sequence } = await this.#removeLetters(reader, which)
+    if (sequence !== undefined) await this.#parts.copies.remove(reader, removed, sequence)
+    return removed.length
+  }
+
+  /** The copies of their entries stay. */
+  async #removeLetters(reader: string, which: Which) {
+    const journal = this.#parts.journals.of(reader)
+    let removed: readonly Position[] = []
+    await journal.read(() => {})
+    const sequence = await journal.write(({ letters }) => {
+      removed = letters.known(which)
+      return removed.length === 0 ? undefined : { removed: which }
+    })
+    return { removed, sequence }
+  }
+
+  async #which(which: Position | 'all'): Promise<Which> {
+    if (which === 'all') return which
+    await this.#parts.entries.checkPositions([which])
+    return [which]
+  }
+
+  /** Reads the copies of letters, until they are long together. Letters that were removed meanwhile are left out. */
+  async #page<Kept extends Letter<true>, Found>(
+    reader: string,
+    letters: readonly (readonly [Position, Kept])[],
+    foundOf: (letter: Kept, entry: Entry) => Found,
+  ): Promise<readonly Found[]> {
+    const found: Found[] = []
+    let length = 0
+    for (let at = 0; at < letters.length && length < MAX_PAGE_LENGTH; at += CONCURRENCY) {
+      const step = letters.slice(at, at + CONCURRENCY)
+      const copies = await Promise.all(step.map(([position]) => this.#parts.copies.read(reader, position)))
+      for (const [index, [, letter]] of step.entries()) {
+        const json = copies[index]
+        if (json === undefined) continue
+        length += json.length
+        found.push(foundOf(letter, JSON.parse(json)))
+      }
+    }
+    return found
+  }
+}
+
+function stored({ error, attempts, failed, mark }: Letter<true>, entry: Entry): StoredDeadLetter {
+  return { entry, error: { ...error }, attempts, failed, isRedelivered: mark !== undefined }
+}

@@ -1,0 +1,108 @@
+import type { Letter } from '../../memory-log/letters.ts'
+import type { NumberedState } from '../../memory-log/processes.ts'
+import { isObject } from '../../../protocol/event.ts'
+import type { Timer } from '../../store/process-store.ts'
+import { TextReader, TextWriter } from './framed-texts.ts'
+import { decodeState, decodeTimer, encodeState, encodeTimer } from './journal-message.ts'
+import type { JournalState } from './journal-state.ts'
+
+/** The size of a part after which the next one begins, in bytes. One state more fits into a message. */
+const PART_BYTES = 256 * 1024
+
+/** What each item adds to a part besides its texts, in bytes, about. */
+const ITEM_BYTES = 32
+
+type EncodedTimer = ReturnType<typeof encodeTimer>
+type SavedLetter = readonly [position: string, letter: Letter<true>]
+
+/** The head of a part. */
+interface EncodedPart {
+  readonly states: (readonly [change: number, hasState: number])[]
+  readonly timers: EncodedTimer[]
+  readonly letters: SavedLetter[]
+}
+
+/** What of a journal is not in the head of its messages, in parts. */
+export function* snapshotParts(state: JournalState): Generator<Uint8Array, void> {
+  let part = new Part()
+  const saved = state.processes.saved(state.name)
+  for (const each of saved?.states ?? []) {
+    if (part.isFull) {
+      yield part.payload()
+      part = new Part()
+    }
+    part.addState(each)
+  }
+  for (const each of saved?.timers ?? []) {
+    if (part.isFull) {
+      yield part.payload()
+      part = new Part()
+    }
+    part.addTimer(each)
+  }
+  for (const each of state.letters.after(-1)) {
+    if (part.isFull) {
+      yield part.payload()
+      part = new Part()
+    }
+    part.addLetter(each)
+  }
+  yield part.payload()
+}
+
+class Part {
+  readonly #texts = new TextWriter()
+  readonly #head: EncodedPart = { states: [], timers: [], letters: [] }
+  #bytes = 0
+
+  get isFull(): boolean {
+    return this.#bytes + this.#texts.bytes >= PART_BYTES
+  }
+
+  addState(state: NumberedState): void {
+    this.#bytes += ITEM_BYTES
+    this.#head.states.push([state.change, encodeState(state, this.#texts)])
+  }
+
+  addTimer(timer: Timer): void {
+    this.#bytes += ITEM_BYTES
+    this.#head.timers.push(encodeTimer(timer, this.#texts))
+  }
+
+  addLetter(letter: SavedLetter): void {
+    this.#bytes += JSON.stringify(letter).length
+    this.#head.letters.push(letter)
+  }
+
+  payload(): Uint8Array {
+    return this.#texts.payload(this.#head)
+  }
+}
+
+/**
+ * Puts back what one part has. The parts come in their order.
+ *
+ * @throws {SyntaxError} where it is damaged.
+ */
+export function restorePart(state: JournalState, payload: Uint8Array): void {
+  const texts = new TextReader(payload)
+  const encoded = texts.head
+  if (!isEncodedPart(encoded)) throw new SyntaxError('it is no part of a snapshot')
+  const { letters } = encoded
+  const states = encoded.states.map(([change, hasState]) => ({ ...decodeState(hasState, texts), change }))
+  const timers = encoded.timers.flatMap((each) => {
+    const timer = decodeTimer(each, texts)
+    return timer.due === null ? [] : [timer]
+  })
+  state.processes.restoreParts(state.name, states, timers)
+  for (const [position, letter] of letters) state.letters.restore(position, letter)
+}
+
+function isEncodedPart(value: unknown): value is EncodedPart {
+  return (
+    isObject(value) &&
+    Array.isArray(value['states']) &&
+    Array.isArray(value['timers']) &&
+    Array.isArray(value['letters'])
+  )
+}

@@ -1,0 +1,129 @@
+import { randomBytes } from 'node:crypto'
+import { isObject } from '../../../protocol/event.ts'
+import { parseJson } from '../../../protocol/json.ts'
+import type { Connection } from '../server/connection.ts'
+import { MessageCursor } from '../server/message-cursor.ts'
+import { patiently } from '../server/patience.ts'
+
+/** How often a lease is renewed in the time in which it runs out. */
+const RENEWALS = 3
+
+/**
+ * That an open log lives: a key of a bucket whose keys run out, which it renews. It says when others may take over the names that it
+ * has claimed, and nothing else: what an open log writes is refused because of the journal, however good its lease is.
+ */
+export class Lease {
+  /** Of this open log. */
+  readonly instance = randomBytes(12).toString('hex')
+  /** How long it lives without being renewed, in ms. */
+  readonly duration: number
+  readonly #connection: Connection
+  readonly #owner: string
+  readonly #opened = performance.now()
+  #renewed = -Infinity
+  /** Until when each lease counts as good, by `performance.now`. */
+  #grace = -Infinity
+  #timer: NodeJS.Timeout | undefined
+  #isReleased = false
+
+  constructor(connection: Connection, owner: string, duration: number) {
+    this.#connection = connection
+    this.#owner = owner
+    this.duration = duration
+    void this.#noticeReconnects()
+  }
+
+  /** Takes the lease, or renews it where that is due: a log that was suspended may have lost it. From then on it is renewed. */
+  async hold(): Promise<void> {
+    if (performance.now() - this.#renewed >= this.duration / RENEWALS) await this.take()
+  }
+
+  /** Takes or renews the lease in any case. From then on it is renewed. */
+  async take(): Promise<void> {
+    await patiently(this.#connection, () => this.#renew())
+    if (this.#isReleased) return
+    this.#timer ??= setInterval(() => {
+      // The next time is soon, and the owner is fenced where another one was faster.
+      this.#renew().catch(() => {})
+    }, this.duration / RENEWALS).unref()
+  }
+
+  /** Whether an open log lives. */
+  async isAlive(instance: string): Promise<boolean> {
+    if (performance.now() < this.#grace) return true
+    return typeof (await this.renewal(instance)) === 'number'
+  }
+
+  /** The number of the last renewal of an open log: another one after each. Otherwise whether it has ended, or has run out. */
+  async renewal(instance: string): Promise<number | 'ended' | 'expired'> {
+    const { jsm, names } = this.#connection
+    const query = { last_by_subj: names.lease(instance) }
+    // Of the leader. A copy may not have it yet.
+    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.leaseStream, query))
+    if (found === null) return 'expired'
+    return ownerOf(found.data) === undefined ? 'ended' : found.seq
+  }
+
+  /**
+   * Whether a lease that has run out is that of an open log that is gone. Otherwise the server may have been away, or this process
+   * suspended: others have not had the time of a lease since.
+   */
+  get isExpiryFinal(): boolean {
+    const now = performance.now()
+    return now >= this.#grace && now >= this.#opened + this.duration && now < this.#renewed + this.duration
+  }
+
+  /** The open logs that live: their owners, by instance. */
+  async alive(): Promise<ReadonlyMap<string, string>> {
+    const { names } = this.#connection
+    const alive = new Map<string, string>()
+    const cursor = new MessageCursor(this.#connection, { stream: names.leaseStream })
+    for await (const { subject, data } of cursor.all()) {
+      const instance = subject.slice(names.lease('').length)
+      const owner = ownerOf(data)
+      if (owner === undefined) alive.delete(instance)
+      else alive.set(instance, owner)
+    }
+    return alive
+  }
+
+  /** Gives the lease up. */
+  async release(): Promise<void> {
+    this.#isReleased = true
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    if (this.#renewed === -Infinity) return
+    this.#renewed = -Infinity
+    await this.#connection.leases.delete(this.instance)
+  }
+
+  async #noticeReconnects(): Promise<void> {
+    for await (const { type } of this.#connection.nats.status()) {
+      if (type !== 'reconnect') continue
+      this.#startGrace()
+      if (this.#timer !== undefined) this.#renew().catch(() => {})
+    }
+  }
+
+  async #renew(): Promise<void> {
+    const started = performance.now()
+    await this.#connection.leases.put(this.instance, JSON.stringify({ owner: this.#owner }))
+    // The connection is not always lost where the server does not answer.
+    if (started - this.#renewed > this.duration && this.#renewed > -Infinity) this.#startGrace()
+    this.#renewed = started
+  }
+
+  /**
+   * While a server is down, leases run out that no owner can renew. When it is back, their owners have the time of a lease to
+   * renew them, before others take over what is theirs.
+   */
+  #startGrace(): void {
+    this.#grace = performance.now() + this.duration
+  }
+}
+
+/** Undefined for a key that was deleted: it has no value. */
+function ownerOf(data: Uint8Array): string | undefined {
+  const value = parseJson(new TextDecoder().decode(data))
+  return isObject(value) && typeof value['owner'] === 'string' ? value['owner'] : undefined
+}

@@ -1,0 +1,131 @@
+import { LogConflictError } from '../../errors.ts'
+import type { Fence, ReaderState } from '../../store/contract.ts'
+import type { PreparedCommit } from '../../store/prepared-commit.ts'
+import type { Claims } from './claims.ts'
+import type { DeadLetterCopies } from './dead-letter-copies.ts'
+import type { JournalChanges } from './journal-changes.ts'
+import type { JournalCommit, JournalLetter } from './journal-message.ts'
+import type { JournalState } from './journal-state.ts'
+import type { Journals } from './journals.ts'
+import type { JournaledEntries } from './journaled-entries.ts'
+
+/** What the readers of a log are made of. */
+export interface ReaderParts {
+  readonly journals: Journals
+  readonly claims: Claims
+  readonly changes: JournalChanges
+  readonly copies: DeadLetterCopies
+  readonly entries: JournaledEntries
+  readonly clock: () => number
+}
+
+/** What the journal of a removed reader says. */
+const REMOVED = { reader: null, holdsRetention: true, pausedToken: null }
+
+/** How far each reader has come. */
+export class Readers {
+  readonly #parts: ReaderParts
+
+  constructor(parts: ReaderParts) {
+    this.#parts = parts
+  }
+
+  /** The state of a reader; undefined for an unknown one. */
+  async state(name: string): Promise<ReaderState | undefined> {
+    return (await this.#parts.journals.head(name))?.reader ?? undefined
+  }
+
+  /**
+   * Moves the reader of the fence's name, in one message with everything else that the commit has, and appends its entries then.
+   * Rejects with a FencedError, a LogConflictError or a LogPositionError.
+   */
+  async commit(fence: Fence, commit: PreparedCommit): Promise<void> {
+    const { journals, claims, changes, copies, entries } = this.#parts
+    const { name } = fence
+    const { expect, cursor, acknowledged, deadLetters, redelivered, process } = commit
+    const journal = journals.of(name)
+    const positions = [
+      cursor,
+      ...acknowledged,
+      ...deadLetters.map(({ position }) => position),
+      ...redelivered,
+    ]
+    const checked = entries.checkPositions(positions).then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    )
+    const stored = new Set<string>()
+    let handled: readonly string[] = []
+    const sequence = await journal.write(async (state) => {
+      claims.checkIn(state, fence)
+      if ((state.head.reader?.cursor ?? null) !== expect) throw new LogConflictError(journals.log, name)
+      const refused = await checked
+      if (refused !== undefined) throw refused.error
+      handled = redelivered.filter((position) => state.letters.has(position))
+      const letters = await this.#letters(state, commit, stored)
+      return {
+        head: {
+          reader: { cursor, acknowledged },
+          deadLetters: state.letters.size + letters.length,
+          ...(process && { holdsRetention: process.holdsRetention ?? true, pausedToken: null }),
+        },
+        ...this.#content(commit, letters),
+      }
+    })
+    if (process !== undefined) changes.notify(name)
+    if (handled.length > 0) void copies.remove(name, handled, sequence ?? 0).catch(() => {})
+    // The next commit waits for it, and tries it again.
+    void journal.shorten().catch(() => {})
+  }
+
+  /**
+   * Removes a reader, but its dead letters. Rejects with a LogInUseError while an open log has claimed it.
+   *
+   * @param fence Of its owner, which keeps the claim. Rejects with a FencedError.
+   */
+  async remove(name: string, fence?: Fence): Promise<void> {
+    const { journals, claims, changes } = this.#parts
+    if (fence !== undefined) {
+      await journals.of(name).write((state) => {
+        claims.checkIn(state, fence)
+        return { head: REMOVED, isDropped: true }
+      })
+      return changes.notify(name)
+    }
+    if ((await journals.head(name)) === undefined) return
+    await claims.revoke(name, { head: REMOVED, isDropped: true })
+    changes.notify(name)
+  }
+
+  /** Without content, the head of the message says all. */
+  #content(
+    { redelivered, process, entries }: PreparedCommit,
+    deadLetters: readonly JournalLetter[],
+  ): { readonly commit?: JournalCommit } {
+    const isEmpty = deadLetters.length + redelivered.length + entries.length === 0 && process === undefined
+    if (isEmpty) return {}
+    return { commit: { deadLetters, redelivered, now: this.#parts.clock(), process, entries } }
+  }
+
+  /** Stores copies of the entries of new dead letters, which are without effect until the commit. */
+  async #letters(
+    state: JournalState,
+    { deadLetters }: PreparedCommit,
+    stored: Set<string>,
+  ): Promise<readonly JournalLetter[]> {
+    const { copies, entries } = this.#parts
+    const letters: JournalLetter[] = []
+    for (const { entry: given, ...letter } of deadLetters) {
+      const { position } = letter
+      let hasCopy = false
+      if (state.letters.isNew(letter)) {
+        const entry = stored.has(position) ? undefined : (given ?? (await entries.entryAt(position)))
+        if (entry !== undefined) await copies.store(state.name, entry, position)
+        if (entry !== undefined) stored.add(position)
+        hasCopy = stored.has(position)
+      }
+      letters.push({ ...letter, hasCopy })
+    }
+    return letters
+  }
+}

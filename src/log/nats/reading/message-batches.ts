@@ -1,0 +1,178 @@
+import type { Connection } from '../server/connection.ts'
+import type { Positions } from '../entries/positions.ts'
+import { ReadingPlaces } from './reading-places.ts'
+import type { EntryMessage, ReadingPlace } from './reading-places.ts'
+import type { RecordedTimes } from '../entries/recorded-times.ts'
+
+/** How many messages a new or slow reader reads at once. */
+const SIZE = 500
+
+/** Batches that are kept, their bytes together, and for how long, in ms: entries that are forgotten do not stay for longer. */
+const MAX_BATCHES = 100
+const MAX_BYTES = 32 * 1024 * 1024
+const MAX_AGE = 10_000
+
+/** How many places in the stream are kept. */
+const MAX_PLACES = 4
+
+/** Messages that follow each other in the stream, all up to a number. */
+export interface Batch {
+  /** The number before. */
+  readonly after: number
+  /** The number of the last one that was looked at. */
+  readonly upto: number
+  /** Whether there were no more of them. */
+  readonly isEnd: boolean
+  /** Whether no number is missing. */
+  readonly isWhole: boolean
+  readonly all: readonly EntryMessage[]
+  readonly partitions: ReadonlyMap<number, readonly EntryMessage[]>
+  readonly bytes: number
+  /** When it was read, by `performance.now`. */
+  readonly at: number
+}
+
+/** What else is known of the stream. */
+interface Stream {
+  readonly positions: Positions
+  /** Whether the leader has no entry after a number, up to another one. Otherwise the answer takes a moment. */
+  isNothingBetween(after: number, until: number): Promise<boolean>
+}
+
+/**
+ * Reads the stream once for all partitions that are read at about the same place, and keeps what was read for those that follow.
+ *
+ * Each partition could be read by its subject instead. But when an entry was recorded depends on the entries of all partitions before it.
+ */
+export class MessageBatches {
+  readonly #connection: Connection
+  readonly #stream: Stream
+  readonly #places: ReadingPlaces
+  /** In the order of reading. */
+  readonly #batches = new Set<Batch>()
+  #bytes = 0
+  /** When nothing was kept, by `performance.now`. */
+  #clearedAt = -Infinity
+  /** Those that are being read, by the number before. */
+  readonly #reading = new Map<number, Promise<Batch>>()
+
+  constructor(connection: Connection, times: RecordedTimes, stream: Stream) {
+    this.#connection = connection
+    this.#stream = stream
+    this.#places = new ReadingPlaces(connection, times, MAX_PLACES)
+  }
+
+  /** What follows a number: all that was read there at once. */
+  async after(sequence: number): Promise<Batch> {
+    const known = this.#find(sequence)
+    if (known !== undefined) return known
+    const reading = this.#reading.get(sequence) ?? this.#read(sequence)
+    this.#reading.set(sequence, reading)
+    try {
+      return await reading
+    } finally {
+      if (this.#reading.get(sequence) === reading) this.#reading.delete(sequence)
+    }
+  }
+
+  /** Keeps nothing of what was read. */
+  clear(): void {
+    this.#batches.clear()
+    this.#bytes = 0
+    this.#clearedAt = performance.now()
+    this.#reading.clear()
+    this.#places.forget()
+  }
+
+  close(): void {
+    this.clear()
+    this.#places.close()
+  }
+
+  #find(sequence: number): Batch | undefined {
+    const now = performance.now()
+    for (const batch of this.#batches) {
+      if (now - batch.at > MAX_AGE) this.#drop(batch)
+      else if (batch.after <= sequence && sequence < batch.upto) return batch
+    }
+    return undefined
+  }
+
+  async #read(after: number): Promise<Batch> {
+    const place = this.#places.take(after)
+    try {
+      const batch = await this.#readFrom(place)
+      this.#places.keep(place)
+      return batch
+    } catch (error) {
+      place.close()
+      throw error
+    }
+  }
+
+  async #readFrom(place: ReadingPlace): Promise<Batch> {
+    const began = performance.now()
+    const after = place.last
+    const isEnd = await place.readOn(SIZE)
+    const all: EntryMessage[] = []
+    const partitions = new Map<number, EntryMessage[]>()
+    let bytes = 0
+    let isWhole = true
+    for (let message = place.next; message !== undefined; message = place.next) {
+      isWhole &&= message.sequence === place.last + 1
+      bytes += message.data.length
+      const taken = place.take()
+      const entry = taken instanceof Promise ? await taken : taken
+      if (entry === undefined) continue
+      const partition = this.#connection.names.partitionOfSubject(message.subject)
+      const own = partitions.get(partition) ?? []
+      all.push(entry)
+      own.push(entry)
+      partitions.set(partition, own)
+    }
+    if (place.last === after) {
+      const end = await this.#end(after, began)
+      place.skipTo(end.upto)
+      return end
+    }
+    const { last: upto, readAt: at } = place
+    // What was read ahead may not be all any more.
+    const batch = { after, upto, isEnd: isEnd && at >= began, isWhole, all, partitions, bytes, at }
+    this.#keep(batch)
+    return batch
+  }
+
+  /** Nothing follows; or what did is gone. */
+  async #end(after: number, at: number): Promise<Batch> {
+    const { positions, isNothingBetween } = this.#stream
+    const last = await positions.last()
+    const none = {
+      after,
+      upto: after,
+      isEnd: true,
+      isWhole: true,
+      all: [],
+      partitions: new Map(),
+      bytes: 0,
+      at,
+    }
+    if (last <= after) return none
+    if (await isNothingBetween(after, last)) return { ...none, upto: last, isWhole: false }
+    // The server that was asked has it not yet.
+    return { ...none, isEnd: false }
+  }
+
+  #keep(batch: Batch): void {
+    if (batch.at <= this.#clearedAt) return
+    this.#batches.add(batch)
+    this.#bytes += batch.bytes
+    for (const oldest of this.#batches) {
+      if (this.#batches.size <= MAX_BATCHES && this.#bytes <= MAX_BYTES) return
+      this.#drop(oldest)
+    }
+  }
+
+  #drop(batch: Batch): void {
+    if (this.#batches.delete(batch)) this.#bytes -= batch.bytes
+  }
+}

@@ -1,0 +1,109 @@
+import type { Entry, Page, Position, ReadOptions } from '../../store/contract.ts'
+import { typeField } from '../entries/entry-message.ts'
+import type { Batch, MessageBatches } from './message-batches.ts'
+import type { Positions } from '../entries/positions.ts'
+import type { EntryMessage } from './reading-places.ts'
+
+/** Maximum number of messages that one read passes, so that readers of several partitions stay near each other. */
+const MAX_PASSED = 2_000
+
+/** The length of the events of a page after which it ends, in characters. */
+const MAX_PAGE_LENGTH = 1024 * 1024
+
+/** After how long a call that waits ends where other partitions have entries, so that its reader moves on, in ms. */
+const MOVE_INTERVAL = 5_000
+
+/** What reading needs of the log. */
+export interface PartitionParts {
+  readonly positions: Positions
+  readonly batches: MessageBatches
+  /** The page of a position before entries that were trimmed; undefined where none were. */
+  gap(position: Position, after: number, last: number): Promise<Page | undefined>
+  /** The entry of a message, with its length; undefined where it is gone. */
+  entry(message: EntryMessage): Promise<{ readonly entry: Entry; readonly length: number } | undefined>
+}
+
+/** Reads the entries of one partition, or of all for several readers. */
+export class PartitionReading {
+  readonly #parts: PartitionParts
+  /** From one number to another, a partition has no entry: it was looked at by a call that waited. */
+  readonly #quiet = new Map<number, { readonly after: number; readonly upto: number }>()
+
+  constructor(parts: PartitionParts) {
+    this.#parts = parts
+  }
+
+  async read(
+    position: Position,
+    partition: number | undefined,
+    { limit, types, until }: Pick<ReadOptions, 'limit' | 'types' | 'until'>,
+  ): Promise<Page> {
+    const { positions, batches, gap, entry: entryOf } = this.#parts
+    const began = performance.now()
+    const after = await positions.parse(position)
+    const last = until === undefined ? Infinity : await positions.parse(until)
+    const wanted = types && new Set(types.map(typeField))
+    const entries: Entry[] = []
+    const lengths: number[] = []
+    let length = 0
+    const quiet = partition === undefined ? undefined : this.#quiet.get(partition)
+    let at = quiet?.after === after ? Math.min(quiet.upto, last) : after
+    const from = at
+    let isEnd = at >= last
+    const isFull = () => entries.length >= limit || length >= MAX_PAGE_LENGTH || at - from >= MAX_PASSED
+    while (!isEnd && !isFull()) {
+      const batch = await batches.after(at)
+      if (!batch.isWhole) {
+        // Forgotten, or trimmed.
+        const page = await gap(position, after, last)
+        if (page !== undefined) return page
+      }
+      let upto = Math.min(batch.upto, last)
+      for (const each of following(batch, partition, at)) {
+        const { sequence } = each.message
+        if (sequence > upto) break
+        if (wanted?.has(each.fields.type) === false) continue
+        const found = await entryOf(each)
+        if (found === undefined) continue
+        entries.push(found.entry)
+        lengths.push(found.length)
+        length += found.length
+        if (entries.length >= limit || length >= MAX_PAGE_LENGTH) upto = sequence
+      }
+      at = upto
+      // A batch of before this call ended where the log did then, which may be before the last one that is wanted.
+      const isCurrent = until === undefined || batch.at >= began
+      isEnd = at >= last || (at >= batch.upto && batch.isEnd && isCurrent)
+    }
+    positions.saw(at)
+    return { entries, lengths, position: positions.format(at), isEnd }
+  }
+
+  /** A look whether a partition has entries after a position, or its reader is to move on. */
+  waiting(position: Position, partition: number): () => Promise<boolean> {
+    const { positions, batches } = this.#parts
+    const began = performance.now()
+    let at: number | undefined
+    return async () => {
+      const after = await positions.parse(position)
+      at ??= after
+      const last = await positions.last()
+      while (at < last) {
+        const batch = await batches.after(at)
+        if (!batch.isWhole || following(batch, partition, at).length > 0) return true
+        at = batch.upto
+        this.#quiet.set(partition, { after, upto: at })
+        if (batch.isEnd) break
+      }
+      return at > after && performance.now() - began >= MOVE_INTERVAL
+    }
+  }
+}
+
+/** The messages of a partition, or of all, after a number. */
+function following(batch: Batch, partition: number | undefined, after: number): readonly EntryMessage[] {
+  const messages = partition === undefined ? batch.all : (batch.partitions.get(partition) ?? [])
+  if (after === batch.after) return messages
+  const first = messages.findIndex(({ message }) => message.sequence > after)
+  return first < 0 ? [] : messages.slice(first)
+}

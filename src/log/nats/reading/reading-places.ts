@@ -1,0 +1,250 @@
+import type { Connection } from '../server/connection.ts'
+import { fieldsOf } from '../entries/entry-message.ts'
+import type { EntryFields } from '../entries/entry-message.ts'
+import { MessageCursor } from '../server/message-cursor.ts'
+import type { StreamMessage } from '../server/message-cursor.ts'
+import type { RecordedTimes } from '../entries/recorded-times.ts'
+import { SourceOrder } from '../entries/source-order.ts'
+
+/** Maximum number of messages that are read at once. */
+const CHUNK = 500
+
+/** One that reads on so soon after the last time is fast, in ms: it gets more than then. */
+const MAX_PAUSE = 1_000
+const GROWTH = 4
+
+/** How long messages are kept that were read ahead, in ms: what another process forgets does not stay for longer. */
+const MAX_AGE = 10_000
+
+/** A message of an entry. */
+export interface EntryMessage {
+  readonly message: StreamMessage
+  readonly fields: EntryFields
+  /** See `recorded-times.ts`. */
+  readonly recorded: number
+}
+
+/** Messages that are being read. */
+interface Pull {
+  /** Whether there were no more of them. */
+  readonly isEnd: Promise<boolean>
+  /** When it began, by `performance.now`. */
+  readonly at: number
+}
+
+/**
+ * A place in the stream of the entries, from which is read on in order. A fast reader gets more messages each time; once they are as
+ * many as there can be, the next ones are read while those at hand are handed out.
+ *
+ *     handed out ◄── at hand (at most 500) ◄── being read (at most 500) ◄── the rest of the stream
+ */
+export class ReadingPlace {
+  readonly #connection: Connection
+  readonly #times: RecordedTimes
+  readonly #order: SourceOrder
+  /** When the last entry was recorded; undefined where that is not known. */
+  #recorded: number | undefined
+  #last: number
+  #cursor: MessageCursor
+  /** Those at hand, with the ones that were handed out, and the index of the next one. */
+  #messages: readonly StreamMessage[] = []
+  #next = 0
+  #readAt = -Infinity
+  #ahead: Pull | undefined
+
+  constructor(connection: Connection, times: RecordedTimes, after: number) {
+    this.#connection = connection
+    this.#times = times
+    this.#order = new SourceOrder(connection, after)
+    this.#last = after
+    this.#cursor = this.#newCursor()
+  }
+
+  /** The number of the last message that was handed out, or skipped. */
+  get last(): number {
+    return this.#last
+  }
+
+  /** The next message; undefined where no more were read. It stays the next one until {@link take}. */
+  get next(): StreamMessage | undefined {
+    return this.#messages[this.#next]
+  }
+
+  /** How many messages were read, or are being read, and not handed out. */
+  get ahead(): number {
+    return this.#messages.length - this.#next + (this.#ahead === undefined ? 0 : CHUNK)
+  }
+
+  /** Whether messages follow, as the server said when it read on. */
+  get hasMore(): boolean {
+    return this.next !== undefined || this.#pending > 0
+  }
+
+  /** Hands out the next message: its entry, mostly at once, or undefined for one that is none or does not count. */
+  take(): EntryMessage | undefined | Promise<EntryMessage | undefined> {
+    const message = this.next
+    if (message === undefined) return undefined
+    this.#last = message.sequence
+    this.#next += 1
+    const fields = fieldsOf(message)
+    const counts = this.#order.counts(message)
+    if (typeof counts !== 'boolean') return this.#takeLater(message, fields, counts)
+    // What another program has published there.
+    if (fields === undefined) return undefined
+    if (this.#recorded === undefined) return this.#takeLater(message, fields, counts)
+    const recorded = Math.max(this.#recorded, fields.recorded)
+    this.#recorded = recorded
+    return counts ? { message, fields, recorded } : undefined
+  }
+
+  /** When the messages at hand were asked for, by `performance.now`. */
+  get readAt(): number {
+    return this.#readAt
+  }
+
+  /** All messages up to this number are gone. */
+  skipTo(sequence: number): void {
+    this.#last = Math.max(this.#last, sequence)
+  }
+
+  /**
+   * Reads on, once all messages at hand were handed out.
+   *
+   * @param limit Maximum number of messages for a reader that is new or slow.
+   * @returns Whether no more followed when they were asked for.
+   */
+  async readOn(limit: number): Promise<boolean> {
+    const isFast = performance.now() - this.#readAt < MAX_PAUSE
+    const most = isFast ? Math.max(limit, GROWTH * this.#messages.length) : limit
+    const { isEnd, at } = this.#ahead ?? this.#pull(Math.min(most, CHUNK))
+    const isLast = await isEnd
+    this.#ahead = undefined
+    this.#messages = this.#cursor.messages
+    this.#next = 0
+    this.#readAt = at
+    // As many more come at once, and none is waited for.
+    const isFull = this.#messages.length === CHUNK && this.#pending >= CHUNK
+    if (isFast && isFull) this.#ahead = this.#pull(CHUNK)
+    return isLast
+  }
+
+  /** Reads again what was asked for before some time, by `performance.now`, and not handed out. */
+  refresh(since: number): void {
+    if (this.ahead === 0 || this.#readAt > since) return
+    this.close()
+    this.#cursor = this.#newCursor()
+    this.#messages = []
+    this.#next = 0
+    this.#ahead = undefined
+  }
+
+  /** Forgets its place at the server. */
+  close(): void {
+    const cursor = this.#cursor
+    if (this.#ahead === undefined) cursor.close()
+    else void this.#ahead.isEnd.catch(() => {}).finally(() => cursor.close())
+  }
+
+  /** Number of messages after those at hand, as the server said when it sent them. */
+  get #pending(): number {
+    return this.#messages.at(-1)?.pending ?? 0
+  }
+
+  #pull(limit: number): Pull {
+    const isEnd = this.#cursor.pull(limit)
+    // The call that takes it rejects.
+    isEnd.catch(() => {})
+    return { isEnd, at: performance.now() }
+  }
+
+  async #takeLater(
+    message: StreamMessage,
+    fields: EntryFields | undefined,
+    counts: boolean | Promise<boolean>,
+  ): Promise<EntryMessage | undefined> {
+    const isCounted = await counts
+    if (fields === undefined) return undefined
+    // When the ones before the first message were recorded is not known.
+    const recorded =
+      this.#recorded === undefined
+        ? ((await this.#times.of(message)) ?? fields.recorded)
+        : Math.max(this.#recorded, fields.recorded)
+    this.#recorded = recorded
+    return isCounted ? { message, fields, recorded } : undefined
+  }
+
+  #newCursor(): MessageCursor {
+    return new MessageCursor(this.#connection, {
+      stream: this.#connection.names.events,
+      after: this.#last,
+    })
+  }
+}
+
+/** Places that are not in use, so that each reader goes on without asking the server for a new one. */
+export class ReadingPlaces {
+  readonly #connection: Connection
+  readonly #times: RecordedTimes
+  readonly #max: number
+  /** By the number of the last message before, those used least recently first. */
+  readonly #places = new Map<number, ReadingPlace>()
+  /** When entries were forgotten, by `performance.now`. */
+  #forgottenAt = -Infinity
+  /** Runs while something is read ahead. */
+  #timer: NodeJS.Timeout | undefined
+
+  /** @param max How many are kept. */
+  constructor(connection: Connection, times: RecordedTimes, max: number) {
+    this.#connection = connection
+    this.#times = times
+    this.#max = max
+  }
+
+  /** A place after a number, which is the caller's until it keeps or closes it. */
+  take(after: number): ReadingPlace {
+    this.#refresh()
+    const found = this.#places.get(after)
+    if (found === undefined) return new ReadingPlace(this.#connection, this.#times, after)
+    this.#places.delete(after)
+    return found
+  }
+
+  /** Gives a place back. Of two at the same number, the one that has read further ahead is kept. */
+  keep(place: ReadingPlace): void {
+    const other = this.#places.get(place.last)
+    if (other !== undefined && other.ahead > place.ahead) return place.close()
+    other?.close()
+    this.#places.set(place.last, place)
+    if (place.ahead > 0) this.#refreshLater()
+    const [oldest] = this.#places
+    if (this.#places.size <= this.#max || oldest === undefined) return
+    oldest[1].close()
+    this.#places.delete(oldest[0])
+  }
+
+  /** Entries were forgotten: they are not handed out any more. */
+  forget(): void {
+    this.#forgottenAt = performance.now()
+    this.#refresh()
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    for (const place of this.#places.values()) place.close()
+    this.#places.clear()
+  }
+
+  #refresh(): void {
+    const since = Math.max(this.#forgottenAt, performance.now() - MAX_AGE)
+    for (const place of this.#places.values()) place.refresh(since)
+  }
+
+  /** What no reader comes back for does not stay in memory. */
+  #refreshLater(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      this.#refresh()
+      if (Array.from(this.#places.values()).some(({ ahead }) => ahead > 0)) this.#refreshLater()
+    }, MAX_AGE).unref()
+  }
+}

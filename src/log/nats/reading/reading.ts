@@ -1,0 +1,311 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Entry, Page, Position, ReadOptions, StartAt } from '../../store/contract.ts'
+import { LogServerError } from '../../errors.ts'
+import { gapEntry } from '../../gap.ts'
+import type { AboutRecord } from '../server/about.ts'
+import type { Connection } from '../server/connection.ts'
+import { entryOf, fieldsOf, typeField } from '../entries/entry-message.ts'
+import type { EntryFields } from '../entries/entry-message.ts'
+import type { LongTexts } from '../server/long-texts.ts'
+import { MessageBatches } from './message-batches.ts'
+import { PartitionReading } from './partition-reading.ts'
+import { patiently } from '../server/patience.ts'
+import type { Positions } from '../entries/positions.ts'
+import { ReadingPlaces } from './reading-places.ts'
+import type { EntryMessage, ReadingPlace } from './reading-places.ts'
+import type { RecordedTimes } from '../entries/recorded-times.ts'
+
+/** Maximum number of entries that one read looks at, so that a rare type does not take long. */
+const MAX_EXAMINED = 10_000
+
+/** The length of the events of a page after which it ends, in characters. */
+const MAX_PAGE_LENGTH = 1024 * 1024
+
+/** How long a message that a server does not have yet is waited for, in ms. */
+const LATE_INTERVAL = 20
+
+/** How many readers' places are kept, so that each goes on without asking for a new one. */
+const MAX_PLACES = 16
+
+/** A page that is being read. */
+interface Draft {
+  readonly entries: Entry[]
+  readonly lengths: number[]
+  length: number
+  examined: number
+  isEnd: boolean
+}
+
+/** Reads the entries of a log. */
+export class Reading {
+  readonly #connection: Connection
+  readonly #about: AboutRecord
+  readonly #positions: Positions
+  readonly #times: RecordedTimes
+  readonly #texts: LongTexts
+  readonly #places: ReadingPlaces
+  readonly #batches: MessageBatches
+  readonly #partitions: PartitionReading
+
+  constructor(
+    connection: Connection,
+    about: AboutRecord,
+    positions: Positions,
+    times: RecordedTimes,
+    texts: LongTexts,
+  ) {
+    this.#connection = connection
+    this.#about = about
+    this.#positions = positions
+    this.#times = times
+    this.#texts = texts
+    this.#places = new ReadingPlaces(connection, times, MAX_PLACES)
+    this.#batches = new MessageBatches(connection, times, {
+      positions,
+      isNothingBetween: (after, until) => this.#isNothingBetween(after, until),
+    })
+    this.#partitions = new PartitionReading({
+      positions,
+      batches: this.#batches,
+      gap: (position, after, last) => this.#gap(position, after, last),
+      entry: async ({ message, fields, recorded }) => {
+        const json =
+          this.#texts.whole(message) ?? (await patiently(this.#connection, () => this.#texts.read(message)))
+        // Its parts may have been deleted since.
+        if (json === undefined) return undefined
+        return { entry: this.#entryOf(json, fields, recorded, message.sequence), length: json.length }
+      },
+    })
+  }
+
+  async read(
+    position: Position,
+    { limit, types, until, partition, isCommon = false }: ReadOptions,
+  ): Promise<Page> {
+    if (partition !== undefined || isCommon)
+      return this.#partitions.read(position, partition, { limit, types, until })
+    const after = await this.#positions.parse(position)
+    const last = until === undefined ? undefined : await this.#positions.parse(until)
+    const place = this.#places.take(after)
+    try {
+      return await this.#readFrom(place, position, last, limit, types)
+    } catch (error) {
+      place.close()
+      throw error
+    }
+  }
+
+  /** @param until The number of the last entry that is wanted; undefined for what there is. */
+  async #readFrom(
+    place: ReadingPlace,
+    position: Position,
+    until: number | undefined,
+    limit: number,
+    types: ReadOptions['types'],
+  ): Promise<Page> {
+    const after = place.last
+    let last = until
+    // What follows says whether something was deleted, and comes without asking for the end of the log.
+    if (!place.hasMore) {
+      const state = await this.#state()
+      last ??= state.last
+      const gap = after + 1 < state.first ? await this.#gap(position, after, last) : undefined
+      if (gap !== undefined) return this.#closed(place, gap)
+    }
+    const isEmpty = last !== undefined && after >= last
+    const draft: Draft = { entries: [], lengths: [], length: 0, examined: 0, isEnd: isEmpty }
+    const wanted = types && new Set(types.map(typeField))
+    let isGapChecked = false
+    while (!draft.isEnd && !isFull(draft, limit)) {
+      if (place.next === undefined) {
+        await place.readOn(Math.min(limit, (until ?? Infinity) - after))
+        isGapChecked = false
+        if (!place.hasMore) last ??= (await this.#state()).last
+      }
+      const { next } = place
+      if (!isGapChecked && next?.sequence !== place.last + 1) {
+        // Forgotten, or trimmed since this began.
+        isGapChecked = true
+        const gap = await this.#gap(position, after, (last ??= (await this.#state()).last))
+        if (gap !== undefined) return this.#closed(place, gap)
+      }
+      if (next === undefined) {
+        const end = last ?? place.last
+        draft.isEnd = end <= place.last || (await this.#isNothingBetween(place.last, end))
+      } else if (until !== undefined && next.sequence > until) {
+        draft.isEnd = true
+      } else {
+        const added = this.#take(place, wanted, draft)
+        if (added !== undefined) await added
+        const isLast = last !== undefined && place.last >= last
+        draft.isEnd = isLast && (until !== undefined || place.next === undefined)
+      }
+    }
+    const { entries, lengths, isEnd } = draft
+    if (isEnd && last !== undefined) place.skipTo(last)
+    this.#places.keep(place)
+    this.#positions.saw(place.last)
+    return { entries, lengths, position: this.#positions.format(place.last), isEnd }
+  }
+
+  #closed(place: ReadingPlace, gap: Page): Page {
+    place.close()
+    return gap
+  }
+
+  /** The entry of a message; undefined where it is gone. */
+  async entryAt(sequence: number): Promise<Entry | undefined> {
+    const { jsm, names } = this.#connection
+    if (sequence === 0) return undefined
+    const query = { seq: sequence }
+    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.events, query))
+    if (found === null) return undefined
+    const message = { sequence, data: found.data, field: (name: string) => found.header.get(name) }
+    const json = await patiently(this.#connection, () => this.#texts.read(message))
+    if (json === undefined) return undefined
+    const fields = fieldsOf(message)
+    const recorded = await this.#times.of(message)
+    if (fields === undefined || recorded === undefined) return undefined
+    return this.#entryOf(json, fields, recorded, sequence)
+  }
+
+  async positionAt(start: StartAt): Promise<Position> {
+    const { last } = await this.#state()
+    if (start === 'end') return this.#positions.format(last)
+    const { trimmed } = await this.#about.read()
+    if (start === 'start') return this.#positions.format(trimmed.sequence)
+    let low = trimmed.sequence
+    let high = last
+    // All entries up to `low` are earlier, and all after `high` are not.
+    while (low < high) {
+      const middle = low + Math.floor((high - low) / 2)
+      const found = await this.first(middle + 1)
+      if (found === undefined || found.sequence > high) high = middle
+      else if (found.recorded >= start.time) high = Math.min(middle, found.sequence - 1)
+      else low = found.sequence
+    }
+    return this.#positions.format(low)
+  }
+
+  /** The first entry from a number on, and when it was recorded. */
+  async first(from: number): Promise<{ readonly sequence: number; readonly recorded: number } | undefined> {
+    const { jsm, names } = this.#connection
+    for (let at = from; ;) {
+      const next = { seq: at, next_by_subj: names.allEntries }
+      const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.events, next))
+      if (found === null) return undefined
+      const message = { sequence: found.seq, field: (name: string) => found.header.get(name) }
+      const recorded = await this.#times.of(message)
+      if (recorded !== undefined) return { sequence: found.seq, recorded }
+      at = found.seq + 1
+    }
+  }
+
+  /**
+   * When the last entry was recorded, or a little earlier, by the clock of its writer alone; undefined for none.
+   */
+  async aboutNewest(): Promise<number | undefined> {
+    const { jsm, names } = this.#connection
+    const query = { last_by_subj: names.allEntries }
+    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.events, query))
+    return found === null ? undefined : fieldsOf({ field: (name) => found.header.get(name) })?.recorded
+  }
+
+  /** When the last entry was recorded; undefined for none. */
+  async newest(): Promise<number | undefined> {
+    const { jsm, names } = this.#connection
+    const query = { last_by_subj: names.allEntries }
+    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.events, query))
+    if (found === null) return undefined
+    return this.#times.of({ sequence: found.seq, field: (name: string) => found.header.get(name) })
+  }
+
+  /** A look whether a partition has entries after a position. */
+  waiting(position: Position, partition: number): () => Promise<boolean> {
+    return this.#partitions.waiting(position, partition)
+  }
+
+  /** Entries were forgotten: what was read before is not kept. */
+  forgot(): void {
+    this.#batches.clear()
+    this.#places.forget()
+  }
+
+  close(): void {
+    this.#batches.close()
+    this.#places.close()
+  }
+
+  async #state(): Promise<{ readonly first: number; readonly last: number }> {
+    const { jsm, names } = this.#connection
+    const { state } = await patiently(this.#connection, () => jsm.streams.info(names.events))
+    return { first: state.first_seq, last: state.last_seq }
+  }
+
+  /** The page of a position before entries that were trimmed. */
+  async #gap(position: Position, after: number, last: number): Promise<Page | undefined> {
+    const { trimmed } = await this.#about.read()
+    if (after >= trimmed.sequence) return undefined
+    const entry = gapEntry(position, this.#positions.format(trimmed.sequence), trimmed.recorded)
+    const next = await this.first(trimmed.sequence + 1)
+    return {
+      entries: [entry],
+      lengths: [0],
+      position: entry.position,
+      isEnd: next === undefined || next.sequence > last,
+      gap: entry.data,
+    }
+  }
+
+  /** Whether there is no entry after a number, up to another one. Otherwise the server that was asked has it not yet. */
+  async #isNothingBetween(after: number, until: number): Promise<boolean> {
+    const next = await this.first(after + 1)
+    const isNothing = next === undefined || next.sequence > until
+    if (!isNothing) await delay(LATE_INTERVAL)
+    return isNothing
+  }
+
+  /** Adds the next message of a place to a page: mostly at once. */
+  #take(
+    place: ReadingPlace,
+    wanted: ReadonlySet<string> | undefined,
+    draft: Draft,
+  ): Promise<void> | undefined {
+    draft.examined += 1
+    const add = (entry: EntryMessage | undefined) => {
+      if (entry === undefined || wanted?.has(entry.fields.type) === false) return undefined
+      return this.#add(entry, draft)
+    }
+    const taken = place.take()
+    return taken instanceof Promise ? taken.then(add) : add(taken)
+  }
+
+  #add({ message, fields, recorded }: EntryMessage, draft: Draft): Promise<void> | undefined {
+    const add = (json: string) => {
+      draft.entries.push(this.#entryOf(json, fields, recorded, message.sequence))
+      draft.lengths.push(json.length)
+      draft.length += json.length
+    }
+    const whole = this.#texts.whole(message)
+    if (whole === undefined) {
+      return patiently(this.#connection, () => this.#texts.read(message)).then((json) => {
+        // Its parts may have been deleted since.
+        if (json !== undefined) add(json)
+      })
+    }
+    add(whole)
+    return undefined
+  }
+
+  #entryOf(json: string, fields: EntryFields, recorded: number, sequence: number): Entry {
+    const entry = entryOf(json, fields, recorded, this.#positions.format(sequence))
+    if (entry !== undefined) return entry
+    const { log, names } = this.#connection
+    const problem = `has an entry that cannot be read: the message ${sequence} of ${names.events} is not a JSON object. It was left as it is`
+    throw new LogServerError(log, problem)
+  }
+}
+
+function isFull({ entries, length, examined }: Draft, limit: number): boolean {
+  return entries.length >= limit || length >= MAX_PAGE_LENGTH || examined >= MAX_EXAMINED
+}

@@ -1,0 +1,164 @@
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
+import { Kvm } from '@nats-io/kv'
+import type { KV } from '@nats-io/kv'
+import { connect } from '@nats-io/transport-node'
+import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
+import { ArgumentError } from '../../../protocol/argument-error.ts'
+import { LogServerError } from '../../errors.ts'
+import { Names } from './names.ts'
+import { Publisher } from './publisher.ts'
+import { Refusal } from './refusal.ts'
+import { Continuity } from './continuity.ts'
+import { patiently } from './patience.ts'
+import { configOf, createOnce, ensureStream } from './stored-stream.ts'
+import type { StreamHost } from './stored-stream.ts'
+
+/** How long an answer is waited for, in ms. What a server that was killed had received has none, and is sent again then. */
+const ANSWER = 2_000
+
+/** The maximum size of a message that a server must take at least, in bytes: the default. A commit is one message. */
+const MIN_PAYLOAD = 1024 * 1024
+
+/** What a log needs of a server, or of a cluster of them. */
+export interface ConnectionSettings {
+  /** Settings of the NATS client: servers, credentials, TLS. */
+  readonly client: NodeConnectionOptions
+  readonly log: string
+  /** Whether a missing log is created. Default true. */
+  readonly create?: boolean
+  readonly partitions: number
+  /** Number of servers that have a copy of each stream. Undefined for 3 in a cluster, otherwise 1. */
+  readonly replicas: number | undefined
+  /** How long an owner that does not answer keeps its names, in ms. Undefined for that of the log, and for 10,000 in a new one. */
+  readonly lease: number | undefined
+}
+
+const DEFAULT_LEASE = 10_000
+const MIN_LEASE = 1_000
+
+/** How long after an attempt to connect again the next one is made, in ms. */
+const RECONNECT_INTERVAL = 250
+
+/** A connection with the streams and the bucket of one log, which it has created where they were missing. */
+export class Connection {
+  readonly nats: NatsConnection
+  readonly js: JetStreamClient
+  readonly jsm: JetStreamManager
+  readonly publisher: Publisher
+  readonly leases: KV
+  /** How long an owner that does not answer keeps its names, in ms. */
+  readonly lease: number
+  readonly names: Names
+  readonly refusal: Refusal
+  /** Undefined where its streams have copies: a server that was put back gets what it has lost from the others. */
+  readonly continuity: Continuity | undefined
+  /** The log in errors. */
+  readonly log: string
+  /** Maximum size of a message with its fields, in bytes. */
+  readonly maxPayload: number
+  /** Whether its streams have copies, which may be behind, and several writers at the same moment: see `succession.ts`. */
+  readonly isReplicated: boolean
+  /** Of the subjects of answers; undefined for the default. */
+  readonly inboxPrefix: string | undefined
+
+  private constructor(
+    nats: NatsConnection,
+    jsm: JetStreamManager,
+    leases: KV,
+    names: Names,
+    settings: ConnectionSettings,
+    isReplicated: boolean,
+    lease: number,
+  ) {
+    this.log = logName(settings.log)
+    this.maxPayload = nats.info?.max_payload ?? MIN_PAYLOAD
+    this.isReplicated = isReplicated
+    this.inboxPrefix = settings.client.inboxPrefix
+    this.nats = nats
+    this.refusal = new Refusal(nats)
+    this.js = jetstream(nats, { timeout: ANSWER })
+    this.jsm = jsm
+    this.continuity = isReplicated ? undefined : new Continuity(this)
+    this.publisher = new Publisher(nats, ANSWER, this.inboxPrefix, (message) =>
+      this.continuity?.acknowledged(message),
+    )
+    this.leases = leases
+    this.lease = lease
+    this.names = names
+  }
+
+  static async open(settings: ConnectionSettings): Promise<Connection> {
+    const { client, log, create = true, partitions, replicas } = settings
+    const names = new Names(log, partitions)
+    const nats = await connect({
+      reconnectTimeWait: RECONNECT_INTERVAL,
+      ...client,
+      maxReconnectAttempts: -1,
+      // Otherwise a log that was refused twice would never be there again.
+      ignoreAuthErrorAbort: true,
+      // Two stack traces for each request take half of its time.
+      noAsyncTraces: true,
+    })
+    try {
+      const { max_payload: maxPayload = MIN_PAYLOAD } = nats.info ?? {}
+      if (maxPayload < MIN_PAYLOAD) {
+        const problem = `is at a server with a max_payload of ${maxPayload} bytes: set it to at least ${MIN_PAYLOAD}`
+        throw new LogServerError(logName(log), problem)
+      }
+      const jsm = await jetstreamManager(nats, { timeout: ANSWER })
+      const host = { nats, jsm, log: logName(log) }
+      if (!create && !(await isThere(host, names))) throw missing(log)
+      // What a cluster stores once is gone with one server.
+      const copies = replicas ?? (nats.info?.cluster === undefined ? 1 : 3)
+      const stored = await Promise.all([
+        ensureStream(host, { name: names.events, subjects: [names.allEntries], replicas: copies }),
+        ensureStream(host, { name: names.state, subjects: names.allState, replicas: copies }),
+      ])
+      const fewest = Math.min(...stored)
+      if (fewest < (replicas ?? Math.min(copies, 2))) {
+        const problem = `has ${fewest} of ${copies} copies: raise num_replicas of its streams, or open it with \`replicas: ${fewest}\``
+        throw new LogServerError(logName(log), problem)
+      }
+      const bucket = await configOf(host, names.leaseStream)
+      const lease = bucket === undefined ? (settings.lease ?? DEFAULT_LEASE) : bucket.max_age / 1e6
+      if (settings.lease !== undefined && settings.lease !== lease) {
+        throw new ArgumentError('lease', `${lease}, as the log has, or none`, settings.lease)
+      }
+      if (lease < MIN_LEASE) {
+        const problem = `has leases that do not run out in time: set max_age of its stream ${names.leaseStream} to at least ${MIN_LEASE} ms`
+        throw new LogServerError(logName(log), problem)
+      }
+      const kvm = new Kvm(nats)
+      if (bucket === undefined) {
+        const ofBucket = { history: 1, ttl: lease, replicas: copies, storage: 'file' } as const
+        await createOnce(host, names.leaseStream, () => kvm.create(names.leases, ofBucket))
+      }
+      const leases = await patiently(host, () => kvm.open(names.leases))
+      return new Connection(nats, jsm, leases, names, settings, Math.max(...stored) > 1, lease)
+    } catch (error) {
+      await nats.close()
+      throw error
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.nats.close()
+  }
+}
+
+/** Whether a log was created. */
+async function isThere(host: StreamHost, { events, state, about }: Names): Promise<boolean> {
+  const streams = await Promise.all([configOf(host, events), configOf(host, state)])
+  if (streams.includes(undefined)) return false
+  return (await host.jsm.streams.getMessage(state, { last_by_subj: about })) !== null
+}
+
+function missing(log: string): LogServerError {
+  return new LogServerError(logName(log), 'does not exist on its server: name one that was created')
+}
+
+/** How a log is called in errors. */
+export function logName(log: string): string {
+  return `the log ${JSON.stringify(log)}`
+}

@@ -1,0 +1,117 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { JetStreamApiError } from '@nats-io/jetstream'
+import type { JetStreamManager, StreamConfig } from '@nats-io/jetstream'
+import { LogServerError } from '../../errors.ts'
+import { isOver, patiently } from './patience.ts'
+import type { Connected } from './patience.ts'
+import { isPassing } from './server-error.ts'
+
+/** Error code of the server: it has no stream of this name. */
+const STREAM_NOT_FOUND = 10_059
+
+/** Error codes of the server: it has a stream of this name with another configuration, or one with its subjects. */
+const IN_USE = new Set([10_058, 10_065])
+
+/** How often the creation of a stream is tried again that another process may be creating, in ms. */
+const CREATION_INTERVAL = 50
+
+/** What a new stream of a log has. */
+export interface NewStream {
+  readonly name: string
+  readonly subjects: readonly string[]
+  readonly replicas: number
+}
+
+/** Where the streams of a log are. */
+export interface StreamHost extends Connected {
+  readonly jsm: JetStreamManager
+}
+
+/** The configuration of a stream; undefined where there is none. */
+export async function configOf(host: StreamHost, stream: string): Promise<StreamConfig | undefined> {
+  return patiently(host, async () => {
+    try {
+      return (await host.jsm.streams.info(stream)).config
+    } catch (error) {
+      if (error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND) return undefined
+      throw error
+    }
+  })
+}
+
+/**
+ * Creates a stream of a log where it is missing. One that is there stays as it is: others may have set what this library does not
+ * know.
+ *
+ * @returns The number of its copies. Rejects with a LogServerError for a stream that would lose entries, or is another program's.
+ */
+export async function ensureStream(
+  host: StreamHost,
+  { name, subjects, replicas }: NewStream,
+): Promise<number> {
+  const { jsm, log } = host
+  const config = await configOf(host, name)
+  if (config !== undefined) {
+    const problem = problemOf(config, subjects)
+    if (problem === undefined) return config.num_replicas
+    throw new LogServerError(log, `would lose entries: its stream ${name} ${problem}`)
+  }
+  await createOnce(host, name, () =>
+    jsm.streams.add({
+      name,
+      subjects: [...subjects],
+      storage: 'file',
+      num_replicas: replicas,
+      allow_rollup_hdrs: true,
+      // Reads that decide go to the leader.
+      allow_direct: false,
+      deny_delete: false,
+      deny_purge: false,
+      discard: 'new',
+    }),
+  )
+  return replicas
+}
+
+/**
+ * Creates a stream that another process may create at the same moment. The server refuses one of them then, as one with another
+ * configuration or with the subjects of another stream, before it shows the one that there is; a cluster may not answer it at all.
+ */
+export async function createOnce(
+  host: StreamHost,
+  stream: string,
+  create: () => Promise<unknown>,
+): Promise<void> {
+  const started = performance.now()
+  for (;;) {
+    try {
+      await create()
+      return
+    } catch (error) {
+      const isInUse = error instanceof JetStreamApiError && IN_USE.has(error.code)
+      if (!(error instanceof JetStreamApiError) && !isPassing(error)) throw error
+      if ((await configOf(host, stream)) !== undefined) return
+      if ((!isInUse && !isPassing(error)) || isOver(started)) throw error
+      await delay(CREATION_INTERVAL)
+    }
+  }
+}
+
+function problemOf(config: StreamConfig, subjects: readonly string[]): string | undefined {
+  const missing = subjects.find((subject) => !config.subjects?.includes(subject))
+  if (missing !== undefined) return `does not have the subject ${missing}: it may be another program's`
+  if (config.no_ack) return 'does not acknowledge what it stores: create it without no_ack'
+  const isLimited = [config.max_msgs, config.max_bytes].some((limit) => limit > 0)
+  if (config.storage !== 'file') return 'is kept in memory: create it with storage "file"'
+  if (config.retention !== 'limits') return `has the retention "${config.retention}": set it to "limits"`
+  if (config.max_age > 0)
+    return 'deletes messages by their age: set max_age to 0, and use `retention` of the log'
+  if (config.max_msgs_per_subject > 0) return 'has a maximum of messages for each subject: remove it'
+  if (isLimited && config.discard !== 'new') {
+    return 'deletes old messages where it is full: set discard to "new", and use `retention` of the log'
+  }
+  if (!config.allow_rollup_hdrs || config.deny_purge || config.deny_delete) {
+    return 'cannot be made shorter: set allow_rollup_hdrs, and neither deny_purge nor deny_delete'
+  }
+  return undefined
+}
