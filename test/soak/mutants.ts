@@ -24,7 +24,7 @@ export const MUTANTS = {
   },
   /** A worker on NATS records what the log has. */
   'duplicates-appended': {
-    file: '/src/log/nats/appending.ts',
+    file: '/src/log/nats/entries/appending.ts',
     text: 'if (earlier !== undefined && isAtLeastAsComplete(earlier.completeness, entry.completeness)) continue',
     replacement: '',
   },
