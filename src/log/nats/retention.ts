@@ -123,7 +123,7 @@ export class NatsRetention implements RetentionStore {
     checkText('source', source)
     return this.#call(async (log) => {
       const count = await log.forgetting.forget(source)
-      log.reading.forgot()
+      log.reading.forget()
       await log.journals.forget(source)
       await log.inbox.forget(source, this.#clock())
       return count

@@ -1,17 +1,13 @@
-import { LogInUseError } from '../errors.ts'
+import { JoinedGroups } from './joined-groups.ts'
 
 /** Groups of a log whose sources are not divided: each member has every part, and the claims of what is worked on decide. */
 export class UndividedGroups {
-  readonly #log: string
-  readonly #owner: string
   readonly #closed: AbortSignal
-  /** The groups of which this open log is a member. */
-  readonly #joined = new Set<string>()
+  readonly #joined: JoinedGroups
 
   /** @param closed Aborted once the log is closed, with what calls reject with from then on. */
   constructor(log: string, owner: string, closed: AbortSignal) {
-    this.#log = log
-    this.#owner = owner
+    this.#joined = new JoinedGroups(log, owner)
     this.#closed = closed
   }
 
@@ -22,14 +18,7 @@ export class UndividedGroups {
   ): AsyncGenerator<ReadonlySet<number>, void, void> {
     this.#closed.throwIfAborted()
     if (signal.aborted) return
-    if (this.#joined.has(group)) throw new LogInUseError(this.#log, `group:${group}`, this.#owner)
-    this.#joined.add(group)
-    let isMember = true
-    const leave = () => {
-      // It may have joined again since.
-      if (isMember) this.#joined.delete(group)
-      isMember = false
-    }
+    const leave = this.#joined.join(group)
     // Also while nothing asks for a share.
     signal.addEventListener('abort', leave, { once: true })
     try {

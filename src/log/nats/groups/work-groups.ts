@@ -1,23 +1,21 @@
-import { LogInUseError } from '../../errors.ts'
+import { JoinedGroups } from '../../store/joined-groups.ts'
 import { GroupMember } from './group-member.ts'
 import type { Membership } from './group-member.ts'
 
 /** Divides work among open logs. It says who should try: what is worked on is claimed, and the claims decide. */
 export class WorkGroups {
   readonly #membership: Membership
-  readonly #owner: string
   /** Aborted once the log is closed, with what calls reject with from then on. */
   readonly #closed: AbortSignal
-  /** The groups of which this open log is a member. */
-  readonly #joined = new Set<string>()
-  /** Those that it has not left yet. */
+  readonly #joined: JoinedGroups
+  /** The memberships that it has not given up yet. */
   readonly #members = new Set<GroupMember>()
   #number = 0
 
   constructor(membership: Membership, owner: string, closed: AbortSignal) {
     this.#membership = membership
-    this.#owner = owner
     this.#closed = closed
+    this.#joined = new JoinedGroups(membership.connection.log, owner)
   }
 
   /** The parts of this open log, as they change, until the signal is aborted. After its lease was lost none, and then those of a new member. */
@@ -28,22 +26,17 @@ export class WorkGroups {
   ): AsyncGenerator<ReadonlySet<number>, void, void> {
     this.#closed.throwIfAborted()
     if (signal.aborted) return
-    const { log } = this.#membership.connection
-    if (this.#joined.has(group)) throw new LogInUseError(log, `group:${group}`, this.#owner)
-    this.#joined.add(group)
+    const leaveGroup = this.#joined.join(group)
     const until = AbortSignal.any([signal, this.#closed])
     let changed = Promise.withResolvers<void>()
     const wake = () => changed.resolve()
     const ended = Promise.withResolvers<void>()
     let member: GroupMember | undefined
-    let isMember = true
     // Also while nothing asks for a share.
     const leave = () => {
       wake()
       ended.resolve()
-      // It may have joined again since.
-      if (isMember) this.#joined.delete(group)
-      isMember = false
+      leaveGroup()
       if (member !== undefined) this.#leave(member)
     }
     until.addEventListener('abort', leave, { once: true })

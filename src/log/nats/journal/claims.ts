@@ -102,7 +102,9 @@ export class Claims {
     while (!this.#claimer.closed.aborted) {
       await delay(RELEASE_INTERVAL, undefined, { ref: false })
       try {
-        return await this.#giveUp(name, isOver)
+        await this.#giveUp(name, isOver)
+        // A call that claims it may still fail before it stores its own claim.
+        if (!this.#claiming.has(name)) return
       } catch (error) {
         if (!isPassing(error)) return
       }

@@ -1,16 +1,15 @@
 import type { Connection } from '../server/connection.ts'
 import type { Positions } from '../entries/positions.ts'
-import { ReadingPlaces } from './reading-places.ts'
+import { MAX_AGE, ReadingPlaces } from './reading-places.ts'
 import type { EntryMessage, ReadingPlace } from './reading-places.ts'
 import type { RecordedTimes } from '../entries/recorded-times.ts'
 
 /** How many messages a new or slow reader reads at once. */
 const SIZE = 500
 
-/** Batches that are kept, their bytes together, and for how long, in ms: entries that are forgotten do not stay for longer. */
+/** Batches that are kept, and their bytes together. */
 const MAX_BATCHES = 100
 const MAX_BYTES = 32 * 1024 * 1024
-const MAX_AGE = 10_000
 
 /** How many places in the stream are kept. */
 const MAX_PLACES = 4
@@ -51,8 +50,8 @@ export class MessageBatches {
   /** In the order of reading. */
   readonly #batches = new Set<Batch>()
   #bytes = 0
-  /** When nothing was kept, by `performance.now`. */
-  #clearedAt = -Infinity
+  /** When entries were forgotten, by `performance.now`: what was asked for before is not kept. */
+  #forgottenAt = -Infinity
   /** Those that are being read, by the number before. */
   readonly #reading = new Map<number, Promise<Batch>>()
 
@@ -75,17 +74,17 @@ export class MessageBatches {
     }
   }
 
-  /** Keeps nothing of what was read. */
-  clear(): void {
+  /** Entries were forgotten: nothing of what was read is kept. */
+  forget(): void {
     this.#batches.clear()
     this.#bytes = 0
-    this.#clearedAt = performance.now()
+    this.#forgottenAt = performance.now()
     this.#reading.clear()
     this.#places.forget()
   }
 
   close(): void {
-    this.clear()
+    this.#batches.clear()
     this.#places.close()
   }
 
@@ -163,7 +162,7 @@ export class MessageBatches {
   }
 
   #keep(batch: Batch): void {
-    if (batch.at <= this.#clearedAt) return
+    if (batch.at <= this.#forgottenAt) return
     this.#batches.add(batch)
     this.#bytes += batch.bytes
     for (const oldest of this.#batches) {

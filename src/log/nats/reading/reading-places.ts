@@ -13,8 +13,8 @@ const CHUNK = 500
 const MAX_PAUSE = 1_000
 const GROWTH = 4
 
-/** How long messages are kept that were read ahead, in ms: what another process forgets does not stay for longer. */
-const MAX_AGE = 10_000
+/** How long messages are kept that were read and not handed out, in ms: what another process forgets does not stay for longer. */
+export const MAX_AGE = 10_000
 
 /** A message of an entry. */
 export interface EntryMessage {
@@ -50,7 +50,8 @@ export class ReadingPlace {
   #messages: readonly StreamMessage[] = []
   #next = 0
   #readAt = -Infinity
-  #ahead: Pull | undefined
+  /** The messages after those at hand. */
+  #pulling: Pull | undefined
 
   constructor(connection: Connection, times: RecordedTimes, after: number) {
     this.#connection = connection
@@ -72,7 +73,7 @@ export class ReadingPlace {
 
   /** How many messages were read, or are being read, and not handed out. */
   get ahead(): number {
-    return this.#messages.length - this.#next + (this.#ahead === undefined ? 0 : CHUNK)
+    return this.#messages.length - this.#next + (this.#pulling === undefined ? 0 : CHUNK)
   }
 
   /** Whether messages follow, as the server said when it read on. */
@@ -116,15 +117,15 @@ export class ReadingPlace {
   async readOn(limit: number): Promise<boolean> {
     const isFast = performance.now() - this.#readAt < MAX_PAUSE
     const most = isFast ? Math.max(limit, GROWTH * this.#messages.length) : limit
-    const { isEnd, at } = this.#ahead ?? this.#pull(Math.min(most, CHUNK))
+    const { isEnd, at } = this.#pulling ?? this.#pull(Math.min(most, CHUNK))
     const isLast = await isEnd
-    this.#ahead = undefined
+    this.#pulling = undefined
     this.#messages = this.#cursor.messages
     this.#next = 0
     this.#readAt = at
     // As many more come at once, and none is waited for.
     const isFull = this.#messages.length === CHUNK && this.#pending >= CHUNK
-    if (isFast && isFull) this.#ahead = this.#pull(CHUNK)
+    if (isFast && isFull) this.#pulling = this.#pull(CHUNK)
     return isLast
   }
 
@@ -135,14 +136,14 @@ export class ReadingPlace {
     this.#cursor = this.#newCursor()
     this.#messages = []
     this.#next = 0
-    this.#ahead = undefined
+    this.#pulling = undefined
   }
 
   /** Forgets its place at the server. */
   close(): void {
     const cursor = this.#cursor
-    if (this.#ahead === undefined) cursor.close()
-    else void this.#ahead.isEnd.catch(() => {}).finally(() => cursor.close())
+    if (this.#pulling === undefined) cursor.close()
+    else void this.#pulling.isEnd.catch(() => {}).finally(() => cursor.close())
   }
 
   /** Number of messages after those at hand, as the server said when it sent them. */

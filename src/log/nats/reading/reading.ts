@@ -226,8 +226,8 @@ export class Reading {
   }
 
   /** Entries were forgotten: what was read before is not kept. */
-  forgot(): void {
-    this.#batches.clear()
+  forget(): void {
+    this.#batches.forget()
     this.#places.forget()
   }
 
