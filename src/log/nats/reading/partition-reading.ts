@@ -8,7 +8,7 @@ import type { EntryMessage } from './reading-places.ts'
 const MAX_PASSED = 2_000
 
 /** The length of the events of a page after which it ends, in characters. */
-const MAX_PAGE_LENGTH = 1024 * 1024
+export const MAX_PAGE_LENGTH = 1024 * 1024
 
 /** After how long a call that waits ends where other partitions have entries, so that its reader moves on, in ms. */
 const MOVE_INTERVAL = 5_000

@@ -8,7 +8,7 @@ import { entryOf, fieldsOf, typeField } from '../entries/entry-message.ts'
 import type { EntryFields } from '../entries/entry-message.ts'
 import type { LongTexts } from '../server/long-texts.ts'
 import { MessageBatches } from './message-batches.ts'
-import { PartitionReading } from './partition-reading.ts'
+import { MAX_PAGE_LENGTH, PartitionReading } from './partition-reading.ts'
 import { patiently } from '../server/patience.ts'
 import type { Positions } from '../entries/positions.ts'
 import { ReadingPlaces } from './reading-places.ts'
@@ -17,9 +17,6 @@ import type { RecordedTimes } from '../entries/recorded-times.ts'
 
 /** Maximum number of entries that one read looks at, so that a rare type does not take long. */
 const MAX_EXAMINED = 10_000
-
-/** The length of the events of a page after which it ends, in characters. */
-const MAX_PAGE_LENGTH = 1024 * 1024
 
 /** How long a message that a server does not have yet is waited for, in ms. */
 const LATE_INTERVAL = 20
