@@ -62,13 +62,16 @@ describe('a page over a gateway', () => {
   it('suspends until the rows have come, also where there are none', async () => {
     const errors = consoleErrors()
     const { append, url, token } = await served()
+    const waited = Promise.withResolvers<void>()
+    const getToken = () => waited.promise.then(token)
     const { text } = mountOverTime(
       <Suspense fallback="waiting">
-        <SuspenseItems live={connectTo({ url, getToken: token })} list="fruit" />!
+        <SuspenseItems live={connectTo({ url, getToken })} list="fruit" />!
       </Suspense>,
       { strict: true },
     )
     await shows(text, 'waiting')
+    waited.resolve()
     await shows(text, '!')
 
     await append(setItem('fruit', 'a', 'apple'))
