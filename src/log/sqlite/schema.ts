@@ -59,6 +59,14 @@ export const SCHEMA = `
     completeness INTEGER NOT NULL
   ) WITHOUT ROWID, STRICT;
 
+  -- Since which number an open log was the last one to begin to append, for the tokens of positions. Generation 0: entries.
+  CREATE TABLE rivulet_run (
+    generation INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    token TEXT NOT NULL, -- random
+    PRIMARY KEY (generation, first)
+  ) WITHOUT ROWID, STRICT;
+
   CREATE TABLE rivulet_stream (
     name TEXT PRIMARY KEY,
     position TEXT NOT NULL -- the service's
@@ -67,7 +75,8 @@ export const SCHEMA = `
   CREATE TABLE rivulet_reader (
     name TEXT PRIMARY KEY,
     cursor INTEGER NOT NULL,
-    acknowledged TEXT NOT NULL -- positions after the cursor, as a JSON array
+    acknowledged TEXT NOT NULL, -- positions after the cursor, as a JSON array
+    is_copy INTEGER NOT NULL -- whether the state itself is beside the effects of the consumer
   ) WITHOUT ROWID, STRICT;
 
   -- Its entry is a copy, which stays when the log deletes it.
@@ -167,6 +176,7 @@ export const ADDED_COLUMNS = [['rivulet_process', 'holds_retention', 'INTEGER NO
 /** Small tables that are checked for damage whenever the log is opened. A check of all entries would take seconds. */
 export const CHECKED_TABLES = [
   'rivulet_log',
+  'rivulet_run',
   'rivulet_stream',
   'rivulet_reader',
   'rivulet_claim',

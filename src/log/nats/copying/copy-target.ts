@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError } from '@nats-io/jetstream'
+import { nuid } from '@nats-io/transport-node'
 import { LogServerError } from '../../errors.ts'
 import type { NumberedState } from '../../memory-log/processes.ts'
 import { ProcessPositions } from '../../process/process-position.ts'
@@ -347,11 +348,19 @@ export class NatsCopyTarget implements CopyTarget {
     if (process === undefined) return
     const { holdsRetention, lastChange, forgotten } = process
     const changes = new ProcessPositions(this.#connection.log, this.#epoch)
+    const run = nuid.next()
     const memo = movedMemo(of.name, process.memo, {
       entry: (number) => this.#positions.format(Number(number)),
-      change: (change) => changes.format(generation, Number(change)),
+      change: (change) => changes.format({ generation, tokenOf: () => run }, Number(change)),
     })
-    state.processes.restore(of.name, { generation, memo, holdsRetention, lastChange, forgotten })
+    state.processes.restore(of.name, {
+      generation,
+      memo,
+      holdsRetention,
+      lastChange,
+      forgotten,
+      runs: [[1, run]],
+    })
     state.processes.restoreParts(of.name, states, timers)
   }
 

@@ -42,7 +42,7 @@ export class Readers {
   async commit(fence: Fence, commit: PreparedCommit): Promise<void> {
     const { journals, claims, changes, copies, entries } = this.#parts
     const { name } = fence
-    const { expect, cursor, acknowledged, deadLetters, redelivered, process } = commit
+    const { expect, cursor, acknowledged, isCopy, deadLetters, redelivered, process } = commit
     const journal = journals.of(name)
     const positions = [
       cursor,
@@ -65,7 +65,7 @@ export class Readers {
       const letters = await this.#letters(state, commit, stored)
       return {
         head: {
-          reader: { cursor, acknowledged },
+          reader: { cursor, acknowledged, ...(isCopy && { isCopy }) },
           deadLetters: state.letters.size + letters.length,
           ...(process && { holdsRetention: process.holdsRetention ?? true, pausedToken: null }),
         },
