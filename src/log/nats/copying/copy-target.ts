@@ -1,6 +1,6 @@
+import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError } from '@nats-io/jetstream'
-import { nuid } from '@nats-io/transport-node'
 import { LogServerError } from '../../errors.ts'
 import type { NumberedState } from '../../memory-log/processes.ts'
 import { ProcessPositions } from '../../process/process-position.ts'
@@ -348,7 +348,7 @@ export class NatsCopyTarget implements CopyTarget {
     if (process === undefined) return
     const { holdsRetention, lastChange, forgotten } = process
     const changes = new ProcessPositions(this.#connection.log, this.#epoch)
-    const run = nuid.next()
+    const run = randomBytes(12).toString('hex')
     const memo = movedMemo(of.name, process.memo, {
       entry: (number) => this.#positions.format(Number(number)),
       change: (change) => changes.format({ generation, tokenOf: () => run }, Number(change)),
