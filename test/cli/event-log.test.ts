@@ -232,9 +232,8 @@ describe('rivulet log rewind', () => {
     cpSync(copy, file)
     await expect(consume(3)).rejects.toThrow(/rivulet log rewind --consumer "ledger" --effects/)
 
-    const { code, stdout, stderr } = await rivulet([
-      ...['log', 'rewind', '--log', file, '--consumer', 'ledger', '--effects', effects],
-    ]).ended
+    const args = ['log', 'rewind', '--log', file, '--consumer', 'ledger', '--effects', effects]
+    const { code, stdout, stderr } = await rivulet(args).ended
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(/^The consumer ledger goes on after \S+\.1\.\S+\. It was at \S+\.2\.\S+\.\n$/)
     await consume(4, run('trun_3'), run('trun_2'))

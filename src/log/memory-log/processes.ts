@@ -169,7 +169,7 @@ export interface NumberedState extends StateChange {
 }
 
 /** The number of a change, and the open log that has made it and those after it. */
-export type Run = readonly [first: number, writer: string]
+type Run = readonly [first: number, writer: string]
 
 /** What is saved of a process, but its states and timers. */
 export interface SavedProcessHead extends Omit<ProcessChanges, 'tokenOf'> {
