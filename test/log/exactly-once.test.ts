@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
+import { linkSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
 import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest'
@@ -413,6 +414,18 @@ describe('exactlyOnce', () => {
     const message = await done.catch((error: Error) => error.message)
     const [sql = ''] = /DELETE .*/.exec(String(message)) ?? []
     expect(database.prepare(sql).run().changes).toBe(1)
+  })
+
+  it('refuses a database that has another name, by which another program could write to it', async () => {
+    const folder = scratchFolder()
+    const file = join(folder, 'effects.db')
+    const { database, insert, ids } = effectsIn(file)
+    linkSync(file, join(folder, 'other.db'))
+    const { log } = await withEntries(1)
+    const { done } = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
+    await expect(done).rejects.toBeInstanceOf(EffectError)
+    await expect(done).rejects.toThrow(/hard link.* folder that has the file/)
+    expect(ids()).toEqual([])
   })
 
   it('refuses a cursor beyond the end of the log', async () => {

@@ -24,7 +24,7 @@ import { createPrivateFile } from './file-system.ts'
 import { checkPlace } from './log-file.ts'
 import { Positions } from './position.ts'
 import { ENTRIES, randomToken } from './runs.ts'
-import { LAYOUT, SCHEMA } from './schema.ts'
+import { IDENTIFY, SCHEMA } from './schema.ts'
 import { isBusy, logFileError } from './sqlite-error.ts'
 import { parseStoredEvent } from './stored-event.ts'
 
@@ -143,7 +143,7 @@ export class SqliteCopyTarget implements CopyTarget {
       const { last: number, pending, bytes } = this.#inbox
       this.#statements.inbox.run(number, pending, bytes)
       this.#statements.run.run(ENTRIES, this.#run)
-      this.#statements.log.run(LAYOUT, this.#epoch, last, this.#recorded, trimmed.number, trimmed.recorded)
+      this.#statements.log.run(this.#epoch, last, this.#recorded, trimmed.number, trimmed.recorded)
     })
     const [database, name, epoch] = [this.#database, this.#file, this.#epoch]
     return new SqliteCopySource({ database, name, epoch, check() {}, close() {} })
@@ -183,7 +183,7 @@ export class SqliteCopyTarget implements CopyTarget {
       `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`,
     )
     for (const { name } of tables.all()) database.exec(`DROP TABLE "${String(name)}"`)
-    database.exec(SCHEMA)
+    database.exec(SCHEMA + IDENTIFY)
   }
 
   #addName({ name, position, reader }: CopiedName): void {
@@ -241,8 +241,8 @@ function prepare(database: DatabaseSync) {
   return {
     log: sql(
       `INSERT INTO rivulet_log
-         (one, layout, epoch, last_position, last_recorded, trimmed_position, trimmed_recorded, entries, identities)
-       SELECT 1, ?, ?, ?, ?, ?, ?, (SELECT count(*) FROM rivulet_entry), (SELECT count(*) FROM rivulet_identity)`,
+         (one, epoch, last_position, last_recorded, trimmed_position, trimmed_recorded, entries, identities)
+       SELECT 1, ?, ?, ?, ?, ?, (SELECT count(*) FROM rivulet_entry), (SELECT count(*) FROM rivulet_identity)`,
     ),
     entry: sql('INSERT INTO rivulet_entry VALUES (?, ?, ?, ?, ?, ?)'),
     identity: sql(

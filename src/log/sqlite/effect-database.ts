@@ -6,6 +6,7 @@ import type { NewDeadLetter } from '../store/dead-letter-store.ts'
 import type { KeptState, SentLetters } from '../consume/effects.ts'
 import { EffectError, FencedError } from '../errors.ts'
 import type { LogError } from '../errors.ts'
+import { anotherPathOf, ONE_PATH } from './file-system.ts'
 import { damaged, isConstraint, isNestedBegin, logFileError, mayRollBack } from './sqlite-error.ts'
 import { whileBusy } from './write-queue.ts'
 
@@ -209,7 +210,12 @@ export class EffectDatabase {
     return this.#prepared
   }
 
-  #create(): Promise<void> {
+  /** Creates the tables. Rejects for a file that another path can reach, by which effects would be lost. */
+  async #create(): Promise<void> {
+    const file = this.#database.isOpen ? this.#database.location() : null
+    const another = file === null ? undefined : anotherPathOf(file)
+    if (another !== undefined)
+      throw new EffectError(this.name, `cannot be stored: the file ${another}. ${ONE_PATH}`)
     return this.#attempt(() => this.#withoutTimeout(() => this.#database.exec(SCHEMA)))
   }
 
