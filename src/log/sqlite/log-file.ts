@@ -10,6 +10,7 @@ import {
   FileIdentity,
   isFolder,
   networkFileSystemOf,
+  ONE_PATH,
 } from './file-system.ts'
 import { CHECKED_TABLES, IDENTIFY, problemOfHeader, SCHEMA } from './schema.ts'
 import { damaged, isBusy } from './sqlite-error.ts'
