@@ -113,6 +113,8 @@ function describe(event: ResearchEvent): Description {
       return { sign: '!', style: 'yellow', kind: 'lost', text: event.data.message }
     case 'log.tick':
       return { sign: '·', style: 'dim', kind: 'tick', text: '' }
+    case 'log.clock':
+      return { sign: '!', style: 'yellow', kind: 'clock', text: `${event.data.state} (${event.data.by} ms)` }
     case 'log.gap':
       return { sign: '!', style: 'yellow', kind: 'gap', text: 'entries were deleted before they were read' }
     case 'alert.firing':

@@ -9,7 +9,7 @@ import type { ExportOptions } from './export.ts'
 import type { LogJob } from './job.ts'
 import type { LogObserver } from './observer.ts'
 import type { LogReader } from './log-reader.ts'
-import type { Recorder } from './record/recorder.ts'
+import type { Recorder, RecorderReports } from './record/recorder.ts'
 import type { LogProcess, ProcessOptions } from './process/process.ts'
 import type { ProcessState } from './process/process-state.ts'
 import type { SharingStore } from './store/sharing-store.ts'
@@ -182,9 +182,8 @@ export interface EventLog extends AsyncDisposable {
    *
    * @internal
    * @param onFailure Called once, when the log has refused an append. Nothing is recorded any more.
-   * @param onPause Called with the reader that keeps the log too large, and with null when recording goes on.
    */
-  recorder(onFailure: (error: unknown) => void, onPause?: (reader: string | null) => void): Recorder
+  recorder(onFailure: (error: unknown) => void, reports?: RecorderReports): Recorder
   /**
    * Stops every job as its `stop` does, completes every consumer, saves what was acknowledged, and closes the store. Rejects
    * where something could not be saved.

@@ -15,6 +15,7 @@ import type {
 } from './store/contract.ts'
 import type { DeadLetterStore } from './store/dead-letter-store.ts'
 import { LogClosedError, LogConflictError } from './errors.ts'
+import type { WallAndMonotonic } from './store/log-clock.ts'
 import { inboxLimits, prepareDelivery } from './store/inbox-store.ts'
 import type { InboxLimits, InboxStore } from './store/inbox-store.ts'
 import { Claims } from './memory-log/claims.ts'
@@ -94,7 +95,9 @@ export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
   const { partitions = 1, clock = Date.now, inbox, ...connection } = options
   checkInteger('partitions', partitions, 1, 1_000)
   checkFunction('clock', clock)
-  return connect(new Contents(partitions, clock, inboxLimits(inbox)), connection)
+  // A clock of the user's own is never set.
+  const monotonic = clock === Date.now ? () => performance.now() : clock
+  return connect(new Contents(partitions, { wall: clock, monotonic }, inboxLimits(inbox)), connection)
 }
 
 /** What the open logs share. */
@@ -112,18 +115,18 @@ class Contents {
   readonly readers = new Map<string, { readonly cursor: Position; readonly json: string }>()
   readonly deadLetters: DeadLetters
   readonly inbox: Inbox<OpenLog>
-  readonly clock: () => number
+  readonly clocks: WallAndMonotonic
   /** The reader that keeps recorders from appending. */
   pausedBy: string | null = null
   maxBytes: number | null = null
   connections = 0
 
-  constructor(partitions: number, clock: () => number, inbox: Required<InboxLimits>) {
+  constructor(partitions: number, clocks: WallAndMonotonic, inbox: Required<InboxLimits>) {
     this.entries = new Partitions(LOG, partitions)
     this.deadLetters = new DeadLetters(this.entries)
     this.inbox = new Inbox(inbox)
     this.processes = new Processes(LOG, this.entries.epoch)
-    this.clock = clock
+    this.clocks = clocks
   }
 }
 
@@ -202,7 +205,7 @@ class OpenLog implements MemoryLog {
       streams.flatMap((stream) => stream.entries),
     )
     return this.#write('append', () => {
-      const { claims, entries, inbox, waiting, streams: positions, clock } = this.#contents
+      const { claims, entries, inbox, waiting, streams: positions, clocks } = this.#contents
       for (const { fence } of streams) claims.check(fence)
       const moved = new Map<string, string>()
       for (const { fence, expect, position } of streams) {
@@ -211,11 +214,11 @@ class OpenLog implements MemoryLog {
         if (position !== undefined) moved.set(name, position)
       }
       const added = streams.flatMap((stream) => stream.entries)
-      const count = entries.append(added, clock(), performance.now())
+      const appended = entries.append(added, clocks)
       for (const [name, position] of moved) positions.set(name, position)
       inbox.done(ids)
-      if (count > 0) waiting.settle(() => true)
-      return { entries: count, duplicates: added.length - count, end: entries.end }
+      if (appended.entries > 0) waiting.settle(() => true)
+      return { ...appended, duplicates: added.length - appended.entries, end: entries.end }
     })
   }
 
@@ -272,18 +275,18 @@ class OpenLog implements MemoryLog {
     const json = JSON.stringify(state)
     const letters = deadLetters.map(({ position }) => position)
     await this.#write('commit', () => {
-      const { claims, entries, readers, deadLetters: stored, processes, clock, ...waits } = this.#contents
+      const { claims, entries, readers, deadLetters: stored, processes, clocks, ...waits } = this.#contents
       claims.check(fence)
       if ((readers.get(name)?.cursor ?? null) !== expect) throw new LogConflictError(LOG, name)
       for (const position of [cursor, ...acknowledged, ...letters, ...redelivered]) entries.check(position)
       readers.set(name, { cursor, json })
-      for (const letter of deadLetters) stored.put(name, letter, clock())
+      for (const letter of deadLetters) stored.put(name, letter, entries.now(clocks))
       for (const position of redelivered) stored.remove(name, position)
       if (process !== undefined) {
         processes.commit(name, process)
         waits.waitingForChanges.get(name)?.settle(() => true)
       }
-      if (entries.append(commit.entries, clock(), performance.now()) > 0) waits.waiting.settle(() => true)
+      if (entries.append(commit.entries, clocks).entries > 0) waits.waiting.settle(() => true)
     })
   }
 
@@ -323,11 +326,11 @@ class OpenLog implements MemoryLog {
     }
   }
 
-  #inbox({ inbox, clock }: Contents): InboxStore {
+  #inbox({ inbox, entries, clocks }: Contents): InboxStore {
     return {
       put: async (delivery, json) => {
         const prepared = prepareDelivery(delivery, json)
-        return this.#write('put', () => inbox.put(prepared, clock()))
+        return this.#write('put', () => inbox.put(prepared, entries.now(clocks)))
       },
       isFull: (id) => inbox.isFull(id),
       pending: (after, limit) => this.#call(() => inbox.pending(after, limit)),

@@ -22,6 +22,7 @@ import { Job } from './job.ts'
 import type { LogJob } from './job.ts'
 import type { LogObserver } from './observer.ts'
 import { Recorder } from './record/recorder.ts'
+import type { RecorderReports } from './record/recorder.ts'
 import { processSettings, RunningProcess } from './process/process.ts'
 import type { LogProcess, ProcessOptions } from './process/process.ts'
 import { StoredProcessState } from './process/process-state.ts'
@@ -207,11 +208,11 @@ export class OpenEventLog implements EventLog {
     while (await this.#store.processes.clean());
   }
 
-  recorder(onFailure: (error: unknown) => void, onPause?: (reader: string | null) => void): Recorder {
+  recorder(onFailure: (error: unknown) => void, reports: RecorderReports = {}): Recorder {
     const recorder = new Recorder(this.#store, onFailure, {
       observers: this.#observers,
       retention: this.#retention,
-      onPause,
+      ...reports,
       turns: this.#turns,
     })
     this.#recorders.add(recorder)

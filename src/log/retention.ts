@@ -51,13 +51,13 @@ interface Excess {
 
 /** What a log has beyond its limits. */
 export function excessOf(
-  { bytes, walBytes, newest }: LogUsage,
+  { bytes, walBytes, newest, isTimeCertain }: LogUsage,
   maxBytes: number,
   maxAge: number | undefined,
 ): Excess {
   const walRoom = Math.min(MAX_WAL_ROOM, maxBytes * WAL_SHARE)
   return {
-    recordedBefore: maxAge === undefined ? undefined : newest - maxAge,
+    recordedBefore: maxAge === undefined || !isTimeCertain ? undefined : newest - maxAge,
     bytes: bytes - (maxBytes - walRoom),
     isWalTooLarge: walBytes > walRoom,
   }

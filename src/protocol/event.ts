@@ -111,6 +111,19 @@ export interface LogTick {
   readonly at: string
 }
 
+/** The wall clock of a process that writes to a log has jumped, or follows the time of the log again. */
+export interface LogClock {
+  /**
+   * `ahead`: it has jumped forward, and is not believed until this has lasted for ten minutes. `accepted`: that is over, and the log has its
+   * time. `behind`: it was set back, and the time of the log goes on by a clock that is never set. `returned`: it has the time of the log again.
+   */
+  readonly state: 'ahead' | 'accepted' | 'behind' | 'returned'
+  /** Difference of the wall clock to the time that the log has expected, in ms. Negative if it is behind. */
+  readonly by: number
+  /** Time of the log, in Unix ms. */
+  readonly at: number
+}
+
 /** A reader was overtaken by the retention of its log: entries that it had not read are deleted. */
 export interface LogGap {
   /** The reader's position in the log. */
@@ -147,10 +160,11 @@ export interface ResearchEventData {
   'source.failed': SourceFailure
   /** The monitor was cancelled. It reports nothing more and is no longer polled. */
   'monitor.cancelled': Monitor
-  /** `source` is the resource. Only in a log, as the next three. */
+  /** `source` is the resource. Only in a log, as the next four. */
   'source.live': SourceLive
   'source.lost': SourceLost
   'log.tick': LogTick
+  'log.clock': LogClock
   'log.gap': LogGap
   /** Of alert rules, as the next three: `source` is `/rules/{name}`. */
   'alert.firing': AlertFiring

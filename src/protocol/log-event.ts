@@ -1,4 +1,4 @@
-import type { EventOf } from './event.ts'
+import type { EventOf, LogClock } from './event.ts'
 import { rfc3339 } from './timestamp.ts'
 
 /** The source of the events of a log itself. */
@@ -13,6 +13,20 @@ export function tickEvent(number: number, now: number): EventOf<'log.tick'> {
     type: 'log.tick',
     time: at,
     data: { at },
+    received: at,
+    via: 'log',
+  }
+}
+
+/** The wall clock has jumped, or is right again. */
+export function clockEvent(change: LogClock): EventOf<'log.clock'> {
+  const at = rfc3339(change.at)
+  return {
+    id: `clock:${change.state}:${change.at}`,
+    source: LOG_SOURCE,
+    type: 'log.clock',
+    time: at,
+    data: change,
     received: at,
     via: 'log',
   }

@@ -1,6 +1,6 @@
 import type { SchedulerLike } from 'rxjs'
 import type { Backoff } from '../protocol/backoff.ts'
-import type { ResearchEvent } from '../protocol/event.ts'
+import type { LogClock, ResearchEvent } from '../protocol/event.ts'
 import type { Quota } from '../protocol/quotas.ts'
 import type { Warning } from '../protocol/problem.ts'
 import type { Transport } from '../transport/transport.ts'
@@ -43,6 +43,8 @@ export type Diagnostic =
    * runs, or remove it. null: recording goes on.
    */
   | { readonly kind: 'retention'; readonly pausedBy: string | null }
+  /** The wall clock has jumped, or is right again: see the event `log.clock`. */
+  | ({ readonly kind: 'clock' } & LogClock)
   /** The events of a webhook could not be fetched. `event` is the webhook's own event, which is emitted instead. */
   | { readonly kind: 'expansion'; readonly error: unknown; readonly event: ResearchEvent }
   /** A run that was unsubscribed from could not be cancelled. It goes on at the service. */

@@ -62,6 +62,12 @@ export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
       else log.warn({ reader: pausedBy }, 'recording is paused: the log is full, and this reader is behind')
       return
     }
+    case 'clock': {
+      const { state, by } = diagnostic
+      if (state === 'returned') log.info({ by }, 'the wall clock is right again')
+      else log.warn({ state, by }, 'the wall clock has jumped')
+      return
+    }
     case 'expansion':
       log.warn(
         { source: diagnostic.event.source, error: messageOf(diagnostic.error) },

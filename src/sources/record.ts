@@ -159,7 +159,10 @@ export function record(context: Context, options: RecordOptions): Recording {
       failure = { error }
       ending.reject(error)
     },
-    (pausedBy) => context.report({ kind: 'retention', pausedBy }),
+    {
+      onPause: (pausedBy) => context.report({ kind: 'retention', pausedBy }),
+      onClock: (change) => context.report({ kind: 'clock', ...change }),
+    },
   )
   const { scheduler } = context
   const startedAt = scheduler.now()

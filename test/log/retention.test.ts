@@ -72,12 +72,14 @@ async function recording(store: MemoryLog, options: RetentionOptions) {
 }
 
 describe('what a log has beyond its limits', () => {
-  const usage = { bytes: 0, walBytes: 0, newest: 10_000 }
+  const usage = { bytes: 0, walBytes: 0, newest: 10_000, isTimeCertain: true }
   const excess = (bytes: number, maxBytes: number) => excessOf({ ...usage, bytes }, maxBytes, undefined).bytes
 
   it('is what is older than the newest entry by more than the maximum age', () => {
     expect(excessOf(usage, 100 * MB, undefined).recordedBefore).toBeUndefined()
     expect(excessOf(usage, 100 * MB, 1_000).recordedBefore).toBe(9_000)
+    const uncertain = { ...usage, isTimeCertain: false }
+    expect(excessOf(uncertain, 100 * MB, 1_000).recordedBefore).toBeUndefined()
   })
 
   it('is what leaves no room for the write-ahead log: an eighth of the maximum, at most 64 MiB', () => {

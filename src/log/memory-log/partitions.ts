@@ -1,9 +1,11 @@
 import type { ResearchEvent } from '../../protocol/event.ts'
-import type { Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
+import type { Appended, Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
 import { LogPositionError } from '../errors.ts'
 import { gapEntry } from '../gap.ts'
 import { IDENTITY_LIMITS } from '../store/identity-age.ts'
 import type { IdentityLimits } from '../store/identity-age.ts'
+import { clockEntry, isTimeCertain, nextTime } from '../store/log-clock.ts'
+import type { LogTime, WallAndMonotonic } from '../store/log-clock.ts'
 import type { PreparedEntry } from '../store/prepared-entry.ts'
 import type { Partitions as SourcePartitions } from '../store/sharing-store.ts'
 import type { Trimmed, TrimLimit } from '../store/retention-store.ts'
@@ -41,7 +43,8 @@ export class Partitions {
   /** Of the last trimmed entry. */
   #trimmedAppend = 0
   #bytes = 0
-  #recorded = 0
+  /** As of the newest entry. */
+  #time: LogTime = { time: 0, monotonic: 0, jump: null }
   #group = 0
   /** Whether the order within the group may be known to a reader. No entry is added to it then. */
   #isGroupRead = false
@@ -70,7 +73,7 @@ export class Partitions {
 
   /** When the newest entry was recorded, in Unix ms; 0 for none yet. */
   get newest(): number {
-    return this.#recorded
+    return this.#time.time
   }
 
   /** When the oldest entry was recorded, in Unix ms; Infinity for none. */
@@ -96,14 +99,15 @@ export class Partitions {
   }
 
   /**
-   * Appends entries, and merges or skips duplicates. Returns how many are new.
-   *
-   * @param now Unix time in ms.
-   * @param clock A monotonic clock, in ms.
+   * Appends entries, and merges or skips duplicates. Returns how many are new, and what has become of the wall clock, of which there is an entry
+   * before them then.
    */
-  append(entries: readonly PreparedEntry[], now: number, clock: number): number {
-    const recorded = Math.max(this.#recorded, now)
-    const group = this.#isGroupRead || recorded > this.#recorded ? this.#group + 1 : this.#group
+  append(given: readonly PreparedEntry[], clocks: WallAndMonotonic): Pick<Appended, 'entries' | 'clock'> {
+    if (given.length === 0) return { entries: 0 }
+    const time = nextTime(this.#time, clocks)
+    const { time: recorded, change } = time
+    const entries = change === undefined ? given : [clockEntry(this.#log, change), ...given]
+    const group = this.#isGroupRead || recorded > this.#time.time ? this.#group + 1 : this.#group
     // Nothing is changed before all entries are known to be sound.
     const append = this.#append + 1
     const added: StoredEntry[] = []
@@ -113,17 +117,28 @@ export class Partitions {
       const stored = merging.add(entry, { recorded, group, append })
       if (stored !== undefined) added.push(stored)
     }
-    if (added.length === 0) return 0
-    merging.commit(append, clock)
+    if (added.length === 0) return { entries: 0 }
+    merging.commit(append, time.monotonic)
     this.#append = append
-    this.#recorded = recorded
+    this.#time = time
     this.#group = group
     this.#isGroupRead = false
     for (const entry of added) {
       this.#partitionOf(entry.source).push(entry)
       this.#bytes += bytesOf(entry)
     }
-    return added.length
+    const isReported = change !== undefined && added[0]?.type === 'log.clock'
+    return { entries: added.length - Number(isReported), ...(isReported && { clock: change }) }
+  }
+
+  /** The time of the log now, in Unix ms. */
+  now(clocks: WallAndMonotonic): number {
+    return nextTime(this.#time, clocks).time
+  }
+
+  /** Whether entries may be deleted by their age. */
+  get isTimeCertain(): boolean {
+    return isTimeCertain(this.#time)
   }
 
   read(after: Position, { limit, types, until, partition: only }: ReadOptions): Page {

@@ -1,6 +1,7 @@
 import { checkInteger } from '../../protocol/check.ts'
 import type { Fence, Position, ReaderState } from '../store/contract.ts'
 import { LogUnsupportedError } from '../errors.ts'
+import type { WallAndMonotonic } from '../store/log-clock.ts'
 import { isOfSource, isWebhookOfSource } from '../of-source.ts'
 import type {
   LogRoom,
@@ -32,7 +33,7 @@ export interface RetainedContents {
   readonly streams: ReadonlyMap<string, string>
   readonly deadLetters: DeadLetters
   readonly inbox: ForgettingInbox
-  readonly clock: () => number
+  readonly clocks: WallAndMonotonic
   pausedBy: string | null
   /** Of the last recorder. */
   maxBytes: number | null
@@ -58,11 +59,11 @@ export class MemoryRetention implements RetentionStore {
 
   stats(): Promise<StoreStats> {
     return this.#run.read(() => {
-      const { entries, readers, streams, claims, deadLetters, inbox, clock, pausedBy, processes } =
+      const { entries, readers, streams, claims, deadLetters, inbox, clocks, pausedBy, processes } =
         this.#contents
       const counts = deadLetters.counts()
       return {
-        now: clock(),
+        now: entries.now(clocks),
         entries: entries.size,
         bytes: entries.bytes,
         walBytes: 0,
@@ -96,16 +97,23 @@ export class MemoryRetention implements RetentionStore {
 
   usage(): Promise<LogUsage> {
     return this.#run.read(() => {
-      const { bytes, newest } = this.#contents.entries
-      return { bytes, walBytes: 0, newest }
+      const { bytes, newest, isTimeCertain } = this.#contents.entries
+      return { bytes, walBytes: 0, newest, isTimeCertain }
     })
   }
 
   room(): Promise<LogRoom> {
     return this.#run.read(() => {
       const { entries, maxBytes } = this.#contents
-      const { bytes, newest } = entries
-      return { bytes, walBytes: 0, newest, maxBytes, neededBy: entries.neededBy(this.#cursors) }
+      const { bytes, newest, isTimeCertain } = entries
+      return {
+        bytes,
+        walBytes: 0,
+        newest,
+        isTimeCertain,
+        maxBytes,
+        neededBy: entries.neededBy(this.#cursors),
+      }
     })
   }
 

@@ -76,7 +76,7 @@ export class NatsRetention implements RetentionStore {
     return this.#call(async (log) => {
       // After each of many appends.
       const { bytes, newest } = await usageOf(log, () => log.reading.aboutNewest())
-      return { bytes, walBytes: 0, newest }
+      return { bytes, walBytes: 0, newest, isTimeCertain: true }
     })
   }
 
@@ -89,7 +89,7 @@ export class NatsRetention implements RetentionStore {
         log.reading.first(trimmed.sequence + 1),
       ])
       const holder = oldest && holders.find(({ cursor }) => cursor < oldest.sequence)
-      return { bytes, walBytes: 0, newest, maxBytes, neededBy: holder?.name ?? null }
+      return { bytes, walBytes: 0, newest, isTimeCertain: true, maxBytes, neededBy: holder?.name ?? null }
     })
   }
 

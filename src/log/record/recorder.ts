@@ -1,4 +1,4 @@
-import type { ResearchEvent } from '../../protocol/event.ts'
+import type { LogClock, ResearchEvent } from '../../protocol/event.ts'
 import { Gate } from '../../protocol/gate.ts'
 import { Observers } from '../../protocol/observers.ts'
 import type { StreamPosition } from '../../protocol/stream-position.ts'
@@ -55,15 +55,21 @@ export interface OpenOptions {
   readonly onFenced?: ((error: FencedError) => void) | undefined
 }
 
+/** What a recorder reports beside its failure. */
+export interface RecorderReports {
+  /** Called with the reader that keeps the log too large, and with null when recording goes on. */
+  readonly onPause?: ((reader: string | null) => void) | undefined
+  /** Called when the wall clock has jumped, or is right again. */
+  readonly onClock?: ((change: LogClock) => void) | undefined
+}
+
 /** Settings of a {@link Recorder}. */
-export interface RecorderOptions {
+export interface RecorderOptions extends RecorderReports {
   readonly observers?: Observers<LogObserver> | undefined
   /** What deletes old entries between the appends. */
   readonly retention?: Retention | undefined
   /** What the other recorders of the open log share with it. */
   readonly turns?: Turns | undefined
-  /** Called with the reader that keeps the log too large, and with null when recording goes on. */
-  readonly onPause?: ((reader: string | null) => void) | undefined
 }
 
 /** What is to be appended: an event, the position of a stream, or that a delivery is done. */
@@ -86,6 +92,7 @@ export class Recorder {
   readonly #observers: Observers<LogObserver>
   readonly #retention: Retention | undefined
   readonly #leaveRetention: () => void
+  readonly #onClock: (change: LogClock) => void
   readonly #turns: Turns
   readonly #streams = new Set<OpenStream>()
   /** Names whose stream is being opened or closed, with the end of that. */
@@ -104,8 +111,15 @@ export class Recorder {
   constructor(
     store: LogStore,
     onFailure: (error: unknown) => void,
-    { observers = new Observers(), retention, onPause = () => {}, turns = new Turns() }: RecorderOptions = {},
+    {
+      observers = new Observers(),
+      retention,
+      onPause = () => {},
+      onClock = () => {},
+      turns = new Turns(),
+    }: RecorderOptions = {},
   ) {
+    this.#onClock = onClock
     this.#turns = turns
     this.#store = store
     this.#onFailure = onFailure
@@ -373,7 +387,7 @@ export class Recorder {
       return append
     })
     const done = batch.flatMap((change) => change.done ?? [])
-    await this.#observers.around(
+    const { clock } = await this.#observers.around(
       () => this.#store.append(appends, done),
       (observer, proceed) => {
         if (observer.append === undefined) return proceed()
@@ -386,6 +400,7 @@ export class Recorder {
     for (const [stream, position] of saved) stream.saved = position
     this.#pending = this.#pending.slice(batch.length)
     this.#pendingLength -= lengthOf(batch)
+    if (clock !== undefined) this.#onClock(clock)
   }
 }
 

@@ -1,10 +1,12 @@
 import { isAtLeastAsComplete } from '../../protocol/event.ts'
-import type { Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
+import type { Appended, Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
 import { LogFileError } from '../errors.ts'
 import { gapEntry } from '../gap.ts'
 import { mergeDuplicates } from '../store/completeness.ts'
 import { advanced, isMarkDue } from '../store/identity-age.ts'
 import { identityBytes } from '../store/identity-key.ts'
+import { clockEntry, isTimeCertain, nextTime } from '../store/log-clock.ts'
+import type { LogTime, WallAndMonotonic } from '../store/log-clock.ts'
 import type { PreparedEntry } from '../store/prepared-entry.ts'
 import type { LogFile } from './log-file.ts'
 import { Positions } from './position.ts'
@@ -73,34 +75,57 @@ export class Entries {
   }
 
   /**
-   * Appends entries, and merges or skips duplicates. Returns how many are new.
-   *
-   * @param now Unix time in ms.
-   * @param clock The monotonic clock of the machine, in ms.
+   * Appends entries, and merges or skips duplicates. Returns how many are new, and what has become of the wall clock, of which there is an entry
+   * before them then.
    */
-  append(entries: readonly PreparedEntry[], now: number, clock: number): number {
+  append(entries: readonly PreparedEntry[], clocks: WallAndMonotonic): Pick<Appended, 'entries' | 'clock'> {
+    if (entries.length === 0) return { entries: 0 }
     const end = this.end()
-    const recorded = Math.max(end.recorded, Math.floor(now))
+    const { row, time: before } = this.#time(end)
+    const time = nextTime(before, clocks)
+    const { change } = time
     let position = end.position
     this.#newIdentities = 0
+    const isReported =
+      change !== undefined && this.#store(clockEntry(this.#file.name, change), position + 1, time.time)
+    if (isReported) position += 1
     for (const entry of entries) {
       if (this.#hasForgottenCause(entry, end.trimmed)) continue
-      if (this.#store(entry, position + 1, recorded)) position += 1
+      if (this.#store(entry, position + 1, time.time)) position += 1
     }
     const count = position - end.position
     if (count > 0) {
       this.#runs.begin(ENTRIES, end.position + 1)
-      this.#moveEnd(position, recorded, count, clock)
+      this.#moveEnd(position, count, time, Number(row?.['uptime']), before.monotonic)
     }
-    return count
+    return { entries: count - Number(isReported), ...(isReported && { clock: change }) }
   }
 
-  #moveEnd(position: number, recorded: number, count: number, clock: number): void {
-    const { age, moveEnd, mark } = this.#statements
-    const found = age.get()
-    const before = { uptime: Number(found?.['uptime']), clock: Number(found?.['uptime_clock']) }
-    const after = advanced(before, clock)
-    moveEnd.run(position, recorded, count, this.#newIdentities, after.uptime, after.clock)
+  /** The time of the log now, in Unix ms. */
+  now(clocks: WallAndMonotonic): number {
+    return nextTime(this.#time(this.end()).time, clocks).time
+  }
+
+  /** Whether entries may be deleted by their age. */
+  get isTimeCertain(): boolean {
+    return isTimeCertain(this.#time(this.end()).time)
+  }
+
+  /** The time of the log as of its last entry. */
+  #time({ recorded }: End) {
+    const row = this.#statements.age.get()
+    const since = row?.['jump_since']
+    const jump = typeof since === 'number' ? { since, by: Number(row?.['jump_by']) } : null
+    const time: LogTime = { time: recorded, monotonic: Number(row?.['uptime_clock']), jump }
+    return { row, time }
+  }
+
+  #moveEnd(position: number, count: number, time: LogTime, uptime: number, monotonic: number): void {
+    const { moveEnd, mark } = this.#statements
+    const before = { uptime, clock: monotonic }
+    const after = advanced(before, time.monotonic)
+    const jump = [time.jump?.since ?? null, time.jump?.by ?? null] as const
+    moveEnd.run(position, time.time, count, this.#newIdentities, after.uptime, after.clock, ...jump)
     if (isMarkDue(before, after)) mark.run(after.uptime)
   }
 
@@ -236,10 +261,10 @@ function prepare({ database }: LogFile) {
     end: database.prepare(
       'SELECT last_position, last_recorded, trimmed_position, trimmed_recorded FROM rivulet_log',
     ),
-    age: database.prepare('SELECT uptime, uptime_clock FROM rivulet_log'),
+    age: database.prepare('SELECT uptime, uptime_clock, jump_since, jump_by FROM rivulet_log'),
     moveEnd: database.prepare(
       `UPDATE rivulet_log SET last_position = ?, last_recorded = ?, entries = entries + ?, identities = identities + ?,
-       uptime = ?, uptime_clock = ?`,
+       uptime = ?, uptime_clock = ?, jump_since = ?, jump_by = ?`,
     ),
     mark: database.prepare(
       'INSERT OR REPLACE INTO rivulet_mark SELECT ?, identities, last_position FROM rivulet_log',

@@ -2,6 +2,7 @@ import { checkInteger, checkSignal } from '../../protocol/check.ts'
 import type { InboxOutcome, WebhookDelivery } from '../../protocol/webhook.ts'
 import { prepareDelivery } from '../store/inbox-store.ts'
 import type { InboxPlace, InboxStore, PendingDelivery, PreparedDelivery } from '../store/inbox-store.ts'
+import type { WallAndMonotonic } from '../store/log-clock.ts'
 import { GroupCommit } from './group-commit.ts'
 import type { Transactions } from './open-log.ts'
 
@@ -11,12 +12,12 @@ const PATIENCE = 5_000
 /** The inbox of a log, for any process. */
 export class InboxCalls implements InboxStore {
   readonly #transactions: Transactions
-  readonly #clock: () => number
+  readonly #clocks: WallAndMonotonic
   readonly #puts: GroupCommit<PreparedDelivery, InboxOutcome>
 
-  constructor(transactions: Transactions, clock: () => number) {
+  constructor(transactions: Transactions, clocks: WallAndMonotonic) {
     this.#transactions = transactions
-    this.#clock = clock
+    this.#clocks = clocks
     this.#puts = new GroupCommit(
       (deliveries) => this.#put(deliveries),
       ({ json }) => json.length,
@@ -52,7 +53,7 @@ export class InboxCalls implements InboxStore {
   async #put(deliveries: readonly PreparedDelivery[]): Promise<readonly InboxOutcome[]> {
     const outcomes = await this.#transactions.write(
       'FULL',
-      (log) => log.inbox.put(deliveries, this.#clock()),
+      (log) => log.inbox.put(deliveries, log.entries.now(this.#clocks)),
       PATIENCE,
     )
     this.#transactions.opened()?.inbox.counted()

@@ -1,4 +1,5 @@
 import type { Fence } from '../store/fence.ts'
+import type { WallAndMonotonic } from '../store/log-clock.ts'
 import { resolve } from 'node:path'
 import { checkInteger, checkText } from '../../protocol/check.ts'
 import type {
@@ -18,15 +19,15 @@ export class SqliteRetention implements RetentionStore {
   readonly defaultMaxBytes = 8 * 1024 ** 3
   readonly interval = 0
   readonly #transactions: Transactions
-  readonly #clock: () => number
+  readonly #clocks: WallAndMonotonic
 
-  constructor(transactions: Transactions, clock: () => number) {
+  constructor(transactions: Transactions, clocks: WallAndMonotonic) {
     this.#transactions = transactions
-    this.#clock = clock
+    this.#clocks = clocks
   }
 
   stats(): Promise<StoreStats> {
-    return this.#transactions.read((log) => log.stats.read(this.#clock()))
+    return this.#transactions.read((log) => log.stats.read(log.entries.now(this.#clocks)))
   }
 
   async backup(file: string): Promise<void> {
@@ -36,11 +37,17 @@ export class SqliteRetention implements RetentionStore {
   }
 
   usage(): Promise<LogUsage> {
-    return this.#transactions.read((log) => log.trimming.usage())
+    return this.#transactions.read(({ trimming, entries }) => ({
+      ...trimming.usage(),
+      isTimeCertain: entries.isTimeCertain,
+    }))
   }
 
   room(): Promise<LogRoom> {
-    return this.#transactions.read((log) => log.trimming.room())
+    return this.#transactions.read(({ trimming, entries }) => ({
+      ...trimming.room(),
+      isTimeCertain: entries.isTimeCertain,
+    }))
   }
 
   isTrimmed(): Promise<boolean> {

@@ -51,7 +51,9 @@ export const SCHEMA = `
     paused_by TEXT, -- the reader that keeps recorders from appending
     max_bytes INTEGER, -- of the last recorder
     uptime INTEGER NOT NULL DEFAULT 0, -- ms in which the log was appended to
-    uptime_clock INTEGER NOT NULL DEFAULT 0 -- the machine's monotonic clock at the last append, ms
+    uptime_clock INTEGER NOT NULL DEFAULT 0, -- the machine's monotonic clock at the last append, ms
+    jump_since INTEGER, -- the same clock when a jump of the wall clock was seen that is not believed
+    jump_by INTEGER -- by how much it jumped, ms
   ) STRICT;
 
   -- Written over free space, so that nothing is left there of what was forgotten. Empty otherwise.

@@ -19,6 +19,7 @@ import type { CopyableStore } from '../store/copy-store.ts'
 import type { ProcessStore } from '../store/process-store.ts'
 import { checkPartition, UNDIVIDED } from '../store/sharing-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
+import type { WallAndMonotonic } from '../store/log-clock.ts'
 import { UndividedGroups } from '../store/undivided-groups.ts'
 import type { DeadLetterStore } from '../store/dead-letter-store.ts'
 import { LogClosedError, LogConflictError, LogInUseError } from '../errors.ts'
@@ -75,6 +76,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
   readonly #name: string
   readonly #settings: SqliteLogSettings
   readonly #patience: number
+  readonly #clocks: WallAndMonotonic
   readonly #writes = new WriteQueue()
   /** The latest time until which a call waits for other programs, by `performance.now`. */
   #latest = Infinity
@@ -100,8 +102,11 @@ export class SqliteLogStore implements LogStore, CopyableStore {
       notify: () => void this.#opening?.then((log) => log.watch.notify()),
     }
     this.deadLetters = new DeadLetterCalls(transactions)
-    this.inbox = new InboxCalls(transactions, settings.clock)
-    this.retention = new SqliteRetention(transactions, settings.clock)
+    const { clock, monotonic } = settings
+    // A clock of the user's own is never set.
+    this.#clocks = { wall: clock, monotonic: monotonic ?? (clock === Date.now ? machineClock : clock) }
+    this.inbox = new InboxCalls(transactions, this.#clocks)
+    this.retention = new SqliteRetention(transactions, this.#clocks)
     this.processes = new ProcessCalls(transactions)
     const groups = new UndividedGroups(file, settings.owner, this.#closed.signal)
     this.sharing = {
@@ -162,10 +167,9 @@ export class SqliteLogStore implements LogStore, CopyableStore {
             if (position !== undefined) log.moveStream(fence.name, position)
           }
           log.inbox.done(ids)
-          const { clock, monotonic = machineClock } = this.#settings
-          const count = entries.append(added, clock(), monotonic())
+          const appended = entries.append(added, this.#clocks)
           const end = entries.positions.format(entries.end().position)
-          return { entries: count, duplicates: added.length - count, end }
+          return { ...appended, duplicates: added.length - appended.entries, end }
         }),
       )
       if (result.entries > 0) log.watch.notify()
@@ -225,12 +229,11 @@ export class SqliteLogStore implements LogStore, CopyableStore {
           log.claims.check(fence)
           const last = log.entries.end().position
           log.readers.commit(name, commit, last)
-          const { clock, monotonic = machineClock } = this.#settings
-          const now = clock()
+          const now = log.entries.now(this.#clocks)
           for (const letter of deadLetters) log.deadLetters.put(name, letter, last, now)
           for (const position of commit.redelivered) log.deadLetters.handled(name, position, last)
           if (process !== undefined) log.processes.commit(name, process)
-          if (added.length > 0) log.entries.append(added, now, monotonic())
+          log.entries.append(added, this.#clocks)
         }),
       )
       if (added.length > 0 || isStateChanged) log.watch.notify()

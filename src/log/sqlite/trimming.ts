@@ -48,7 +48,7 @@ export class Trimming {
     this.#statements = prepare(file)
   }
 
-  usage(): LogUsage {
+  usage(): Omit<LogUsage, 'isTimeCertain'> {
     const { pages, free, pageSize } = this.#statements
     const count = Number(pages.get()?.['page_count']) - Number(free.get()?.['freelist_count'])
     return {
@@ -58,7 +58,7 @@ export class Trimming {
     }
   }
 
-  room(): LogRoom {
+  room(): Omit<LogRoom, 'isTimeCertain'> {
     const maxBytes = this.#statements.maxBytes.get()?.['max_bytes']
     const { blockedBy } = this.#plan({ limit: 0 })
     return { ...this.usage(), maxBytes: typeof maxBytes === 'number' ? maxBytes : null, neededBy: blockedBy }

@@ -1,4 +1,4 @@
-import type { LogGap, ResearchEvent } from '../../protocol/event.ts'
+import type { LogClock, LogGap, ResearchEvent } from '../../protocol/event.ts'
 import type { DeadLetterStore, NewDeadLetter } from './dead-letter-store.ts'
 import type { Entry, Position } from './entry.ts'
 import type { Fence } from './fence.ts'
@@ -47,6 +47,8 @@ export interface Appended {
   readonly entries: number
   /** Entries that were skipped, as the log has them. */
   readonly duplicates: number
+  /** What has become of the wall clock; absent if nothing has changed. The log has an entry of it. */
+  readonly clock?: LogClock
   /** The end of the log after them. */
   readonly end: Position
 }

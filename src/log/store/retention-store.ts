@@ -9,6 +9,8 @@ export interface LogUsage {
   readonly walBytes: number
   /** When the newest entry was recorded, in Unix ms; 0 for none yet. */
   readonly newest: number
+  /** Whether entries may be deleted by their age: not while a jump of the clock is not confirmed. */
+  readonly isTimeCertain: boolean
 }
 
 /** What a process looks at before it appends. */

@@ -246,6 +246,7 @@ export const DATA_SHAPES = {
   'source.live': { lost: 'value' },
   'source.lost': { message: 'value' },
   'log.tick': { at: 'value' },
+  'log.clock': { state: 'value', by: 'value', at: 'value' },
   'log.gap': { from: 'value', to: 'value' },
   'alert.firing': ALERT,
   'alert.resolved': { ...ALERT, reason: 'value' },

@@ -141,13 +141,16 @@ it('deletes large entries in steps', async () => {
   await expect(readAll(log)).resolves.toEqual([])
 })
 
+/** It is always the same time. */
+const CLOCKS = { wall: () => 0, monotonic: () => 0 }
+
 it('forgets what processes append meanwhile, one because of the other', async () => {
   const log = new OpenLog(scratchFile(), { owner: 'test' })
   onTestFinished(() => log.close())
   const source = '/v1/monitors/gone'
   const add = (id: string, cause?: Cause) => {
     const event = { ...change(id, cause === undefined ? 'gone' : 'output'), ...(cause && { cause }) }
-    log.file.write('FULL', () => log.entries.append([prepareEntry('log', 'test', { event })], 0, 0))
+    log.file.write('FULL', () => log.entries.append([prepareEntry('log', 'test', { event })], CLOCKS))
   }
   let hops = 0
   const transactions: Transactions = {

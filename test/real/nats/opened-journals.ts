@@ -28,6 +28,7 @@ export class LogOfJournals {
   readonly #name: string
   readonly #lease: number
   readonly #limits: JournalLimits | undefined
+  readonly #clocks = { wall: () => this.now, monotonic: () => this.now }
 
   constructor(server: NatsServer, name: string, lease = 30_000, limits?: JournalLimits) {
     this.#limits = limits
@@ -39,7 +40,7 @@ export class LogOfJournals {
   /** Appends entries with these ids. Returns the positions after each. */
   append(...ids: readonly string[]): readonly string[] {
     return ids.map((id) => {
-      this.entries.append([prepareEntry('the log', 'stream', { event: change(id) })], this.now, 0)
+      this.entries.append([prepareEntry('the log', 'stream', { event: change(id) })], this.#clocks)
       return this.entries.end
     })
   }
@@ -73,7 +74,7 @@ export class LogOfJournals {
         publish: async (prepared) => {
           await this.beforePublishing()
           this.published.push(...prepared.map(({ id }) => id))
-          entries.append(prepared, this.now, 0)
+          entries.append(prepared, this.#clocks)
         },
         notify: () => {},
       },

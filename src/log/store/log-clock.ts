@@ -1,0 +1,94 @@
+import type { LogClock } from '../../protocol/event.ts'
+import { clockEvent } from '../../protocol/log-event.ts'
+import { prepareEntry } from './prepared-entry.ts'
+import type { PreparedEntry } from './prepared-entry.ts'
+
+/** A difference that is no jump, in ms: a clock that is corrected by a few seconds is believed at once. */
+const TOLERANCE = 10_000
+
+/** How long a jump forward must last until it is believed, in ms of the monotonic clock. */
+const CONFIRMATION = 10 * 60_000
+
+/** How far time goes on at most from one append to the next while the wall clock is behind, in ms: the monotonic clock may be another machine's. */
+const MAX_STEP = 5 * 60_000
+
+/** A jump of the wall clock that is not believed. */
+export interface Jump {
+  /** The monotonic clock when it was seen first, in ms. */
+  readonly since: number
+  /** By how much the wall clock was ahead of the log then, in ms; negative if it was behind. */
+  readonly by: number
+}
+
+/** The time of a log, as of its last entry. */
+export interface LogTime {
+  /** When the last entry was recorded, in Unix ms; 0 for none. */
+  readonly time: number
+  /** The monotonic clock then, in ms. It begins anew when the machine starts. */
+  readonly monotonic: number
+  readonly jump: Jump | null
+}
+
+/** The clocks of a writer. */
+export interface WallAndMonotonic {
+  /** Unix time in ms, which may be set. */
+  readonly wall: () => number
+  /** A clock in ms that is never set. */
+  readonly monotonic: () => number
+}
+
+/** The time of a log now, and what has become of the wall clock. */
+export interface NextTime extends LogTime {
+  /** Undefined if nothing has changed. */
+  readonly change: LogClock | undefined
+}
+
+/**
+ * Returns the time of a log: that of the wall clock, unless this has jumped. While a jump forward is not confirmed, and while the wall clock is
+ * behind, the time goes on by the monotonic clock. So one glitch of the clock neither deletes entries by their age nor stops timers for a year.
+ *
+ * A machine that was off or suspended looks like a jump forward: that time counts once it is confirmed.
+ *
+ * @param isConfirmable Whether another clock agrees with the wall clock. Default true.
+ */
+export function nextTime(
+  before: LogTime,
+  { wall: readWall, monotonic: readMonotonic }: WallAndMonotonic,
+  isConfirmable = true,
+): NextTime {
+  const [wall, monotonic] = [Math.floor(readWall()), Math.floor(readMonotonic())]
+  const { time: last, jump: earlier } = before
+  if (last === 0) return { time: wall, monotonic, jump: null, change: undefined }
+  const elapsed = Math.max(0, monotonic - before.monotonic)
+  const expected = last + elapsed
+  const at = (time: number, state: LogClock['state'], by: number) => ({ state, by, at: time })
+  const ahead = wall - expected
+  if (ahead > TOLERANCE) {
+    const isSame = earlier !== null && Math.abs(earlier.by - ahead) <= TOLERANCE
+    const jump = isSame ? earlier : { since: monotonic, by: ahead }
+    if (isConfirmable && monotonic - jump.since >= CONFIRMATION) {
+      return { time: wall, monotonic, jump: null, change: at(wall, 'accepted', ahead) }
+    }
+    const isNew = earlier === null || earlier.by < 0
+    return { time: expected, monotonic, jump, change: isNew ? at(expected, 'ahead', ahead) : undefined }
+  }
+  if (wall < last - TOLERANCE) {
+    const time = last + Math.min(elapsed, MAX_STEP)
+    const isNew = earlier === null || earlier.by > 0
+    const jump = { since: monotonic, by: wall - time }
+    return { time, monotonic, jump, change: isNew ? at(time, 'behind', jump.by) : undefined }
+  }
+  const time = Math.max(last, wall)
+  const change = earlier === null ? undefined : at(time, 'returned', wall - time)
+  return { time, monotonic, jump: null, change }
+}
+
+/** Whether entries may be deleted by their age: not while the wall clock may be right in that more time has passed. */
+export function isTimeCertain({ jump }: LogTime): boolean {
+  return jump === null || jump.by < 0
+}
+
+/** The entry that reports a change of the wall clock. */
+export function clockEntry(log: string, change: LogClock): PreparedEntry {
+  return prepareEntry(log, 'the clock', { event: clockEvent(change) })
+}
