@@ -1,5 +1,6 @@
 import { describeAppending } from './conformance/appending.ts'
 import { describeClaims } from './conformance/claims.ts'
+import { describeClock, describeOwnClock } from './conformance/clock.ts'
 import { describeClosing } from './conformance/closing.ts'
 import { describeDuplicates } from './conformance/duplicates.ts'
 import { describeDeadLetters } from './conformance/dead-letters.ts'
@@ -17,8 +18,12 @@ import { describeSharing } from './conformance/sharing.ts'
 import { describeStats } from './conformance/stats.ts'
 import { describeWaiting } from './conformance/waiting.ts'
 
-/** The suite that each store of a log passes. */
-export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
+/**
+ * The suite that each store of a log passes.
+ *
+ * @param isLocal Whether the log is on one machine, and has no other clock than that of the machine.
+ */
+export function describeLogStore(name: string, openFresh: OpenFreshLog, isLocal = true): void {
   const open = opening(openFresh)
   describeClaims(name, open)
   describeAppending(name, open)
@@ -34,6 +39,8 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog): void {
   describeStats(name, open)
   describeSharing(name, open)
   describeForgetting(name, open)
+  describeClock(name, open)
+  if (isLocal) describeOwnClock(name, open)
   describeClosing(name, open)
   describeLogModel(name, openFresh)
 }

@@ -1,0 +1,206 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { Entry, LogStore } from '../../../src/log/store/contract.ts'
+import { Retention } from '../../../src/log/retention.ts'
+import { change } from '../../operators/events.ts'
+import { append, readAll } from './fixture.ts'
+import type { Open } from './fixture.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+const YEAR = 365 * DAY
+
+/** How much a time may differ that is the real one, in ms: the tests take their time. */
+const SLACK = 5 * SECOND
+
+/** The clocks of the machine, which go on in real time. They are real ones again after the test. */
+function machine() {
+  const offsets = { wall: 0, monotonic: 0 }
+  const [now, elapsed, ticks] = [Date.now, performance.now.bind(performance), process.hrtime.bigint]
+  vi.spyOn(Date, 'now').mockImplementation(() => now() + offsets.wall)
+  vi.spyOn(performance, 'now').mockImplementation(() => elapsed() + offsets.monotonic)
+  vi.spyOn(process.hrtime, 'bigint').mockImplementation(
+    () => ticks() + BigInt(offsets.monotonic) * 1_000_000n,
+  )
+  onTestFinished(() => void vi.restoreAllMocks())
+  /** The real time. */
+  let real = 0
+  return {
+    /** The time that it is, whatever the clocks say. */
+    now: () => now() + real,
+    /** Time passes. */
+    pass(ms: number) {
+      real += ms
+      offsets.wall += ms
+      offsets.monotonic += ms
+    },
+    /** The wall clock is set. */
+    jump(ms: number) {
+      offsets.wall += ms
+    },
+    /** The machine was off, and its monotonic clock begins anew. */
+    restart(ms: number) {
+      real += ms
+      offsets.wall += ms
+      offsets.monotonic -= Math.floor(performance.now())
+    },
+  }
+}
+
+/** The time of a log under wrong clocks. */
+export function describeClock(name: string, open: Open): void {
+  describe(`${name}: the wall clock`, () => {
+    async function logOf() {
+      const clocks = machine()
+      const opened = await open(Date.now)
+      let fence = await opened.log.claim('stream:s')
+      let number = 0
+      return {
+        ...clocks,
+        ...opened,
+        /** Appends an entry, and returns how far its time is from the real one, in ms. */
+        async add(log: LogStore = opened.log): Promise<number> {
+          number += 1
+          if (log !== opened.log) fence = await log.claim(`stream:${number}`)
+          const { end } = await append(log, fence, change(String(number)))
+          const { newest } = await log.retention.stats()
+          expect(end).toBeTypeOf('string')
+          return (newest ?? Number.NaN) - clocks.now()
+        },
+        states: async () => (await readAll(opened.log)).flatMap(stateOf),
+      }
+    }
+
+    it.each([
+      ['a minute', MINUTE],
+      ['three hours', 3 * HOUR],
+      ['a year', YEAR],
+    ])('is not believed when it is ahead by %s for a moment', async (_, by) => {
+      const { log, add, pass, jump, states } = await logOf()
+      const retention = new Retention(log.retention, { maxAge: 30 * SECOND })
+      await add()
+      jump(by)
+      for (let n = 0; n < 3; n++) {
+        pass(SECOND)
+        expect(Math.abs(await add())).toBeLessThan(SLACK)
+        await retention.appended()
+      }
+      jump(-by)
+      pass(SECOND)
+      expect(Math.abs(await add())).toBeLessThan(SLACK)
+      await retention.appended()
+      expect(await states()).toEqual(['ahead', 'returned'])
+      expect((await log.retention.stats()).entries).toBe(7)
+    })
+
+    it.each([
+      ['a minute', MINUTE],
+      ['three hours', 3 * HOUR],
+      ['a year', YEAR],
+    ])('does not stop the time when it is set back by %s', async (_, by) => {
+      const { add, pass, jump, log, states } = await logOf()
+      await add()
+      jump(-by)
+      for (let n = 0; n < 5; n++) {
+        pass(11 * SECOND)
+        expect(Math.abs(await add())).toBeLessThan(SLACK)
+      }
+      jump(by)
+      pass(SECOND)
+      expect(Math.abs(await add())).toBeLessThan(SLACK)
+      expect(await states()).toEqual(['behind', 'returned'])
+      const times = (await readAll(log)).map(({ recorded }) => recorded)
+      expect(times).toEqual(times.toSorted((a, b) => a - b))
+    })
+
+    it('is believed at once when it is corrected by some seconds', async () => {
+      const { add, pass, jump, states } = await logOf()
+      await add()
+      jump(4 * SECOND)
+      expect(await add()).toBeGreaterThan(3 * SECOND)
+      jump(-4 * SECOND)
+      pass(10 * SECOND)
+      expect(Math.abs(await add())).toBeLessThan(SLACK)
+      expect(await states()).toEqual([])
+    })
+
+    it('is believed after hours in which nothing was appended', async () => {
+      const { add, pass, states, connect } = await logOf()
+      await add()
+      pass(9 * HOUR)
+      expect(Math.abs(await add(await connect('second')))).toBeLessThan(SLACK)
+      expect(await states()).toEqual([])
+    })
+
+    it('of a reader does not change the age of what it reads', async () => {
+      const { log, add, jump, pass, connect } = await logOf()
+      await add()
+      const second = await connect('second')
+      await second.retention.stats()
+      for (const by of [YEAR, -2 * YEAR]) {
+        jump(by)
+        pass(SECOND)
+        const { now, newest } = await second.retention.stats()
+        expect(now - (newest ?? 0)).toBeLessThan(SLACK)
+        expect(now).toBeGreaterThanOrEqual(newest ?? Infinity)
+      }
+      expect(await log.retention.usage()).toMatchObject({ isTimeCertain: true })
+    })
+  })
+}
+
+function stateOf(entry: Entry): string[] {
+  return entry.type === 'log.clock' ? [entry.data.state] : []
+}
+
+/** The same of a log that is on one machine, whose clock is the only one that it can ask. */
+export function describeOwnClock(name: string, open: Open): void {
+  describe(`${name}: the wall clock of one machine`, () => {
+    it('is believed once it was ahead for ten minutes', async () => {
+      const { jump, pass } = machine()
+      const { log } = await open(Date.now)
+      const fence = await log.claim('stream:s')
+      await append(log, fence, change('1'))
+      const retention = new Retention(log.retention, { maxAge: HOUR })
+      jump(3 * HOUR)
+      for (let minute = 0; minute <= 9; minute++) {
+        await append(log, fence, change(`early ${minute}`))
+        await retention.appended()
+        pass(MINUTE)
+      }
+      const before = await log.retention.stats()
+      // What was appended, and that the clock has jumped.
+      expect(before).toMatchObject({ entries: 12 })
+      expect(Date.now() - (before.newest ?? 0)).toBeGreaterThan(2 * HOUR)
+      expect(await log.retention.usage()).toMatchObject({ isTimeCertain: false })
+      pass(MINUTE)
+      const { clock } = await append(log, fence, change('late'))
+      expect(clock).toMatchObject({ state: 'accepted' })
+      expect(await log.retention.usage()).toMatchObject({ isTimeCertain: true })
+      const after = await log.retention.stats()
+      expect(Date.now() - (after.newest ?? 0)).toBeLessThan(SLACK)
+      await retention.appended()
+      expect(
+        (await readAll(log)).map(({ id, type }) => (type === 'log.clock' ? type : id)).toSorted(),
+      ).toEqual(['late', 'log.clock'])
+    })
+
+    it('is believed after ten minutes when the machine was off', async () => {
+      const { restart, pass, now } = machine()
+      const { log, connect } = await open(Date.now)
+      await append(log, await log.claim('stream:s'), change('1'))
+      await log.close()
+      restart(3 * HOUR)
+      const second = await connect('second')
+      const fence = await second.claim('stream:s')
+      await append(second, fence, change('2'))
+      const early = await second.retention.stats()
+      expect(now() - (early.newest ?? 0)).toBeGreaterThan(2 * HOUR)
+      pass(10 * MINUTE + SECOND)
+      await append(second, fence, change('3'))
+      const late = await second.retention.stats()
+      expect(Math.abs(now() - (late.newest ?? 0))).toBeLessThan(SLACK)
+    })
+  })
+}
