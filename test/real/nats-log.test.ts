@@ -28,29 +28,62 @@ beforeAll(async () => {
 
 afterAll(() => server.remove())
 
-describeLogStore('a log on a NATS server', async ({ clock, inbox = {} }) => {
-  const name = `log-${++logs}`
-  const owners = new Map<LogStore, string>()
-  return {
-    async connect(owner) {
-      // Renewed after 20 s, so that a lease that a test takes away does not come back.
-      const log = natsLog({ servers: server.url, name, owner, clock, inbox, lease: 60_000 })
-      owners.set(log, owner)
-      return log
-    },
-    async loseClaims(log) {
-      const nats = await connect({ servers: server.url })
-      const leases = await new Kvm(nats).open(`rivulet_${name}_leases`)
-      for await (const key of await leases.keys()) {
-        const lease = (await leases.get(key))?.json<{ owner: string }>()
-        if (lease?.owner === owners.get(log)) await leases.delete(key)
-      }
-      await nats.close()
-    },
-    async remove() {
-      await Promise.all([...owners.keys()].map((log) => log.close()))
-    },
-  }
+describeLogStore(
+  'a log on a NATS server',
+  async ({ clock, inbox = {} }) => {
+    const name = `log-${++logs}`
+    const owners = new Map<LogStore, string>()
+    return {
+      async connect(owner) {
+        // Renewed after 20 s, so that a lease that a test takes away does not come back.
+        const log = natsLog({ servers: server.url, name, owner, clock, inbox, lease: 60_000 })
+        owners.set(log, owner)
+        return log
+      },
+      async loseClaims(log) {
+        const nats = await connect({ servers: server.url })
+        const leases = await new Kvm(nats).open(`rivulet_${name}_leases`)
+        for await (const key of await leases.keys()) {
+          const lease = (await leases.get(key))?.json<{ owner: string }>()
+          if (lease?.owner === owners.get(log)) await leases.delete(key)
+        }
+        await nats.close()
+      },
+      async remove() {
+        await Promise.all([...owners.keys()].map((log) => log.close()))
+      },
+    }
+  },
+  false,
+)
+
+describe('a writer of a log on a NATS server', () => {
+  it('is not believed however long its clock differs from that of the server', async () => {
+    const YEAR = 365 * 24 * 3_600_000
+    const [now, ticks] = [Date.now, process.hrtime.bigint]
+    let [passed, jumped] = [0, 0]
+    vi.spyOn(Date, 'now').mockImplementation(() => now() + passed + jumped)
+    vi.spyOn(process.hrtime, 'bigint').mockImplementation(() => ticks() + BigInt(passed) * 1_000_000n)
+    onTestFinished(() => void vi.restoreAllMocks())
+    const log = natsLog({ servers: server.url, name: `log-${++logs}` })
+    onTestFinished(() => log.close())
+    const fence = await log.claim('stream:s')
+    jumped = YEAR
+    // The first entry of all has the server's time.
+    await append(log, fence, change('first'))
+    for (let minute = 0; minute <= 12; minute++) {
+      passed += 60_000
+      await append(log, fence, change(String(minute)))
+    }
+    const { newest } = await log.retention.stats()
+    expect(Math.abs((newest ?? 0) - (now() + passed))).toBeLessThan(20_000)
+    const types = (await readAll(log)).map(({ type }) => type)
+    expect(types.filter((type) => type === 'log.clock')).toHaveLength(1)
+    const restarted = natsLog({ servers: server.url, name: `log-${logs}` })
+    onTestFinished(() => restarted.close())
+    await append(restarted, await restarted.claim('stream:t'), change('again'))
+    expect(((await restarted.retention.stats()).newest ?? 0) - (now() + passed)).toBeLessThan(20_000)
+  })
 })
 
 describe('the opening of a log on a NATS server', () => {

@@ -1,5 +1,7 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import type { Appended, Position, StreamAppend } from '../store/contract.ts'
+import { clockEntry } from '../store/log-clock.ts'
+import { machineClock } from '../store/machine-clock.ts'
 import { IDENTITY_LIMITS } from '../store/identity-age.ts'
 import type { IdentityLimits } from '../store/identity-age.ts'
 import type { InboxLimits } from '../store/inbox-store.ts'
@@ -50,6 +52,7 @@ export class OpenLog implements JournaledEntries {
   readonly about: AboutRecord
   readonly positions: Positions
   readonly reading: Reading
+  readonly times: RecordedTimes
   readonly changes: Changes
   readonly inbox: Inbox
   readonly trimming: Trimming
@@ -57,7 +60,6 @@ export class OpenLog implements JournaledEntries {
   readonly journals: OpenJournals
   readonly #identities: Identities
   readonly #appending: Appending
-  readonly #clock: () => number
   /** The last of the appends, which run one after the other. */
   #lastAppend: Promise<unknown> = Promise.resolve()
 
@@ -89,7 +91,10 @@ export class OpenLog implements JournaledEntries {
   ) {
     const { epoch } = about.current
     const texts = new LongTexts(connection)
-    const times = new RecordedTimes(connection, about, clock)
+    // A clock of the user's own is never set.
+    const clocks = { wall: clock, monotonic: clock === Date.now ? machineClock : clock }
+    const times = new RecordedTimes(connection, about, clocks)
+    this.times = times
     this.connection = connection
     this.about = about
     this.positions = new Positions(connection.log, epoch, async () => {
@@ -100,7 +105,6 @@ export class OpenLog implements JournaledEntries {
     this.reading = new Reading(connection, about, this.positions, times, texts)
     this.changes = new Changes(connection)
     this.inbox = new Inbox(connection, texts, this.changes, inbox, knownIds)
-    this.#clock = clock
     this.trimming = new Trimming(connection, about, texts, identityLimits)
     this.forgetting = new Forgetting(connection, about, texts)
     this.journals = new OpenJournals(connection, { owner, epoch, clock, closed }, this)
@@ -113,11 +117,16 @@ export class OpenLog implements JournaledEntries {
     const check = () => this.journals.streams.check(appends)
     const moves = await check()
     const added = appends.flatMap(({ entries }) => entries)
-    const { count, last } = await this.#append(added, check)
+    const { count, last, clock } = await this.#append(added, check)
     await this.journals.streams.move(moves)
-    await this.inbox.done(done, this.#clock())
+    await this.inbox.done(done, await this.times.now())
     const end = Math.max(last, count > 0 ? 0 : await this.positions.last())
-    return { entries: count, duplicates: added.length - count, end: this.positions.format(end) }
+    return {
+      entries: count,
+      duplicates: added.length - count,
+      ...(clock && { clock }),
+      end: this.positions.format(end),
+    }
   }
 
   async publish(entries: readonly PreparedEntry[]): Promise<void> {
@@ -160,9 +169,12 @@ export class OpenLog implements JournaledEntries {
   #append(entries: readonly PreparedEntry[], check: () => Promise<unknown>) {
     const append = this.#lastAppend.then(async () => {
       if (entries.length === 0) return { count: 0, last: 0 }
-      const appended = await this.#appending.append(await this.#notForgotten(entries), check)
-      if (appended.count > 0) this.changes.notify()
-      return appended
+      const { change } = await this.times.advance()
+      const kept = await this.#notForgotten(entries)
+      const added = change === undefined ? kept : [clockEntry(this.connection.log, change), ...kept]
+      const { count, last } = await this.#appending.append(added, check)
+      if (count > 0) this.changes.notify()
+      return change === undefined ? { count, last } : { count: count - 1, last, clock: change }
     })
     this.#lastAppend = append.catch(() => {})
     return append

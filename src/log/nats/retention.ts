@@ -23,11 +23,9 @@ export class NatsRetention implements RetentionStore {
   /** A look takes several answers of the server. */
   readonly interval = 200
   readonly #call: Call
-  readonly #clock: () => number
 
-  constructor(call: Call, clock: () => number) {
+  constructor(call: Call) {
     this.#call = call
-    this.#clock = clock
   }
 
   stats(): Promise<StoreStats> {
@@ -43,7 +41,7 @@ export class NatsRetention implements RetentionStore {
         log.reading.first(trimmed.sequence + 1),
       ])
       return {
-        now: this.#clock(),
+        now: await log.times.now(),
         entries: usage.entries,
         bytes: usage.bytes,
         walBytes: 0,
@@ -76,7 +74,7 @@ export class NatsRetention implements RetentionStore {
     return this.#call(async (log) => {
       // After each of many appends.
       const { bytes, newest } = await usageOf(log, () => log.reading.aboutNewest())
-      return { bytes, walBytes: 0, newest, isTimeCertain: true }
+      return { bytes, walBytes: 0, newest, isTimeCertain: log.times.isCertain }
     })
   }
 
@@ -89,7 +87,14 @@ export class NatsRetention implements RetentionStore {
         log.reading.first(trimmed.sequence + 1),
       ])
       const holder = oldest && holders.find(({ cursor }) => cursor < oldest.sequence)
-      return { bytes, walBytes: 0, newest, isTimeCertain: true, maxBytes, neededBy: holder?.name ?? null }
+      return {
+        bytes,
+        walBytes: 0,
+        newest,
+        isTimeCertain: log.times.isCertain,
+        maxBytes,
+        neededBy: holder?.name ?? null,
+      }
     })
   }
 
@@ -125,7 +130,7 @@ export class NatsRetention implements RetentionStore {
       const count = await log.forgetting.forget(source)
       log.reading.forget()
       await log.journals.forget(source)
-      await log.inbox.forget(source, this.#clock())
+      await log.inbox.forget(source, await log.times.now())
       return count
     })
   }

@@ -54,7 +54,7 @@ export class NatsLogStore implements LogStore, CopyableStore {
     this.#name = logName(settings.log)
     this.deadLetters = this.#deadLetterStore()
     this.inbox = this.#inboxStore()
-    this.retention = new NatsRetention((effect) => this.#call(effect), settings.clock)
+    this.retention = new NatsRetention((effect) => this.#call(effect))
     this.processes = this.#processStore()
     this.sharing = {
       partitions: () => this.#call(async (log) => log.connection.names.sources),
@@ -219,7 +219,7 @@ export class NatsLogStore implements LogStore, CopyableStore {
     return {
       put: async (delivery, json) => {
         const prepared = prepareDelivery(delivery, json)
-        return this.#call((log) => log.inbox.put(prepared, this.#settings.clock()))
+        return this.#call(async (log) => log.inbox.put(prepared, await log.times.now()))
       },
       isFull: (id) => this.#closing === undefined && this.#log?.inbox.isFull(id) === true,
       pending: (...of) => this.#call((log) => log.inbox.pending(...of)),

@@ -19,6 +19,7 @@ import type { CopyableStore } from '../store/copy-store.ts'
 import type { ProcessStore } from '../store/process-store.ts'
 import { checkPartition, UNDIVIDED } from '../store/sharing-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
+import { machineClock } from '../store/machine-clock.ts'
 import type { WallAndMonotonic } from '../store/log-clock.ts'
 import { UndividedGroups } from '../store/undivided-groups.ts'
 import type { DeadLetterStore } from '../store/dead-letter-store.ts'
@@ -60,9 +61,6 @@ export interface SqliteLogSettings extends OpenLogSettings {
   /** A monotonic clock in ms, the same for all processes of the machine. */
   readonly monotonic?: () => number
 }
-
-/** Since the machine was started, without the time in which it was suspended. */
-const machineClock = () => Number(process.hrtime.bigint() / 1_000_000n)
 
 /** A log in an SQLite file. The file is opened by the first call. */
 export class SqliteLogStore implements LogStore, CopyableStore {

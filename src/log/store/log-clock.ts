@@ -4,7 +4,7 @@ import { prepareEntry } from './prepared-entry.ts'
 import type { PreparedEntry } from './prepared-entry.ts'
 
 /** A difference that is no jump, in ms: a clock that is corrected by a few seconds is believed at once. */
-const TOLERANCE = 10_000
+export const TOLERANCE = 10_000
 
 /** How long a jump forward must last until it is believed, in ms of the monotonic clock. */
 const CONFIRMATION = 10 * 60_000
@@ -51,14 +51,12 @@ export interface NextTime extends LogTime {
  *
  * @param isConfirmable Whether another clock agrees with the wall clock. Default true.
  */
-export function nextTime(
-  before: LogTime,
-  { wall: readWall, monotonic: readMonotonic }: WallAndMonotonic,
-  isConfirmable = true,
-): NextTime {
-  const [wall, monotonic] = [Math.floor(readWall()), Math.floor(readMonotonic())]
+export function nextTime(before: LogTime, clocks: WallAndMonotonic, isConfirmable = true): NextTime {
+  const [wall, monotonic] = [Math.floor(clocks.wall()), Math.floor(clocks.monotonic())]
   const { time: last, jump: earlier } = before
-  if (last === 0) return { time: wall, monotonic, jump: null, change: undefined }
+  if (last === 0 || isOwn(clocks)) {
+    return { time: Math.max(last, wall), monotonic, jump: null, change: undefined }
+  }
   const elapsed = Math.max(0, monotonic - before.monotonic)
   const expected = last + elapsed
   const at = (time: number, state: LogClock['state'], by: number) => ({ state, by, at: time })
@@ -81,6 +79,11 @@ export function nextTime(
   const time = Math.max(last, wall)
   const change = earlier === null ? undefined : at(time, 'returned', wall - time)
   return { time, monotonic, jump: null, change }
+}
+
+/** Whether it is a clock of the user's own, as in a test, which is never set and is believed at once. */
+export function isOwn({ wall, monotonic }: WallAndMonotonic): boolean {
+  return wall === monotonic
 }
 
 /** Whether entries may be deleted by their age: not while the wall clock may be right in that more time has passed. */

@@ -1,8 +1,12 @@
+import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
+import { isOwn, isTimeCertain, nextTime, TOLERANCE } from '../../store/log-clock.ts'
+import type { LogTime, NextTime, WallAndMonotonic } from '../../store/log-clock.ts'
 import type { AboutRecord } from '../server/about.ts'
 import type { Connection } from '../server/connection.ts'
 import { fieldsOf } from './entry-message.ts'
 import type { WithFields } from './entry-message.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
+import { patiently } from '../server/patience.ts'
 
 /** How many entries of other writers may be unknown to one before it reads on. */
 const MAX_UNKNOWN = 4_096
@@ -21,20 +25,25 @@ interface Numbered extends WithFields {
  * An entry is recorded at the latest time in the fields of all entries up to it. A writer sends the latest time of its clock and of all
  * entries that it knows, and the number up to which it knows them. So only the entries between that one and the entry itself are to be
  * looked at, and each reader finds the same time, wherever it begins.
+ *
+ * A writer whose wall clock has jumped goes on by its monotonic clock, as everywhere. Here the server's clock has a say too: it tells how much
+ * time has passed since the last entry when a writer begins, and a jump that it does not confirm is never believed.
  */
 export class RecordedTimes {
   readonly #connection: Connection
   readonly #about: AboutRecord
-  readonly #clock: () => number
+  readonly #clocks: WallAndMonotonic
+  /** By the clocks of this process; undefined until it is asked for. */
+  #time: LogTime | undefined
   /** All entries up to this number are known, and the latest time in them. */
   #known: { readonly sequence: number; readonly recorded: number }
   /** The highest number that was written. */
   #written: number
 
-  constructor(connection: Connection, about: AboutRecord, clock: () => number) {
+  constructor(connection: Connection, about: AboutRecord, clocks: WallAndMonotonic) {
     this.#connection = connection
     this.#about = about
-    this.#clock = clock
+    this.#clocks = clocks
     this.#known = about.current.trimmed
     this.#written = Infinity
   }
@@ -42,8 +51,82 @@ export class RecordedTimes {
   /** What the next entries have in their fields. */
   async next(): Promise<{ readonly recorded: number; readonly known: number }> {
     if (this.#written - this.#known.sequence > MAX_UNKNOWN) await this.#readOn()
+    const { time } = await this.advance()
     const { recorded, sequence } = this.#known
-    return { recorded: Math.max(recorded, this.#clock()), known: sequence }
+    return { recorded: Math.max(recorded, time), known: sequence }
+  }
+
+  /** The time of the log now, and what has become of the wall clock since the last call. */
+  async advance(): Promise<NextTime> {
+    const before = await this.#before()
+    let next = nextTime(before, this.#clocks)
+    if (next.change?.state === 'accepted' && !(await this.#isConfirmed())) {
+      next = nextTime(before, this.#clocks, false)
+    }
+    this.#time = next
+    return next
+  }
+
+  /** The time of the log now, in Unix ms. */
+  async now(): Promise<number> {
+    return nextTime(await this.#before(), this.#clocks, false).time
+  }
+
+  /** Whether entries may be deleted by their age. */
+  get isCertain(): boolean {
+    return this.#time === undefined || isTimeCertain(this.#time)
+  }
+
+  async #before(): Promise<LogTime> {
+    const { recorded } = this.#known
+    const monotonic = this.#clocks.monotonic()
+    // It is not compared with that of the server.
+    if (isOwn(this.#clocks)) return { time: recorded, monotonic, jump: null }
+    this.#time ??= await this.#begin(monotonic)
+    const { time, monotonic: since } = this.#time
+    // Others may have recorded later, by their clocks.
+    return recorded > time + (monotonic - since) ? { ...this.#time, time: recorded, monotonic } : this.#time
+  }
+
+  /** The time as of the last entry, by what the server knows. */
+  async #begin(monotonic: number): Promise<LogTime> {
+    const { jsm, names } = this.#connection
+    const [info, server, message] = await Promise.all([
+      patiently(this.#connection, () => jsm.streams.info(names.events)),
+      this.#serverTime(),
+      patiently(this.#connection, () =>
+        jsm.streams.getMessage(names.events, { last_by_subj: names.allEntries }),
+      ),
+    ])
+    const { trimmed } = this.#about.current
+    const last =
+      message === null
+        ? trimmed.recorded
+        : await this.of({ sequence: message.seq, field: (name: string) => message.header.get(name) })
+    if (last === undefined || last === 0) return { time: server, monotonic, jump: null }
+    const elapsed = Math.max(0, server - Date.parse(info.state.last_ts))
+    return { time: last, monotonic: monotonic - elapsed, jump: null }
+  }
+
+  /** Whether the server's clock agrees with the wall clock. */
+  async #isConfirmed(): Promise<boolean> {
+    return Math.abs((await this.#serverTime()) - this.#clocks.wall()) <= TOLERANCE
+  }
+
+  /** The server's time, in Unix ms. It says when it has created something. */
+  async #serverTime(): Promise<number> {
+    const { jsm, names } = this.#connection
+    const { created, name } = await patiently(this.#connection, () =>
+      jsm.consumers.add(names.events, {
+        ack_policy: AckPolicy.None,
+        deliver_policy: DeliverPolicy.New,
+        inactive_threshold: 1e9,
+        mem_storage: true,
+        num_replicas: 1,
+      }),
+    )
+    jsm.consumers.delete(names.events, name).catch(() => {})
+    return Date.parse(created)
   }
 
   /** An entry with this time in its field was written. To be called in the order of the numbers. */
