@@ -122,6 +122,8 @@ export class Retention {
    * {@link RetentionStore.interval}. Rejects once a step has failed for good: the log would grow without a limit, unnoticed.
    */
   async appended(): Promise<void> {
+    // A wall clock that was set back does not make the wait longer.
+    this.#began = Math.min(this.#began, this.#scheduler.now())
     const rest = this.#began + this.#store.interval - this.#scheduler.now()
     if (rest > 0) this.#runIn(rest)
     else this.#run()

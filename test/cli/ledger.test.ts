@@ -85,7 +85,7 @@ describe('the ledger', () => {
     const reconnect = { kind: 'reconnect', source: '/v1/tasks/groups/tgrp_1', attempt: 1, delay: 0 } as const
     // One for the run, one for the execution that found the change.
     for (let i = 0; i < 5; i++) ledger.webhook()
-    ledger.appended({ entries: 2, duplicates: 1, end: 'end' })
+    ledger.appended({ entries: 2, duplicates: 1, ahead: 0, end: 'end' })
     ledger.diagnostic({ ...reconnect, cause: new Error('cut') })
     ledger.diagnostic({ ...reconnect, cause: undefined })
 

@@ -31,7 +31,7 @@ describe('an observer of a log', () => {
         async append(given, proceed) {
           const { entries, duplicates } = await proceed()
           appended.push({ given: given.length, entries, duplicates })
-          return { entries, duplicates, end: '' }
+          return { entries, duplicates, ahead: 0, end: '' }
         },
       },
       'a',

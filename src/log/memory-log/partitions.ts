@@ -102,8 +102,11 @@ export class Partitions {
    * Appends entries, and merges or skips duplicates. Returns how many are new, and what has become of the wall clock, of which there is an entry
    * before them then.
    */
-  append(given: readonly PreparedEntry[], clocks: WallAndMonotonic): Pick<Appended, 'entries' | 'clock'> {
-    if (given.length === 0) return { entries: 0 }
+  append(
+    given: readonly PreparedEntry[],
+    clocks: WallAndMonotonic,
+  ): Pick<Appended, 'entries' | 'clock' | 'ahead'> {
+    if (given.length === 0) return { entries: 0, ahead: 0 }
     const time = nextTime(this.#time, clocks)
     const { time: recorded, change } = time
     const entries = change === undefined ? given : [clockEntry(this.#log, change), ...given]
@@ -117,7 +120,8 @@ export class Partitions {
       const stored = merging.add(entry, { recorded, group, append })
       if (stored !== undefined) added.push(stored)
     }
-    if (added.length === 0) return { entries: 0 }
+    const ahead = time.jump?.by ?? 0
+    if (added.length === 0) return { entries: 0, ahead }
     merging.commit(append, time.monotonic)
     this.#append = append
     this.#time = time
@@ -128,7 +132,7 @@ export class Partitions {
       this.#bytes += bytesOf(entry)
     }
     const isReported = change !== undefined && added[0]?.type === 'log.clock'
-    return { entries: added.length - Number(isReported), ...(isReported && { clock: change }) }
+    return { entries: added.length - Number(isReported), ahead, ...(isReported && { clock: change }) }
   }
 
   /** The time of the log now, in Unix ms. */

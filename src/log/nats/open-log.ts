@@ -117,13 +117,14 @@ export class OpenLog implements JournaledEntries {
     const check = () => this.journals.streams.check(appends)
     const moves = await check()
     const added = appends.flatMap(({ entries }) => entries)
-    const { count, last, clock } = await this.#append(added, check)
+    const { count, last, clock, ahead } = await this.#append(added, check)
     await this.journals.streams.move(moves)
     await this.inbox.done(done, await this.times.now())
     const end = Math.max(last, count > 0 ? 0 : await this.positions.last())
     return {
       entries: count,
       duplicates: added.length - count,
+      ahead,
       ...(clock && { clock }),
       end: this.positions.format(end),
     }
@@ -168,13 +169,14 @@ export class OpenLog implements JournaledEntries {
 
   #append(entries: readonly PreparedEntry[], check: () => Promise<unknown>) {
     const append = this.#lastAppend.then(async () => {
-      if (entries.length === 0) return { count: 0, last: 0 }
-      const { change } = await this.times.advance()
+      if (entries.length === 0) return { count: 0, last: 0, ahead: 0 }
+      const { change, jump } = await this.times.advance()
+      const ahead = jump?.by ?? 0
       const kept = await this.#notForgotten(entries)
       const added = change === undefined ? kept : [clockEntry(this.connection.log, change), ...kept]
       const { count, last } = await this.#appending.append(added, check)
       if (count > 0) this.changes.notify()
-      return change === undefined ? { count, last } : { count: count - 1, last, clock: change }
+      return change === undefined ? { count, last, ahead } : { count: count - 1, last, ahead, clock: change }
     })
     this.#lastAppend = append.catch(() => {})
     return append

@@ -106,6 +106,7 @@ export class Recorder {
   #step = Promise.withResolvers<void>()
   #isFlushing = false
   #failed = false
+  #ahead = 0
 
   /** @param onFailure Called once, when the log has refused an append. Nothing is recorded any more. */
   constructor(
@@ -136,6 +137,11 @@ export class Recorder {
   /** Aborted when the recorder is to be closed. */
   get ending(): AbortSignal {
     return this.#ending.signal
+  }
+
+  /** By how much the wall clock is ahead of the time of the log, in ms, as of the last append. Mostly 0. */
+  get ahead(): number {
+    return this.#ahead
   }
 
   /** Resolves once the recorder is closed, and every stream released. */
@@ -387,7 +393,7 @@ export class Recorder {
       return append
     })
     const done = batch.flatMap((change) => change.done ?? [])
-    const { clock } = await this.#observers.around(
+    const { clock, ahead } = await this.#observers.around(
       () => this.#store.append(appends, done),
       (observer, proceed) => {
         if (observer.append === undefined) return proceed()
@@ -400,6 +406,7 @@ export class Recorder {
     for (const [stream, position] of saved) stream.saved = position
     this.#pending = this.#pending.slice(batch.length)
     this.#pendingLength -= lengthOf(batch)
+    this.#ahead = ahead
     if (clock !== undefined) this.#onClock(clock)
   }
 }

@@ -78,8 +78,11 @@ export class Entries {
    * Appends entries, and merges or skips duplicates. Returns how many are new, and what has become of the wall clock, of which there is an entry
    * before them then.
    */
-  append(entries: readonly PreparedEntry[], clocks: WallAndMonotonic): Pick<Appended, 'entries' | 'clock'> {
-    if (entries.length === 0) return { entries: 0 }
+  append(
+    entries: readonly PreparedEntry[],
+    clocks: WallAndMonotonic,
+  ): Pick<Appended, 'entries' | 'clock' | 'ahead'> {
+    if (entries.length === 0) return { entries: 0, ahead: 0 }
     const end = this.end()
     const { row, time: before } = this.#time(end)
     const time = nextTime(before, clocks)
@@ -98,7 +101,11 @@ export class Entries {
       this.#runs.begin(ENTRIES, end.position + 1)
       this.#moveEnd(position, count, time, Number(row?.['uptime']), before.monotonic)
     }
-    return { entries: count - Number(isReported), ...(isReported && { clock: change }) }
+    return {
+      entries: count - Number(isReported),
+      ahead: time.jump?.by ?? 0,
+      ...(isReported && { clock: change }),
+    }
   }
 
   /** The time of the log now, in Unix ms. */

@@ -49,6 +49,8 @@ export interface Appended {
   readonly duplicates: number
   /** What has become of the wall clock; absent if nothing has changed. The log has an entry of it. */
   readonly clock?: LogClock
+  /** By how much the wall clock is ahead of the time of the log, in ms, while it is not believed; negative if it is behind. Otherwise 0. */
+  readonly ahead: number
   /** The end of the log after them. */
   readonly end: Position
 }

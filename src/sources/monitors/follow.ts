@@ -241,6 +241,8 @@ class Poller {
   /** Returns the monitor if it was cancelled. Rarely requested, since few monitors are. */
   async #getIfCancelled(signal: AbortSignal): Promise<Monitor | undefined> {
     const { scheduler, transport } = this.#context
+    // A wall clock that was set back does not make the wait longer.
+    this.#statusRequestedAt = Math.min(this.#statusRequestedAt, scheduler.now())
     if (scheduler.now() - this.#statusRequestedAt < STATUS_INTERVAL) return undefined
     this.#statusRequestedAt = scheduler.now()
     const request = { method: 'GET', path: monitorSource(this.#monitorId), idempotent: true } as const

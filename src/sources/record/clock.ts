@@ -52,6 +52,8 @@ export class Clock {
     }
     signal.addEventListener('abort', stop, { once: true })
     const look = async () => {
+      // A wall clock that was set back does not make the wait longer.
+      this.#addedAt = Math.min(this.#addedAt, this.#scheduler.now())
       const addedAt = this.#addedAt
       const quiet = this.#scheduler.now() - addedAt
       // Retention has paused the recorder, or the log is behind.
@@ -83,6 +85,7 @@ export class Clock {
   }
 
   #add(stream: RecordedStream, number: number): void {
-    stream.add(tickEvent(number, this.#scheduler.now()), { text: () => String(number) })
+    const now = this.#scheduler.now() - this.#recorder.ahead
+    stream.add(tickEvent(number, now), { text: () => String(number) })
   }
 }

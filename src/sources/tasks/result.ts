@@ -162,7 +162,7 @@ async function askUntilEnded(
       retryAfter = error.retryAfter ?? 0
     }
     // A service that does not wait would be asked in a hot loop.
-    const pause = Math.max(retryAfter, backoff.initialDelay - (scheduler.now() - askedAt))
+    const pause = Math.max(retryAfter, backoff.initialDelay - Math.max(0, scheduler.now() - askedAt))
     if (pause > 0) await firstValueFrom(sourceOf(timer(pause, scheduler), signal))
   }
 }

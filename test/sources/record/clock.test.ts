@@ -1,7 +1,7 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import type { SchedulerAction } from 'rxjs'
-import { describe, expect, it } from 'vitest'
-import { ArgumentError, memoryLog } from 'rivulet'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { ArgumentError, memoryLog, openLog } from 'rivulet'
 import { Recorder } from '../../../src/log/record/recorder.ts'
 import { Clock } from '../../../src/sources/record/clock.ts'
 import { allEntriesOf, completed, recordingLog, settled, until } from './recording-log.ts'
@@ -122,6 +122,47 @@ describe('the ticks of a log', () => {
       expect(() => client.record({ webhooks: true, log, tick })).toThrow(ArgumentError)
     }
   })
+
+  it.each([
+    ['behind', -365 * 24 * 3_600_000, 4_000],
+    ['ahead', 365 * 24 * 3_600_000, 3_000],
+  ])(
+    'have the time of the log when the wall clock of the recorder is a year %s',
+    async (state, by, third) => {
+      const scheduler = new VirtualTimeScheduler()
+      let jumped = 0
+      const begin = Date.now()
+      vi.spyOn(Date, 'now').mockImplementation(() => begin + scheduler.frame + jumped)
+      vi.spyOn(performance, 'now').mockImplementation(() => scheduler.frame)
+      onTestFinished(() => void vi.restoreAllMocks())
+      const store = memoryLog()
+      const changes: string[] = []
+      const recorder = new Recorder(store, () => {}, { onClock: (change) => changes.push(change.state) })
+      const wall = { now: () => Date.now(), schedule: scheduler.schedule.bind(scheduler) }
+      const clock = new Clock(recorder, wall, 1_000)
+      const stopping = new AbortController()
+      void clock.run(stopping.signal)
+      const ticks = async () =>
+        (await allEntriesOf(await openLog(store))).filter(({ type }) => type === 'log.tick')
+      for (let count = 1; count <= 5; count++) {
+        if (count === 2) jumped = by
+        await settled()
+        // Where the clock was set back, the tick takes an interval more.
+        for (let looks = 0; looks < 2 && (await ticks()).length < count; looks++) {
+          scheduler.maxFrames += 1_000
+          scheduler.flush()
+          await settled()
+        }
+        await until(async () => (await ticks()).length === count)
+      }
+      stopping.abort()
+
+      const times = (await ticks()).map(({ time }) => Date.parse(time ?? '') - begin)
+      // The jump is known once something was appended after it.
+      expect([times[0], ...times.slice(2)]).toEqual([1_000, third, third + 1_000, third + 2_000])
+      expect(changes).toEqual([state])
+    },
+  )
 
   it('are looked for at most once per millisecond, also where the time is no whole number of them', async () => {
     const delays: (number | undefined)[] = []
