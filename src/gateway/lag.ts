@@ -1,11 +1,16 @@
 import type { EventLog } from '../log/event-log.ts'
+import { limitedRead } from '../protocol/limited-read.ts'
 
 /** For how long the numbers of a log are good, in ms: reading them takes some of them. */
 const MAX_AGE = 1_000
 
+/** How long the log is waited for, in ms: a heartbeat goes without its numbers then. */
+const LIMIT = 1_000
+
 /** How far views are behind the log. */
 export class Lag {
   readonly #log: EventLog
+  readonly #stats = limitedRead(() => this.#readStats(), LIMIT)
   #read = -Infinity
   #behind: Promise<ReadonlyMap<string, number> | undefined> | undefined
 
@@ -29,7 +34,7 @@ export class Lag {
     return Math.max(0, ...processes.map((name) => behind.get(name) ?? 0))
   }
 
-  async #stats(): Promise<ReadonlyMap<string, number>> {
+  async #readStats(): Promise<ReadonlyMap<string, number>> {
     const { readers } = await this.#log.stats()
     return new Map(
       readers.flatMap(({ kind, name, lag }) => (kind === 'process' ? [[name, lag.seconds * 1_000]] : [])),

@@ -1,6 +1,10 @@
 import type { Attributes, BatchObservableResult, Meter } from '@opentelemetry/api'
 import type { EventLog } from '../log/event-log.ts'
+import { limitedRead } from '../protocol/limited-read.ts'
 import { ignoringErrors } from '../protocol/observers.ts'
+
+/** How long the log is waited for, in ms. A collection goes without its numbers then. */
+const LIMIT = 5_000
 
 /** Reports the numbers of a log whenever metrics are collected. Returns what ends it. */
 export function gaugeLog(meter: Meter, log: Pick<EventLog, 'stats'>): () => void {
@@ -16,8 +20,11 @@ export function gaugeLog(meter: Meter, log: Pick<EventLog, 'stats'>): () => void
   const deadLetters = gauge('reader.dead_letters', '{entry}', 'Entries that a reader could not handle')
   const gauges = [entries, size, walSize, pending, paused, lag, lagTime, deadLetters]
 
+  const read = limitedRead(() => log.stats(), LIMIT)
+
   async function observe(result: BatchObservableResult): Promise<void> {
-    const stats = await log.stats()
+    const stats = await read()
+    if (stats === undefined) return
     result.observe(entries, stats.entries)
     result.observe(size, stats.bytes)
     result.observe(walSize, stats.walBytes)

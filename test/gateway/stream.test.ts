@@ -43,6 +43,17 @@ describe('a stream of a gateway', () => {
     expect(data).toEqual({ now: expect.any(Number) })
   })
 
+  it('sends heartbeats while the log does not answer', async () => {
+    const { url, token, log } = await served({ heartbeat: 5 })
+    const stats = vi.spyOn(log, 'stats').mockReturnValue(new Promise(() => {}))
+    const stream = await openStream(url, await token(), [{ view: 'everything' }])
+
+    const { data } = await stream.until('heartbeat')
+
+    expect(data).toEqual({ now: expect.any(Number) })
+    expect(stats).toHaveBeenCalledTimes(1)
+  })
+
   it('says that it ends when the gateway is closed', async () => {
     const { url, token, gateway } = await served()
     const stream = await openStream(url, await token(), [{ view: 'everything' }])

@@ -2,7 +2,7 @@
 const APPLICATION = 0x52564c54
 
 /** `user_version` of a log: the layout of its tables. It grows with each change of the layout. A file with another one is refused. */
-export const LAYOUT = 2
+const LAYOUT = 2
 
 /** Says in the header of a file whose it is. Part of the transaction that creates the tables. */
 export const IDENTIFY = `PRAGMA application_id = ${APPLICATION}; PRAGMA user_version = ${LAYOUT};`

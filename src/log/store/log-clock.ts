@@ -13,7 +13,7 @@ const CONFIRMATION = 10 * 60_000
 const MAX_STEP = 5 * 60_000
 
 /** A jump of the wall clock that is not believed. */
-export interface Jump {
+interface Jump {
   /** The monotonic clock when it was seen first, in ms. */
   readonly since: number
   /** By how much the wall clock was ahead of the log then, in ms; negative if it was behind. */
