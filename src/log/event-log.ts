@@ -17,6 +17,17 @@ import type { StoredStates } from './store/process-store.ts'
 import type { LogStats } from './store/stats.ts'
 import type { Entry, Page, Position, ReadOptions, StartAt } from './store/contract.ts'
 
+/** What {@link EventLog.forget} has deleted, and where the source is mentioned still. */
+export interface Forgotten {
+  /** Number of deleted entries. */
+  readonly entries: number
+  /**
+   * Names of the processes whose state mentions the source or the id at its end, views of gateways included. A short id may be mentioned by
+   * chance.
+   */
+  readonly processes: readonly string[]
+}
+
 /** A durable sequence of events with any number of readers, each at its own pace. */
 export interface EventLog extends AsyncDisposable {
   /**
@@ -126,15 +137,16 @@ export interface EventLog extends AsyncDisposable {
    * Deletes what the log has of a source, where the law or a customer asks for it: its entries and their dead letters, its
    * webhooks, and what processes have appended because of it, also one because of another, or would append later because of
    * a deleted entry. Also from free space of the file and its write-ahead log.
-   * Resolves with the number of deleted entries. Positions of readers stay, and no gap is reported.
+   * Positions of readers stay, and no gap is reported.
    *
    * What it does not do: it keeps hashes of the events' identities, so that they are not recorded again; new events of the
-   * source are recorded, so stop that first; processes, and so views, keep their state, so {@link remove} those that may have
-   * some of it before; and backups keep what they have.
+   * source are recorded, so stop that first; processes, and so views of gateways, keep their state, so it resolves with the names of those
+   * that mention the source: {@link remove} them and call this again, and they are built again without it; and backups
+   * keep what they have.
    *
    * After a crash, and where it rejects, call it again.
    */
-  forget(what: { readonly source: string }): Promise<number>
+  forget(what: { readonly source: string }): Promise<Forgotten>
   /** The numbers of the log and of each of its readers. They take some ms, however many entries it has. */
   stats(): Promise<LogStats>
   /**

@@ -27,6 +27,7 @@ import { processSettings, RunningProcess } from './process/process.ts'
 import type { LogProcess, ProcessOptions } from './process/process.ts'
 import { StoredProcessState } from './process/process-state.ts'
 import type { ProcessState } from './process/process-state.ts'
+import { processesMentioning } from './process/mentioning.ts'
 import { PartedStates } from './process/parted-states.ts'
 import { runShared } from './process/shared-process.ts'
 import { ProcessRunner } from './process/runner.ts'
@@ -39,7 +40,7 @@ import type { StoredStates } from './store/process-store.ts'
 import type { LogStats } from './store/stats.ts'
 import { Turns } from './record/turns.ts'
 import type { Entry, LogStore, Page, Position, ReadOptions, StartAt } from './store/contract.ts'
-import type { EventLog } from './event-log.ts'
+import type { EventLog, Forgotten } from './event-log.ts'
 import { splitOptions } from './consume/consume-options.ts'
 import type { ConsumeOptions } from './consume/consume-options.ts'
 import { readerName } from './log-reader.ts'
@@ -174,10 +175,11 @@ export class OpenEventLog implements EventLog {
     return this.#observers.add(observer)
   }
 
-  async forget(what: { readonly source: string }): Promise<number> {
+  async forget(what: { readonly source: string }): Promise<Forgotten> {
     checkOptions('what', what, ['source'])
     checkText('what.source', what?.source)
-    return this.#store.retention.forget(what.source)
+    const entries = await this.#store.retention.forget(what.source)
+    return { entries, processes: await processesMentioning(this.#store, what.source) }
   }
 
   async stats(): Promise<LogStats> {

@@ -71,7 +71,7 @@ describe('FindAll runs in a log', () => {
   it('are forgotten by their source, and no row comes back', async () => {
     const { rust, typescript, store } = await recorded()
     await using log = await openLog(store.connect())
-    expect(await log.forget({ source: findAllSource(rust) })).toBeGreaterThan(2)
+    expect((await log.forget({ source: findAllSource(rust) })).entries).toBeGreaterThan(2)
 
     const left = await rows(store, [typescript], ['*'])
     expect(left).not.toContain(rust)
