@@ -1,0 +1,31 @@
+/**
+ * Records into the log of a file, one event after the other, and prints the id of each that is appended; then how its recorder has failed.
+ * After the next line of its input it goes on as if nothing had happened, and prints `ended`.
+ */
+import { once } from 'node:events'
+import { setImmediate as turn } from 'node:timers/promises'
+import { openLog } from 'rivulet'
+import { sqliteLog } from 'rivulet/log/sqlite'
+import { change } from '../../operators/events.ts'
+
+const [file = ''] = process.argv.slice(2)
+const log = await openLog(sqliteLog(file))
+let failure: unknown
+const recorder = log.recorder((error) => (failure = error))
+const stream = await recorder.open('stream:s')
+const record = async (id: string) => {
+  stream.add(change(id))
+  await recorder.flushed(stream)
+  if (failure === undefined) console.log(JSON.stringify({ appended: id }))
+}
+for (let n = 1; failure === undefined; n++) {
+  await record(String(n))
+  await turn()
+}
+const { name, message, retryable } = failure as { name: string; message: string; retryable: boolean }
+console.log(JSON.stringify({ failed: name, message, retryable }))
+await once(process.stdin, 'data')
+for (let n = 1; n <= 3; n++) await record(`after ${n}`)
+console.log(JSON.stringify({ ended: true }))
+await log.close().catch(() => {})
+process.exit()
