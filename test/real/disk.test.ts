@@ -52,8 +52,12 @@ function recording(command: readonly string[], file: string, env: Readonly<Recor
 /** What is in the log of a file. */
 async function recorded(file: string): Promise<readonly string[]> {
   const store = sqliteLog(file)
-  await using _log = await openLog(store)
-  return idsOf(await readAll(store))
+  const log = await openLog(store)
+  try {
+    return idsOf(await readAll(store))
+  } finally {
+    await log.close()
+  }
 }
 
 describe('a recorder whose disk fails', () => {

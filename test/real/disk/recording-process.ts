@@ -4,28 +4,31 @@
  */
 import { once } from 'node:events'
 import { setImmediate as turn } from 'node:timers/promises'
-import { openLog } from 'rivulet'
+import { LogError, openLog } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
 import { change } from '../../operators/events.ts'
 
 const [file = ''] = process.argv.slice(2)
 const log = await openLog(sqliteLog(file))
-let failure: unknown
-const recorder = log.recorder((error) => (failure = error))
+const failures: unknown[] = []
+const recorder = log.recorder((error) => failures.push(error))
+const print = (line: object) => process.stdout.write(`${JSON.stringify(line)}\n`)
 const stream = await recorder.open('stream:s')
 const record = async (id: string) => {
   stream.add(change(id))
   await recorder.flushed(stream)
-  if (failure === undefined) console.log(JSON.stringify({ appended: id }))
+  if (failures.length === 0) print({ appended: id })
 }
-for (let n = 1; failure === undefined; n++) {
+for (let n = 1; failures.length === 0; n++) {
   await record(String(n))
   await turn()
 }
-const { name, message, retryable } = failure as { name: string; message: string; retryable: boolean }
-console.log(JSON.stringify({ failed: name, message, retryable }))
+const [failure] = failures
+if (!(failure instanceof LogError)) throw failure
+const { name, message, retryable } = failure
+print({ failed: name, message, retryable })
 await once(process.stdin, 'data')
 for (let n = 1; n <= 3; n++) await record(`after ${n}`)
-console.log(JSON.stringify({ ended: true }))
+print({ ended: true })
 await log.close().catch(() => {})
 process.exit()
