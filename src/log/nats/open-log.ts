@@ -13,6 +13,7 @@ import { Forgetting } from './entries/forgetting.ts'
 import { Identities } from './entries/identities.ts'
 import { Inbox } from './inbox.ts'
 import type { JournaledEntries } from './journal/journaled-entries.ts'
+import type { JournalLimits } from './journal/journal-state.ts'
 import { LongTexts } from './server/long-texts.ts'
 import { OpenJournals } from './open-journals.ts'
 import { patiently } from './server/patience.ts'
@@ -37,6 +38,8 @@ export interface OpenLogSettings extends Omit<ConnectionSettings, 'partitions'> 
   /** See {@link Inbox}. */
   readonly knownIds?: number
   readonly identityLimits?: IdentityLimits
+  /** Default `JOURNAL_LIMITS`. */
+  readonly journalLimits?: JournalLimits
 }
 
 /** What a stream brings, prepared. */
@@ -84,7 +87,7 @@ export class OpenLog implements JournaledEntries {
   private constructor(
     connection: Connection,
     about: AboutRecord,
-    { owner, clock, inbox, knownIds, identityLimits = IDENTITY_LIMITS }: OpenLogSettings,
+    { owner, clock, inbox, knownIds, identityLimits = IDENTITY_LIMITS, journalLimits }: OpenLogSettings,
     closed: AbortSignal,
   ) {
     const { epoch } = about.current
@@ -103,7 +106,7 @@ export class OpenLog implements JournaledEntries {
     this.#clock = clock
     this.trimming = new Trimming(connection, about, texts, identityLimits)
     this.forgetting = new Forgetting(connection, about, texts)
-    this.journals = new OpenJournals(connection, { owner, epoch, clock, closed }, this)
+    this.journals = new OpenJournals(connection, { owner, epoch, clock, closed, limits: journalLimits }, this)
     this.#identities = new Identities(connection, about.current.hasCopiedIdentities)
     this.#appending = new Appending(connection, this.#identities, times, texts)
   }

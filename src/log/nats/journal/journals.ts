@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Connection } from '../server/connection.ts'
 import { Journal } from './journal.ts'
 import { decodeMessage } from './journal-message.ts'
@@ -6,17 +5,13 @@ import type { JournalHead, JournalMessage } from './journal-message.ts'
 import { JOURNAL_LIMITS } from './journal-state.ts'
 import type { JournalSettings } from './journal-state.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
-import type { StreamMessage } from '../server/message-cursor.ts'
 import { patiently } from '../server/patience.ts'
-import { EXPECTED, isNext, lastMessage } from '../server/succession.ts'
+import { lastMessage } from '../server/succession.ts'
 import { LogServerError } from '../../errors.ts'
 import { isOfSource } from '../../of-source.ts'
 
 /** How many names are asked for at once. */
 const CONCURRENCY = 64
-
-/** How long a message that a server does not have yet is waited for, in ms. */
-const LATE_INTERVAL = 20
 
 /** The journals of all claimed names: those that are in use, and the last message of any. */
 export class Journals {
@@ -44,30 +39,25 @@ export class Journals {
   }
 
   /** What the last message of a journal says; undefined for none. */
-  async head(name: string): Promise<JournalHead | undefined> {
-    const { names } = this.#connection
-    const last = await lastMessage(this.#connection, names.state, names.journal(name))
-    return last && this.#headOf(last.message.data, last.message.seq)
+  head(name: string): Promise<JournalHead | undefined> {
+    return this.#headAt(this.#connection.names.journal(name))
   }
 
   /** The same of several names. */
-  async heads(of: readonly string[]): Promise<readonly (JournalHead | undefined)[]> {
-    const heads: (JournalHead | undefined)[] = []
-    for (let at = 0; at < of.length; at += CONCURRENCY) {
-      heads.push(...(await Promise.all(of.slice(at, at + CONCURRENCY).map((name) => this.head(name)))))
-    }
-    return heads
+  heads(of: readonly string[]): Promise<readonly (JournalHead | undefined)[]> {
+    return this.#headsAt(of.map((name) => this.#connection.names.journal(name)))
   }
 
   /** What the last message of each journal says, in the order of the names. */
   async all(): Promise<readonly JournalHead[]> {
-    const heads: JournalHead[] = []
-    const found = await this.#lastMessages()
-    for (let at = 0; at < found.length; at += CONCURRENCY) {
-      const some = await Promise.all(found.slice(at, at + CONCURRENCY).map((last) => this.#counted(last)))
-      heads.push(...some.filter((head) => head !== undefined))
-    }
-    return heads.toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)))
+    const { jsm, names } = this.#connection
+    // No cursor has the last message of each subject for sure: servers lose some that are replaced meanwhile.
+    const filter = { subjects_filter: names.allJournals }
+    const { state } = await patiently(this.#connection, () => jsm.streams.info(names.state, filter))
+    const heads = await this.#headsAt(Object.keys(state.subjects ?? {}))
+    return heads
+      .filter((head) => head !== undefined)
+      .toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)))
   }
 
   /** Deletes entries of a source from the commits that have appended them, also from the server's files. */
@@ -82,37 +72,18 @@ export class Journals {
     for (const name of found) await this.of(name).erase()
   }
 
-  /** The last message of each journal. */
-  async #lastMessages(): Promise<readonly StreamMessage[]> {
-    const { jsm, names, isReplicated } = this.#connection
-    const query = { last_by_subj: names.allJournals }
-    for (;;) {
-      const last =
-        isReplicated && (await patiently(this.#connection, () => jsm.streams.getMessage(names.state, query)))
-      const found = new Map<string, StreamMessage>()
-      const cursor = new MessageCursor(this.#connection, {
-        stream: names.state,
-        subject: names.allJournals,
-        isLastOnly: true,
-      })
-      for await (const message of cursor.all()) found.set(message.subject, message)
-      if (!last || cursor.last >= last.seq) return [...found.values()]
-      // The copy that was asked is behind.
-      await delay(LATE_INTERVAL)
+  async #headAt(subject: string): Promise<JournalHead | undefined> {
+    const last = await lastMessage(this.#connection, this.#connection.names.state, subject)
+    return last && this.#decoded(last.message.data, last.message.seq).head
+  }
+
+  async #headsAt(subjects: readonly string[]): Promise<readonly (JournalHead | undefined)[]> {
+    const heads: (JournalHead | undefined)[] = []
+    for (let at = 0; at < subjects.length; at += CONCURRENCY) {
+      const some = subjects.slice(at, at + CONCURRENCY)
+      heads.push(...(await Promise.all(some.map((subject) => this.#headAt(subject)))))
     }
-  }
-
-  /** What the last message that counts says, by the last one. */
-  async #counted(message: StreamMessage): Promise<JournalHead | undefined> {
-    const { subject, sequence, data } = message
-    const head = this.#headOf(data, sequence)
-    const place = { after: Number(message.field(EXPECTED)), sequence }
-    const { state } = this.#connection.names
-    return (await isNext(this.#connection, state, subject, place)) ? head : this.head(head.name)
-  }
-
-  #headOf(data: Uint8Array, sequence: number): JournalHead {
-    return this.#decoded(data, sequence).head
+    return heads
   }
 
   #decoded(data: Uint8Array, sequence: number): JournalMessage {

@@ -135,8 +135,9 @@ export class MessageBatches {
       return end
     }
     const { last: upto, readAt: at } = place
-    // What was read ahead may not be all any more.
-    const batch = { after, upto, isEnd: isEnd && at >= began, isWhole, all, partitions, bytes, at }
+    // What was read ahead may not be all any more, and the server that was asked may not have all.
+    const isLast = isEnd && at >= began && (await this.#stream.positions.last()) <= upto
+    const batch = { after, upto, isEnd: isLast, isWhole, all, partitions, bytes, at }
     this.#keep(batch)
     return batch
   }

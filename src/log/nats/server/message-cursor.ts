@@ -26,8 +26,6 @@ export interface CursorOptions {
   readonly subject?: string
   /** Only messages after this number. Default 0, all. */
   readonly after?: number
-  /** Only the last message of each subject. What is published while they are read may be missing. Default false. */
-  readonly isLastOnly?: boolean
   /** Without the payloads. `Nats-Msg-Size` has their sizes then. Default false. */
   readonly fieldsOnly?: boolean
 }
@@ -48,6 +46,9 @@ const INTERVAL = 100
 /**
  * Reads the messages of a stream in order, as many as are asked for, without waiting for others. It does not notice that a server
  * was restarted, or that a connection was lost: it goes on after the last message that it has.
+ *
+ * The server's own word that there are no more messages is a hint: a copy may be behind its leader, and servers from 2.10 on also say so
+ * where a message was deleted that they were about to send. {@link isComplete} asks the leader.
  */
 export class MessageCursor {
   readonly #connection: Connection
@@ -84,7 +85,7 @@ export class MessageCursor {
    * again before it has resolved. They are in {@link messages} then: those of many pages stay in memory until a full collection
    * where they are the value of a promise, which took a fifth of a reader's time.
    *
-   * @returns Whether there were no more of them.
+   * @returns Whether there seemed to be no more of them: see {@link isComplete}.
    */
   async pull(limit: number): Promise<boolean> {
     const started = performance.now()
@@ -107,11 +108,12 @@ export class MessageCursor {
   /** Reads everything that is there, by what the leader of the stream knows, and forgets its place, also where its reader stops. */
   async *all(step = 1_000): AsyncGenerator<StreamMessage, void> {
     try {
-      for (;;) {
-        const isEnd = await this.pull(step)
+      for (let isEnd = true; !isEnd || !(await this.isComplete());) {
+        isEnd = await this.pull(step)
         yield* this.#messages
-        if (!isEnd) continue
-        if (await this.isComplete()) return
+        if (this.#messages.length > 0) continue
+        // The server that was asked is behind, or has passed over what the leader has.
+        this.close()
         await delay(INTERVAL)
       }
     } finally {
@@ -131,23 +133,21 @@ export class MessageCursor {
     }
   }
 
-  /** Whether there is nothing more, after an end. A copy of the stream may be behind its leader. */
+  /** Whether the leader of the stream has nothing after the last message. */
   async isComplete(): Promise<boolean> {
-    const { jsm, isReplicated } = this.#connection
-    const { stream, subject = '>', isLastOnly = false } = this.#options
-    if (!isReplicated || isLastOnly) return true
+    const { jsm } = this.#connection
+    const { stream, subject = '>' } = this.#options
     const query = { seq: this.#last + 1, next_by_subj: subject }
     return (await patiently(this.#connection, () => jsm.streams.getMessage(stream, query))) === null
   }
 
   async #pull(limit: number, silence: number): Promise<boolean> {
     if (this.#consumer === undefined) {
-      const { stream, subject, fieldsOnly = false, isLastOnly = false } = this.#options
+      const { stream, subject, fieldsOnly = false } = this.#options
       const { name, num_pending: pending } = await this.#connection.jsm.consumers.add(stream, {
         ack_policy: AckPolicy.None,
-        ...(isLastOnly
-          ? { deliver_policy: DeliverPolicy.LastPerSubject }
-          : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: this.#last + 1 }),
+        deliver_policy: DeliverPolicy.StartSequence,
+        opt_start_seq: this.#last + 1,
         inactive_threshold: IDLE * 1e6,
         mem_storage: true,
         num_replicas: 1,
@@ -220,7 +220,7 @@ export class MessageCursor {
     }
   }
 
-  /** Takes what answers a request. Returns whether there are no more messages, once all have come, or what is wrong. */
+  /** Takes what answers a request. Returns whether there seem to be no more messages, once all have come, or what is wrong. */
   #take(raw: Msg, reply: string, limit: number): boolean | { readonly problem: string } | undefined {
     const messages = this.#messages
     const { data } = raw
