@@ -1,3 +1,5 @@
+import { jetstream } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { natsLog } from '../../src/log/nats-log.ts'
 import { NatsLogStore } from '../../src/log/nats/store.ts'
@@ -45,6 +47,36 @@ describe('a writer to a source whose entries another one appends and trims', () 
     await other.retention.trim({ limit: 1 })
     expect(await append(one, fence, change('3'))).toMatchObject({ entries: 0, duplicates: 1 })
     expect(await readAll(one)).toEqual([])
+  })
+})
+
+describe('retention of a log with many upstream streams', () => {
+  it('reads no journal of a stream: a damaged one does not stop it', async () => {
+    const log = natsLog({ servers: server.url, name: 'streams' })
+    onTestFinished(() => log.close())
+    const fence = await log.claim('stream:s')
+    await append(log, fence, change('1'), change('2'))
+    const reader = await log.claim('consumer:c')
+    const end = await log.positionAt('end')
+    await log.commit(reader, { expect: null, cursor: end, acknowledged: [] })
+    const nats = await connect({ servers: server.url })
+    await jetstream(nats).publish('rv.streams.st.damaged', 'no journal')
+    await nats.close()
+    await expect(log.retention.stats()).rejects.toMatchObject({
+      message: expect.stringContaining('damaged journal'),
+    })
+    expect(await log.retention.room()).toMatchObject({ neededBy: null })
+    expect(await log.deadLetters.counts()).toEqual(new Map())
+    expect(await log.retention.trim({ limit: 100 })).toMatchObject({ deleted: 2 })
+  })
+
+  it('refuses a reader with the name of a stream, which it would not see', async () => {
+    const log = natsLog({ servers: server.url, name: 'misnamed' })
+    onTestFinished(() => log.close())
+    const fence = await log.claim('stream:s')
+    const cursor = await log.positionAt('start')
+    const refused = log.commit(fence, { expect: null, cursor, acknowledged: [] })
+    await expect(refused).rejects.toMatchObject({ name: 'ArgumentError', argument: 'fence' })
   })
 })
 

@@ -5,6 +5,7 @@ import { parseJson } from '../../../protocol/json.ts'
 import { LogServerError } from '../../errors.ts'
 import { publishConditionally } from './conditional-publish.ts'
 import type { Connection } from './connection.ts'
+import { FORMAT, checkFormat } from './stored-stream.ts'
 import { lastMessage } from './succession.ts'
 
 /** What a log knows of itself. */
@@ -29,8 +30,6 @@ export interface About {
   /** The open log that makes it a copy of another one. It is no log then. */
   readonly madeBy?: string
 }
-
-const FORMAT = 1
 
 /** The one message that has what a log knows of itself. */
 export class AboutRecord {
@@ -142,10 +141,8 @@ async function stored(connection: Connection) {
   const last = await lastMessage(connection, names.state, names.about)
   if (last === undefined) return undefined
   const about = parseJson(last.message.string())
+  checkFormat(log, about)
   if (!isAbout(about)) throw new LogServerError(log, 'has a record of itself that cannot be read')
-  if (about.format > FORMAT) {
-    throw new LogServerError(log, `is of a newer version (format ${about.format}): update rivulet`)
-  }
   return { about, sequence: last.end }
 }
 

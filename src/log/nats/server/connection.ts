@@ -11,8 +11,7 @@ import { Publisher } from './publisher.ts'
 import { Refusal } from './refusal.ts'
 import { Continuity } from './continuity.ts'
 import { patiently } from './patience.ts'
-import { configOf, createOnce, ensureStream } from './stored-stream.ts'
-import type { StreamHost } from './stored-stream.ts'
+import { configOf, createOnce, ensureStream, isThere } from './stored-stream.ts'
 
 /** How long an answer is waited for, in ms. What a server that was killed had received has none, and is sent again then. */
 const ANSWER = 2_000
@@ -108,7 +107,7 @@ export class Connection {
       }
       const jsm = await jetstreamManager(nats, { timeout: ANSWER })
       const host = { nats, jsm, log: logName(log) }
-      if (!create && !(await isThere(host, names))) throw missing(log)
+      if (!(await isThere(host, names)) && !create) throw missing(log)
       // What a cluster stores once is gone with one server.
       const copies = replicas ?? (nats.info?.cluster === undefined ? 1 : 3)
       const stored = await Promise.all([
@@ -145,13 +144,6 @@ export class Connection {
   async close(): Promise<void> {
     await this.nats.close()
   }
-}
-
-/** Whether a log was created. */
-async function isThere(host: StreamHost, { events, state, about }: Names): Promise<boolean> {
-  const streams = await Promise.all([configOf(host, events), configOf(host, state)])
-  if (streams.includes(undefined)) return false
-  return (await host.jsm.streams.getMessage(state, { last_by_subj: about })) !== null
 }
 
 function missing(log: string): LogServerError {

@@ -26,6 +26,11 @@ export interface CursorOptions {
   readonly subject?: string
   /** Only messages after this number. Default 0, all. */
   readonly after?: number
+  /**
+   * Only the last message of each subject, for {@link MessageCursor.pull}. Servers lose some that are replaced or deleted while they are
+   * read, so compare them with the subjects that the stream has. Default false.
+   */
+  readonly isLastOnly?: boolean
   /** Without the payloads. `Nats-Msg-Size` has their sizes then. Default false. */
   readonly fieldsOnly?: boolean
 }
@@ -143,11 +148,12 @@ export class MessageCursor {
 
   async #pull(limit: number, silence: number): Promise<boolean> {
     if (this.#consumer === undefined) {
-      const { stream, subject, fieldsOnly = false } = this.#options
+      const { stream, subject, fieldsOnly = false, isLastOnly = false } = this.#options
       const { name, num_pending: pending } = await this.#connection.jsm.consumers.add(stream, {
         ack_policy: AckPolicy.None,
-        deliver_policy: DeliverPolicy.StartSequence,
-        opt_start_seq: this.#last + 1,
+        ...(isLastOnly
+          ? { deliver_policy: DeliverPolicy.LastPerSubject }
+          : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: this.#last + 1 }),
         inactive_threshold: IDLE * 1e6,
         mem_storage: true,
         num_replicas: 1,
