@@ -52,9 +52,10 @@ export class LogConflictError extends LogError {
 
 /**
  * Why a position is refused. `unknown`: it is of another log or another epoch, or no position. `beyond`: it is beyond the end.
+ * `diverged`: it is of a state that was lost when the log was put back, and the log has another entry there.
  * Those of a process also: `rebuilt`, it is of another generation of the state; `forgotten`, removed keys were forgotten since.
  */
-export type PositionProblem = 'unknown' | 'beyond' | 'rebuilt' | 'forgotten'
+export type PositionProblem = 'unknown' | 'beyond' | 'diverged' | 'rebuilt' | 'forgotten'
 
 /** The position is not one of this log, or what follows it cannot be read any more. */
 export class LogPositionError extends LogError {

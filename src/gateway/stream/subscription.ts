@@ -15,6 +15,7 @@ const MAX_LENGTH = 64 * 1024
 const GAPS: Readonly<Record<PositionProblem, GapReason>> = {
   unknown: 'epoch',
   beyond: 'epoch',
+  diverged: 'epoch',
   rebuilt: 'rebuilt',
   forgotten: 'retention',
 }

@@ -95,11 +95,7 @@ export class OpenLog implements JournaledEntries {
     const times = new RecordedTimes(connection, about, clock)
     this.connection = connection
     this.about = about
-    this.positions = new Positions(connection.log, epoch, async () => {
-      const { jsm, names } = connection
-      const { state } = await patiently(connection, () => jsm.streams.info(names.events))
-      return state.last_seq
-    })
+    this.positions = new Positions(connection, about)
     this.reading = new Reading(connection, about, this.positions, times, texts)
     this.changes = new Changes(connection)
     this.inbox = new Inbox(connection, texts, this.changes, inbox, knownIds)
@@ -117,10 +113,12 @@ export class OpenLog implements JournaledEntries {
     const moves = await check()
     const added = appends.flatMap(({ entries }) => entries)
     const { count, last } = await this.#append(added, check)
-    await this.journals.streams.move(moves)
+    const [end] = await Promise.all([
+      this.positions.at(count > 0 ? last : await this.positions.last()),
+      this.journals.streams.move(moves),
+    ])
     await this.inbox.done(done, this.#clock())
-    const end = Math.max(last, count > 0 ? 0 : await this.positions.last())
-    return { entries: count, duplicates: added.length - count, end: this.positions.format(end) }
+    return { entries: count, duplicates: added.length - count, end }
   }
 
   async publish(entries: readonly PreparedEntry[]): Promise<void> {

@@ -15,8 +15,8 @@ export interface About {
   /** In the log's positions. */
   readonly epoch: string
   readonly partitions: number
-  /** The last entry that was trimmed: its number, 0 for none, and when it was recorded. */
-  readonly trimmed: { readonly sequence: number; readonly recorded: number }
+  /** The last entry that was trimmed: its number, 0 for none, its token (see `continuity.ts`), and when it was recorded. */
+  readonly trimmed: { readonly sequence: number; readonly token: string; readonly recorded: number }
   /** The reader that keeps recorders from appending; null for none. */
   readonly pausedBy: string | null
   /** Of the last recorder; null before the first one. */
@@ -112,7 +112,7 @@ function newLog(partitions: number): About {
     format: FORMAT,
     epoch: randomBytes(9).toString('hex'),
     partitions,
-    trimmed: { sequence: 0, recorded: 0 },
+    trimmed: { sequence: 0, token: '', recorded: 0 },
     pausedBy: null,
     maxBytes: null,
     uptime: 0,
@@ -155,6 +155,7 @@ function isAbout(value: unknown): value is About {
     typeof value['epoch'] === 'string' &&
     isObject(trimmed) &&
     Number.isSafeInteger(trimmed['sequence']) &&
+    typeof trimmed['token'] === 'string' &&
     Number.isFinite(trimmed['recorded'])
   )
 }

@@ -50,8 +50,7 @@ export class Connection {
   readonly lease: number
   readonly names: Names
   readonly refusal: Refusal
-  /** Undefined where its streams have copies: a server that was put back gets what it has lost from the others. */
-  readonly continuity: Continuity | undefined
+  readonly continuity: Continuity
   /** The log in errors. */
   readonly log: string
   /** Maximum size of a message with its fields, in bytes. */
@@ -78,10 +77,9 @@ export class Connection {
     this.refusal = new Refusal(nats)
     this.js = jetstream(nats, { timeout: ANSWER })
     this.jsm = jsm
-    this.continuity = isReplicated ? undefined : new Continuity(this)
-    this.publisher = new Publisher(nats, ANSWER, this.inboxPrefix, (message) =>
-      this.continuity?.acknowledged(message),
-    )
+    const continuity = new Continuity(this)
+    this.continuity = continuity
+    this.publisher = new Publisher(nats, ANSWER, this.inboxPrefix, (message) => continuity.saw(message))
     this.leases = leases
     this.lease = lease
     this.names = names

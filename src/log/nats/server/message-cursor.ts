@@ -4,6 +4,7 @@ import { createInbox } from '@nats-io/transport-node'
 import type { Msg, Subscription } from '@nats-io/transport-node'
 import { LogServerError } from '../../errors.ts'
 import type { Connection } from './connection.ts'
+import { tokenOf } from './continuity.ts'
 import { isOver, patiently, tryElsewhere } from './patience.ts'
 import { isPassing, serverError } from './server-error.ts'
 
@@ -13,6 +14,8 @@ export interface StreamMessage {
   readonly subject: string
   /** The payload. Empty where only fields are read. */
   readonly data: Uint8Array
+  /** See `tokenOf`. */
+  readonly token: string
   /** Number of messages of the same subjects that followed when it was sent. */
   readonly pending: number
   /** The field of this name; an empty text for none. */
@@ -97,7 +100,12 @@ export class MessageCursor {
     this.#messages = []
     for (let attempt = 0; ; attempt++) {
       try {
-        return await this.#pull(limit, Math.min(MAX_SILENCE, SILENCE * 2 ** attempt))
+        const isEnd = await this.#pull(limit, Math.min(MAX_SILENCE, SILENCE * 2 ** attempt))
+        const last = this.#messages.at(-1)
+        const { stream } = this.#options
+        if (last !== undefined)
+          this.#connection.continuity.saw({ stream, sequence: last.sequence, token: last.token })
+        return isEnd
       } catch (cause) {
         this.close()
         const error = serverError(this.#connection.log, cause)
@@ -239,11 +247,11 @@ export class MessageCursor {
       if (status === 409 && messages.length > 0) return false
       return { problem: `the server answered with ${status} ${raw.headers?.description ?? ''}` }
     }
-    const { streamSequence, deliverySequence, pending } = placeOf(raw.reply)
+    const { streamSequence, deliverySequence, time, pending } = placeOf(raw.reply)
     if (deliverySequence !== this.#delivered + 1) return { problem: 'a message is missing' }
     this.#delivered = deliverySequence
     this.#last = streamSequence
-    messages.push(new ReceivedMessage(raw, data, streamSequence, pending))
+    messages.push(new ReceivedMessage(raw, data, streamSequence, time, pending))
     return messages.length === limit ? pending === 0 : undefined
   }
 }
@@ -254,12 +262,19 @@ class ReceivedMessage implements StreamMessage {
   readonly data: Uint8Array
   readonly pending: number
   readonly #raw: Msg
+  readonly #time: string
+  #token: string | undefined
 
-  constructor(raw: Msg, data: Uint8Array, sequence: number, pending: number) {
+  constructor(raw: Msg, data: Uint8Array, sequence: number, time: string, pending: number) {
     this.#raw = raw
+    this.#time = time
     this.data = data
     this.sequence = sequence
     this.pending = pending
+  }
+
+  get token(): string {
+    return (this.#token ??= tokenOf(BigInt(this.#time)))
   }
 
   /** Mostly not looked at. */
@@ -284,6 +299,7 @@ function placeOf(reply = '') {
   return {
     streamSequence: Number(tokens[last - 3]),
     deliverySequence: Number(tokens[last - 2]),
+    time: tokens[last - 1] ?? '',
     pending: Number(tokens[last]),
   }
 }
