@@ -5,6 +5,7 @@ import { addRead, addTail } from './event-log/entries.ts'
 import { addMigrate } from './event-log/migrate.ts'
 import { addConsumers, addProcesses, addStats } from './event-log/numbers.ts'
 import { addRemoveReader } from './event-log/remove-reader.ts'
+import { addRewind } from './event-log/rewind.ts'
 
 const EXAMPLES = `
 The log may be recorded by another process at the same time. A missing log is an error, and is not created.
@@ -32,4 +33,5 @@ export function addEventLog(program: Command, signal: AbortSignal): void {
   addRemoveReader(group, signal)
   addBackup(group, signal)
   addMigrate(group, signal)
+  addRewind(group, signal)
 }

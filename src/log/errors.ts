@@ -27,10 +27,10 @@ export class FencedError extends LogError {
   override readonly name = 'FencedError'
   readonly claimed: string
 
-  constructor(log: string, claimed: string) {
+  /** @param advice What to do. */
+  constructor(log: string, claimed: string, advice = 'See that only one runs') {
     super(
-      `${JSON.stringify(claimed)} in ${log} was claimed by another writer since: nothing more is written by this one. ` +
-        'See that only one runs',
+      `${JSON.stringify(claimed)} in ${log} was claimed by another writer since: nothing more is written by this one. ${advice}`,
     )
     this.claimed = claimed
   }
@@ -52,10 +52,13 @@ export class LogConflictError extends LogError {
 
 /**
  * Why a position is refused. `unknown`: it is of another log or another epoch, or no position. `beyond`: it is beyond the end.
- * `diverged`: it is of a state that was lost when the log was put back, and the log has another entry there.
- * Those of a process also: `rebuilt`, it is of another generation of the state; `forgotten`, removed keys were forgotten since.
+ * `diverged`: an earlier state of the log was put back, and the log has something else at this position since. The positions of a
+ * process also: `rebuilt`, it is of another generation of the state; `forgotten`, removed keys were forgotten since.
  */
 export type PositionProblem = 'unknown' | 'beyond' | 'diverged' | 'rebuilt' | 'forgotten'
+
+/** The problem of a position that has diverged, before the log. */
+export const DIVERGED = 'is of a state that was lost by putting back an earlier state of'
 
 /** The position is not one of this log, or what follows it cannot be read any more. */
 export class LogPositionError extends LogError {

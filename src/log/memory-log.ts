@@ -267,8 +267,9 @@ class OpenLog implements MemoryLog {
   async commit(fence: Fence, given: Commit): Promise<void> {
     const { name } = fence
     const commit = preparedCommit(LOG, name, given)
-    const { expect, cursor, acknowledged, deadLetters, redelivered, process } = commit
-    const json = JSON.stringify({ cursor, acknowledged } satisfies ReaderState)
+    const { expect, cursor, acknowledged, isCopy, deadLetters, redelivered, process } = commit
+    const state: ReaderState = { cursor, acknowledged, ...(isCopy && { isCopy }) }
+    const json = JSON.stringify(state)
     const letters = deadLetters.map(({ position }) => position)
     await this.#write('commit', () => {
       const { claims, entries, readers, deadLetters: stored, processes, clock, ...waits } = this.#contents

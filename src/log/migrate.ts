@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkOptions, checkSignal } from '../protocol/check.ts'
-import { LogError } from './errors.ts'
+import { LogError, LogUnsupportedError } from './errors.ts'
 import { JoinedParts } from './joined-parts.ts'
+import { wholeName } from './part-name.ts'
 import { movedMemo } from './process/progress.ts'
 import type { LogStore } from './store/contract.ts'
 import { COPY } from './store/copy-store.ts'
@@ -47,7 +48,7 @@ export interface Migrated {
  * old one, which stays as it is. Then the new log is read again and compared.
  *
  * Positions of the old log are refused by the new one, so clients in browsers begin with a new snapshot. A consumer with `exactlyOnce` keeps
- * its position in its own database, where it has to be set.
+ * its position in its own database, which is not copied: rejects with a `LogUnsupportedError` while the log has one.
  *
  * Rejects with a `LogInUseError` while an open log has claimed anything of the old log: end what uses it first. An SQLite file keeps others
  * from writing meanwhile; of a log on a server it is noticed, and rejected with. Where it rejects or the process dies, there is no new
@@ -162,7 +163,10 @@ class NumberMap {
       if (number < trimmed) kept.add(number)
       return number
     }
-    for await (const record of source.records()) movedRecord(record, { of: keep })
+    for await (const record of source.records()) {
+      checkCopied(record)
+      movedRecord(record, { of: keep })
+    }
     return new NumberMap(source.head, kept)
   }
 
@@ -170,6 +174,17 @@ class NumberMap {
     if (number > this.#trimmed) return number - this.#trimmed + this.#kept.size
     return this.#kept.get(number) ?? 0
   }
+}
+
+/** Refuses a consumer whose position is beside its effects, where it would be that of the old log. */
+function checkCopied(record: CopiedRecord): void {
+  if (record.kind !== 'name' || record.reader?.isCopy !== true) return
+  const consumer = JSON.stringify(wholeName(record.name).slice('consumer:'.length))
+  throw new LogUnsupportedError(
+    `the consumer ${consumer} has its position in the database of its effects, which is not copied: effects would be lost or doubled. ` +
+      'Run it until it has handled all entries and dead letters, remove it from the log, and copy the log then. Before anything is ' +
+      'recorded into the new log, delete its row of rivulet_effect_cursor, and start it with `startAt: "end"`',
+  )
 }
 
 function movedEntry(entry: CopiedEntry, numbers: NumberMap): CopiedEntry {

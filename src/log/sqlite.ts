@@ -5,6 +5,8 @@
  */
 export { exactlyOnce } from './consume/exactly-once.ts'
 export type { PlainEffect, PreparedEffect } from './consume/exactly-once.ts'
+export { rewindEffects } from './consume/rewind-effects.ts'
+export type { RewoundEffects } from './consume/rewind-effects.ts'
 export {
   EffectError,
   FencedError,

@@ -1,12 +1,12 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { existsSync, readdirSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { groupEvent, openLog } from 'rivulet'
 import type { ResearchEvent } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { exactlyOnce, sqliteLog } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { append } from '../log/append.ts'
 import { rivulet } from './command.ts'
@@ -206,6 +206,38 @@ describe('rivulet log tail', () => {
     const { code, stderr } = await tail.ended
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  })
+})
+
+describe('rivulet log rewind', () => {
+  it('lets a consumer go on after its log was put back, as the docs say', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'rivulet-log-'))
+    onTestFinished(() => rm(folder, { recursive: true, force: true }))
+    const [file, copy, effects] = ['log.db', 'copy.db', 'ledger.db'].map((name) => join(folder, name))
+    if (file === undefined || copy === undefined || effects === undefined) throw new RangeError('three files')
+    const database = new DatabaseSync(effects)
+    onTestFinished(() => database.close())
+    const seen: string[] = []
+    const consume = async (count: number, ...events: readonly ResearchEvent[]) => {
+      const store = sqliteLog(file)
+      await using log = await openLog(store)
+      if (events.length > 0) await append(store, events)
+      const job = log.consume('ledger', exactlyOnce(database, { effect: ({ id }) => void seen.push(id) }))
+      while (seen.length < count) await Promise.race([turn(), job.done])
+      await job.stop()
+    }
+    await consume(1, run('trun_1'))
+    cpSync(file, copy)
+    await consume(2, run('trun_2'))
+    cpSync(copy, file)
+    await expect(consume(3)).rejects.toThrow(/rivulet log rewind --consumer "ledger" --effects/)
+
+    const args = ['log', 'rewind', '--log', file, '--consumer', 'ledger', '--effects', effects]
+    const { code, stdout, stderr } = await rivulet(args).ended
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(/^The consumer ledger goes on after \S+\.1\.\S+\. It was at \S+\.2\.\S+\.\n$/)
+    await consume(4, run('trun_3'), run('trun_2'))
+    expect(seen.map((id) => id.slice(0, 6))).toEqual(['trun_1', 'trun_2', 'trun_3', 'trun_2'])
   })
 })
 

@@ -146,6 +146,10 @@ describe('an invalid command line', () => {
     [['log', 'read', '--log', 'x.db', '--from', 'start', '--after', 'p'], /cannot be used with/],
     [['log', 'remove-reader', '--log', 'x.db'], /remove-reader needs --consumer or --process/],
     [['log', 'remove-reader', '--log', 'x.db', '--consumer', 'c', '--process', 'p'], /cannot be used with/],
+    [
+      ['log', 'rewind', '--log', 'x.db', '--consumer', 'c', '--effects', 'no-such.db'],
+      /--effects: there is no file no-such\.db/,
+    ],
     [['log', 'dead-letters', '--log', 'x.db', '--redeliver', 'all'], /--redeliver needs --consumer/],
     [
       ['log', 'dead-letters', '--log', 'x.db', '--process', 'p', '--redeliver', 'all'],

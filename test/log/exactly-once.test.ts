@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
+import { linkSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
 import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest'
@@ -400,7 +401,7 @@ describe('exactlyOnce', () => {
     const another = await withEntries(1)
     const { done } = another.log.consume('ledger', {}, handler)
     await expect(done).rejects.toBeInstanceOf(LogPositionError)
-    await expect(done).rejects.toThrow(/is not one of .* cursor of "consumer:ledger" in .* Use that log/)
+    await expect(done).rejects.toThrow(/is not one of .* cursor of "ledger" in .* Use that log/)
     const third = another.log.consume('other', {}, handler)
     await until(() => ids().length === 5)
     await third.stop()
@@ -413,6 +414,18 @@ describe('exactlyOnce', () => {
     const message = await done.catch((error: Error) => error.message)
     const [sql = ''] = /DELETE .*/.exec(String(message)) ?? []
     expect(database.prepare(sql).run().changes).toBe(1)
+  })
+
+  it('refuses a database that has another name, by which another program could write to it', async () => {
+    const folder = scratchFolder()
+    const file = join(folder, 'effects.db')
+    const { database, insert, ids } = effectsIn(file)
+    linkSync(file, join(folder, 'other.db'))
+    const { log } = await withEntries(1)
+    const { done } = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
+    await expect(done).rejects.toBeInstanceOf(EffectError)
+    await expect(done).rejects.toThrow(/hard link.* folder that has the file/)
+    expect(ids()).toEqual([])
   })
 
   it('refuses a cursor beyond the end of the log', async () => {
@@ -974,7 +987,7 @@ describe('dead letters of exactlyOnce', () => {
   })
 
   it('are not applied again after a crash between their effect and their removal from the log', async () => {
-    const { log, database, insert, ids, store } = await withEntries(1)
+    const { log, database, insert, ids, letters, store } = await withEntries(1)
     const job = log.consume(
       'ledger',
       { deadLetters: 'log' },
@@ -984,7 +997,7 @@ describe('dead letters of exactlyOnce', () => {
     await job.stop()
     await log.deadLetters('ledger').redeliver('all')
     // As a killed process leaves it: the effect is stored, and the log has the letter.
-    database.exec("INSERT INTO effect VALUES ('1', 1); DELETE FROM rivulet_effect_dead_letter")
+    database.exec("INSERT INTO effect VALUES ('1', 1); UPDATE rivulet_effect_dead_letter SET is_handled = 1")
     const next = (await opened(store.connect())).consume(
       'ledger',
       {},
@@ -993,5 +1006,39 @@ describe('dead letters of exactlyOnce', () => {
     await until(async () => (await log.deadLetters('ledger').count()) === 0)
     await next.stop()
     expect(ids()).toEqual(['1'])
+    expect(letters()).toEqual([])
+  })
+
+  it('leave no row beside the effects once they are handled', async () => {
+    const { log, database, insert, ids, letters } = await withEntries(2)
+    let isMended = false
+    const effect = (entry: Applied) => {
+      if (!isMended) throw new Refused('not yet')
+      insert(entry)
+    }
+    const job = log.consume('ledger', { deadLetters: 'log' }, exactlyOnce(database, { effect }))
+    await until(async () => (await log.deadLetters('ledger').count()) === 2)
+    isMended = true
+    await log.deadLetters('ledger').redeliver('all')
+    await until(async () => (await log.deadLetters('ledger').count()) === 0)
+    await job.stop()
+    expect(ids()).toEqual(['1', '2'])
+    expect(letters()).toEqual([])
+  })
+
+  it('end the job when the database has no row of what the log hands out again', async () => {
+    const { log, database, insert, ids } = await withEntries(1)
+    const refused = exactlyOnce(database, { effect: refusing(insert, '1') })
+    const job = log.consume('ledger', { deadLetters: 'log' }, refused)
+    await until(async () => (await log.deadLetters('ledger').count()) === 1)
+    await job.stop()
+    await log.deadLetters('ledger').redeliver('all')
+    // Another database, or this one as it was before.
+    database.exec('DELETE FROM rivulet_effect_dead_letter')
+    const { done } = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
+    await expect(done).rejects.toBeInstanceOf(EffectError)
+    await expect(done).rejects.toThrow(/knows nothing of a dead letter .* rivulet log rewind/)
+    expect(ids()).toEqual([])
+    expect(await log.deadLetters('ledger').count()).toBe(1)
   })
 })

@@ -18,7 +18,7 @@ function opened(folder: string, name: string): LogStore & { readonly [COPY]?: Co
 }
 
 describe('migrateLog', () => {
-  it('lets a consumer with effects of its own database go on, once its position there is that of the new log', async () => {
+  it('refuses a log that has a consumer with effects, which goes on exactly as the error says', async () => {
     const folder = scratchFolder()
     const database = new DatabaseSync(':memory:')
     onTestFinished(() => database.close())
@@ -32,26 +32,36 @@ describe('migrateLog', () => {
         insert.run(id)
         if (id === last) resolve()
       }
-      const job = log.consume('ledger', { startAt: 'start' }, exactlyOnce(database, { effect }))
+      const job = log.consume('ledger', exactlyOnce(database, { effect }))
       job.done.catch(reject)
       await promise.finally(() => job.stop().catch(() => {}))
+      await log.close()
+    }
+    /** Begins at the end. */
+    const begin = async (store: LogStore) => {
+      const log = await openLog(store)
+      const job = log.consume('ledger', { startAt: 'end' }, exactlyOnce(database, { effect: () => {} }))
+      await vi.waitFor(async () => expect((await log.stats()).readers).toMatchObject([{ name: 'ledger' }]))
+      await job.stop()
       await log.close()
     }
     const first = opened(folder, 'first')
     await append(first, await first.claim('stream'), change('1'), change('2'), change('3'))
     await consume(first, '3')
     const second = () => opened(folder, 'second')
+    await expect(migrateLog(opened(folder, 'first'), second())).rejects.toMatchObject({
+      name: 'LogUnsupportedError',
+      message: expect.stringMatching(/"ledger" .* remove it from the log/),
+    })
+    // As the message says.
+    const old = await openLog(opened(folder, 'first'))
+    await old.remove({ consumer: 'ledger' })
+    await old.close()
     await migrateLog(opened(folder, 'first'), second())
+    database.exec("DELETE FROM rivulet_effect_cursor WHERE reader = 'consumer:ledger'")
+    await begin(second())
     const writer = second()
     await append(writer, await writer.claim('stream'), change('3'), change('4'), change('5'))
-
-    await expect(consume(second(), '5')).rejects.toMatchObject({ name: 'LogPositionError' })
-    // As docs/scale.md says.
-    const { readers } = await writer.retention.stats()
-    const cursor = readers.find(({ name }) => name === 'consumer:ledger')?.cursor ?? null
-    database
-      .prepare("UPDATE rivulet_effect_cursor SET token = 0, cursor = ?, acknowledged = '[]' WHERE reader = ?")
-      .run(cursor, 'consumer:ledger')
     await consume(second(), '5')
     const seen = database.prepare('SELECT id FROM seen').all()
     expect(seen.map(({ id }) => id)).toEqual(['1', '2', '3', '4', '5'])

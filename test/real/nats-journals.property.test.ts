@@ -166,6 +166,7 @@ class Writer {
     const redelivered = handled.map((n) => this.at(n))
     const process = given && { memo: `memo ${number}`, ...given }
     const entries = appended.map((n) => ({ event: change(`output ${n}`, 'out') }))
+    const { instance } = this.log.claims
     const written = this.log.commit(this.fence, {
       expect: model.cursor,
       cursor,
@@ -178,7 +179,7 @@ class Writer {
     const apply = () => {
       for (const letter of deadLetters) model.letters.put(NAME, letter, this.#of.now)
       for (const position of redelivered) model.letters.remove(NAME, position)
-      if (process !== null) model.processes.commit(NAME, process)
+      if (process !== null) model.processes.commit(NAME, process, instance)
       model.cursor = cursor
     }
     return { written, apply }

@@ -1,7 +1,9 @@
 import { AckWindow } from './ack-window.ts'
 import type { Fence, LogStore, Position, ReaderState, StartAt } from '../store/contract.ts'
-import type { Effects } from './effects.ts'
+import type { Effects, KeptState } from './effects.ts'
+import { wholeName } from '../part-name.ts'
 import { EffectError, LogPositionError } from '../errors.ts'
+import type { PositionProblem } from '../errors.ts'
 
 /** How long after a copy of a cursor that is kept elsewhere the next one is made, in ms. */
 const COPY_INTERVAL = 1_000
@@ -135,17 +137,18 @@ export class ConsumerCursor<E> {
   /** Creates the reader in the log. */
   async #create(fence: Fence, startAt: StartAt | ReaderState): Promise<ReaderState> {
     const store = this.#store
+    const isCopy = this.#effects !== undefined
     if (typeof startAt === 'object' && 'cursor' in startAt) {
-      await store.commit(fence, { expect: null, ...startAt })
+      await store.commit(fence, { expect: null, ...startAt, isCopy })
       return startAt
     }
     const state = { cursor: await store.positionAt(startAt), acknowledged: [] }
-    await store.commit(fence, { expect: null, ...state })
+    await store.commit(fence, { expect: null, ...state, isCopy })
     if (startAt === 'end') return state
     // Entries may have been deleted before the reader was there to keep them. From now on it keeps them.
     const cursor = await store.positionAt(startAt)
     if (cursor === state.cursor) return state
-    await store.commit(fence, { expect: state.cursor, cursor, acknowledged: [] })
+    await store.commit(fence, { expect: state.cursor, cursor, acknowledged: [], isCopy })
     return { cursor, acknowledged: [] }
   }
 
@@ -159,17 +162,18 @@ export class ConsumerCursor<E> {
     const known = await effects.peek(this.#name)
     if (known === undefined && inLog !== undefined) throw this.#missingCursor(effects)
     // Before it is taken over: it may be that of a consumer of another log.
-    await this.#checkCursor(known?.state, effects)
+    await this.#checkPositions(known, inLog, effects)
     const kept = await effects.take(fence, {
       stateAfter: (positions) => window.stateAfter(positions),
       isOpen: (position) => window.isOpen(position),
       redelivery: (position) => window.redelivery(position),
     })
-    await this.#checkCursor(kept.state, effects)
-    const { applied, letters } = kept
+    await this.#checkPositions(kept, inLog, effects)
+    const { applied, letters, redelivered } = kept
     const state = applied.length === 0 ? kept.state : await this.#withApplied(kept.state, applied)
     const copy = inLog ?? (await this.#create(fence, state ?? startAt))
     this.#saved = copy.cursor
+    await this.#removeLetters(fence, copy, redelivered, effects)
     const window = new AckWindow(state ?? copy)
     window.addLetters(letters)
     // The copy never is ahead of it.
@@ -197,13 +201,38 @@ export class ConsumerCursor<E> {
     return { cursor, acknowledged: ordered }
   }
 
-  async #checkCursor(state: ReaderState | undefined, effects: Effects<E>): Promise<void> {
-    if (state === undefined) return
+  /** Removes dead letters from the log that were handled before a crash, before the log can hand them out again. */
+  async #removeLetters(
+    fence: Fence,
+    copy: ReaderState,
+    redelivered: readonly Position[],
+    effects: Effects<E>,
+  ): Promise<void> {
+    for (let at = 0; at < redelivered.length; at += PAGE) {
+      const removed = redelivered.slice(at, at + PAGE)
+      await this.#store.commit(fence, { expect: copy.cursor, ...copy, isCopy: true, redelivered: removed })
+      effects.sent({ added: [], removed })
+    }
+  }
+
+  /** Rejects where the log does not have what the effects come from: it is another one, or an earlier state of it was put back. */
+  async #checkPositions(
+    kept: KeptState | undefined,
+    inLog: ReaderState | undefined,
+    effects: Effects<E>,
+  ): Promise<void> {
+    if (kept?.state === undefined) return
+    const { cursor, acknowledged } = kept.state
+    // Those before the last one that is acknowledged are in its history.
+    const last = acknowledged.at(-1) ?? cursor
+    const letters = kept.letters.map(({ position }) => position)
     try {
-      await this.#store.read(state.cursor, { limit: 1 })
+      for (const position of new Set([cursor, last, ...kept.applied, ...letters, ...kept.redelivered])) {
+        await this.#store.read(position, { limit: 1 })
+      }
     } catch (error) {
-      if (error instanceof LogPositionError) throw error.with(this.#howToBegin(effects))
-      throw error
+      if (!(error instanceof LogPositionError)) throw error
+      throw error.with(this.#howToGoOn(error.reason, inLog, effects))
     }
   }
 
@@ -211,17 +240,31 @@ export class ConsumerCursor<E> {
     return new EffectError(
       effects.place,
       `cannot follow the earlier ones of ${JSON.stringify(this.#name)}: the log knows this consumer, and the database has no ` +
-        'cursor of it. Use the database that has its effects, or another name; or remove the consumer from the log to begin ' +
-        'at `startAt`',
+        'cursor of it. Use the database that has its effects, or another name; remove the consumer from the log to begin at ' +
+        '`startAt`; or let it go on where the log has it: rivulet log rewind',
     )
   }
 
-  #howToBegin(effects: Effects<E>): string {
-    const row = `DELETE FROM rivulet_effect_cursor WHERE reader = '${this.#name.replaceAll("'", "''")}'`
+  #howToGoOn(reason: PositionProblem, inLog: ReaderState | undefined, effects: Effects<E>): string {
+    const [name, place] = [JSON.stringify(this.#consumer), effects.place]
+    const whose =
+      reason === 'unknown'
+        ? `. It is the cursor of ${name} in ${place}, whose effects come from another log, or from this one before a backup of it was ` +
+          'restored. Use that log, or another name'
+        : `. It is the cursor of ${name} in ${place}, which was not put back with the log`
+    if (inLog === undefined) {
+      const row = `DELETE FROM rivulet_effect_cursor WHERE reader = '${this.#name.replaceAll("'", "''")}'`
+      return `${whose}. The log does not know the consumer. To begin at \`startAt\`: ${row}`
+    }
     return (
-      `. It is the cursor of ${JSON.stringify(this.#name)} in ${effects.place}, whose effects come from another log or from ` +
-      `this one as it was. Use that log, or another name; or begin at \`startAt\` after: ${row}`
+      `${whose}. To go on where the log has it, at ${inLog.cursor}, and to apply what comes after that again: ` +
+      `rivulet log rewind --consumer ${name} --effects ${place} --log LOG`
     )
+  }
+
+  /** The consumer, as the user has named it. */
+  get #consumer(): string {
+    return wholeName(this.#name).slice('consumer:'.length)
   }
 
   async #saveNext(): Promise<void> {
@@ -237,13 +280,14 @@ export class ConsumerCursor<E> {
       // Before its copy, which retention relies on.
       await this.#effects?.save()
       const commit = window.take()
-      await this.#store.commit(fence, { expect, ...commit })
+      await this.#store.commit(fence, { expect, ...commit, isCopy: this.#effects !== undefined })
       this.#saved = commit.cursor
       this.#plan.onSaved()
-      const { deadLetters = [] } = commit
-      this.#effects?.sent(deadLetters.map(({ position }) => position))
-      // The place of the effects is to forget the letters, also where this was the last save.
-      const isToForget = this.#effects !== undefined && deadLetters.length > 0
+      const { deadLetters = [], redelivered = [] } = commit
+      const isToForget = this.#effects !== undefined && deadLetters.length + redelivered.length > 0
+      // The place of the effects forgets them by the next save, also where this was the last one.
+      if (isToForget)
+        this.#effects.sent({ added: deadLetters.map(({ position }) => position), removed: redelivered })
       if (window.hasMore || isToForget) this.saveSoon()
     } catch (error) {
       // What it could not save comes again. The name is still to be released.

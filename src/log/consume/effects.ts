@@ -25,6 +25,14 @@ export interface KeptState {
   readonly applied: readonly Position[]
   /** Dead letters that may not be in the log. */
   readonly letters: readonly NewDeadLetter[]
+  /** Dead letters that were handed out again and are handled, which the log may have still. */
+  readonly redelivered: readonly Position[]
+}
+
+/** Dead letters that a commit has stored in the log, and those that it has removed there, by the positions of their entries. */
+export interface SentLetters {
+  readonly added: readonly Position[]
+  readonly removed: readonly Position[]
 }
 
 /** What effects have to know of their consumer. */
@@ -56,8 +64,8 @@ export interface Effects<E> {
   handle(entry: E, signal: AbortSignal): Promise<void>
   /** Acknowledges an entry without its effect, and keeps its dead letter until {@link sent}. */
   giveUp(position: Position, letter: NewDeadLetter | undefined): Promise<void>
-  /** The log has the dead letters of these entries. */
-  sent(positions: readonly Position[]): void
+  /** The log has these dead letters, and does not have those any more that were handed out again and handled. */
+  sent(saved: SentLetters): void
   /** Stores what the consumer has acknowledged or skipped. */
   save(): Promise<void>
   /** Of a dead letter that was handed out again; undefined for another entry. */

@@ -7,7 +7,7 @@ import { isThenable } from '../../protocol/thenable.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import type { NewDeadLetter, Redelivery } from '../store/dead-letter-store.ts'
 import { EFFECTS } from './effects.ts'
-import type { EffectConsumer, EffectHandler, Effects, KeptState } from './effects.ts'
+import type { EffectConsumer, EffectHandler, Effects, KeptState, SentLetters } from './effects.ts'
 import { EffectError, FencedError, LogClosedError } from '../errors.ts'
 import { EffectDatabase } from '../sqlite/effect-database.ts'
 import { isConstraint } from '../sqlite/sqlite-error.ts'
@@ -117,7 +117,7 @@ interface Outcome {
 interface Written {
   /** The state. */
   readonly json: string
-  /** The number of letters that the log has. */
+  /** How much of what the log has done with dead letters is noted. */
   readonly sent: number
 }
 
@@ -132,8 +132,8 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
   #isRunning = false
   /** Positions that are acknowledged in the database, and may be open in the consumer. */
   readonly #applied = new Set<Position>()
-  /** Those whose dead letters the log has, to be noted by the next transaction. */
-  readonly #sent: Position[] = []
+  /** What the log has done with dead letters, to be noted by the next transaction. */
+  readonly #sent: SentLetters[] = []
   /** The state in the database, as JSON. */
   #saved = ''
   /** Nothing more is stored after it: what an effect has committed by itself is not in the state. */
@@ -171,9 +171,7 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
     if (this.#applied.has(position)) return
     const run = await this.#prepared(entry, signal)
     await this.#add({ position, entry, signal }, () => {
-      const isAgain = this.redelivery(position) !== undefined
-      // Without its row, it was applied before a crash, and the log has the letter still.
-      if (isAgain && !this.#database.removeLetter(this.#consumer.fence.name, position)) return
+      if (this.redelivery(position) !== undefined && !this.#beginAgain(entry)) return
       const result: unknown = run()
       if (!isThenable(result)) return
       // What becomes of it is of no interest: the job ends.
@@ -189,13 +187,13 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
   async giveUp(position: Position, letter: NewDeadLetter | undefined): Promise<void> {
     const { name } = this.#consumer.fence
     await this.#add({ position, entry: undefined, signal: undefined }, () => {
-      if (letter === undefined) this.#database.removeLetter(name, position)
+      if (letter === undefined) this.#database.handled(name, position)
       else this.#database.keepLetter(name, letter)
     })
   }
 
-  sent(positions: readonly Position[]): void {
-    this.#sent.push(...positions)
+  sent(saved: SentLetters): void {
+    this.#sent.push(saved)
   }
 
   async save(): Promise<void> {
@@ -209,6 +207,22 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
       },
       (written) => this.#noteWritten(written),
     )
+  }
+
+  /** Begins to handle a dead letter that is handed out again. Returns false where it was handled before a crash. */
+  #beginAgain(entry: E): boolean {
+    const { name } = this.#consumer.fence
+    const known = this.#database.letter(name, entry.position)
+    if (known === undefined) {
+      throw new EffectError(
+        this.place,
+        `knows nothing of a dead letter that the log hands out again to ${JSON.stringify(name)}: use the database that has the ` +
+          'effects of this consumer; or, if an earlier state of either was put back, run: rivulet log rewind',
+        { entry },
+      )
+    }
+    if (known === 'waiting') this.#database.handled(name, entry.position)
+    return known === 'waiting'
   }
 
   /** Throws the first FencedError, also where the database has been put back since. */
@@ -314,7 +328,7 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
   /** Writes the state behind these positions. */
   #write(positions: readonly Position[]): Written {
     const { name } = this.#consumer.fence
-    for (const position of this.#sent) this.#database.sent(name, position)
+    for (const saved of this.#sent) this.#database.sent(name, saved)
     const state = this.#state(positions)
     const json = JSON.stringify(state)
     if (json !== this.#saved) this.#database.save(name, state)

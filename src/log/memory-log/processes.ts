@@ -21,6 +21,9 @@ import type {
 /** The number of places of old changes up to which they are not cleared away. */
 const SLACK = 1_000
 
+/** Number of runs that are remembered of a process. A reader that is further behind takes a new snapshot. */
+const MAX_RUNS = 100
+
 /** State and timers of processes. */
 export class Processes {
   readonly positions: ProcessPositions
@@ -50,34 +53,32 @@ export class Processes {
 
   end(name: string): Position {
     const process = this.#processes.get(name)
-    return process === undefined
-      ? this.positions.start
-      : this.positions.format(process.generation, process.lastChange)
+    return process === undefined ? this.positions.start : this.positions.format(process, process.lastChange)
   }
 
   changes(name: string, after: Position, options: ChangesOptions): ChangesPage {
     const process = this.#processes.get(name)
     const from = this.positions.resume(after, process, options.present)
     if (process === undefined) return { changes: [], position: after, isEnd: true }
-    const { generation, lastChange } = process
+    const { lastChange } = process
     const until = options.until === undefined ? lastChange : this.positions.until(options.until, process)
     const { limit, maxLength = MAX_PAGE_LENGTH } = options
     const { found: numbered, isEnd } = process.changesAfter(from, until, limit, maxLength)
     const found: StoredChange[] = numbered.map(({ key, state, change }) => ({
       key,
       state,
-      position: this.positions.format(generation, change),
+      position: this.positions.format(process, change),
     }))
     const changes = options.present === true ? found.filter(({ state }) => state !== null) : found
-    const end = this.positions.format(generation, Math.max(from, until))
+    const end = this.positions.format(process, Math.max(from, until))
     return { changes, position: isEnd ? end : (found.at(-1)?.position ?? end), isEnd }
   }
 
   range(name: string, { prefix, after, limit, maxLength = MAX_PAGE_LENGTH, since }: RangeOptions): RangePage {
     const process = this.#processes.get(name)
-    if (since !== undefined) this.positions.checkGeneration(since, process?.generation)
+    if (since !== undefined) this.positions.checkGeneration(since, process)
     if (process === undefined) return { states: [], position: this.positions.start, isEnd: true }
-    const position = this.positions.format(process.generation, process.lastChange)
+    const position = this.positions.format(process, process.lastChange)
     const states: { key: string; state: string }[] = []
     let length = 0
     for (const range of keyRanges(prefix)) {
@@ -111,8 +112,11 @@ export class Processes {
     this.#processes.delete(name)
   }
 
-  /** @param generation The number of a new generation, greater than those before. Default: the next one of this log. */
-  commit(name: string, commit: ProcessCommit, generation = this.#generations + 1): void {
+  /**
+   * @param writer The open log that commits, as a random text. Empty in a log that cannot be put back to an earlier state.
+   * @param generation The number of a new generation, greater than those before. Default: the next one of this log.
+   */
+  commit(name: string, commit: ProcessCommit, writer = '', generation = this.#generations + 1): void {
     const { memo, reset = false, holdsRetention = true, state, timers } = commit
     let process = this.#processes.get(name)
     if (reset || process === undefined) {
@@ -123,6 +127,7 @@ export class Processes {
     process.memo = memo
     process.holdsRetention = holdsRetention
     process.pausedToken = undefined
+    if (state.length > 0) process.beginRun(writer)
     for (const change of state) process.set(change)
     for (const timer of timers) process.timers.set(timer)
     if (state.some((change) => change.state === null)) process.forget()
@@ -132,9 +137,9 @@ export class Processes {
   saved(name: string): SavedProcess | undefined {
     const process = this.#processes.get(name)
     if (process === undefined) return undefined
-    const { generation, memo, holdsRetention, lastChange, forgotten } = process
+    const { generation, memo, holdsRetention, lastChange, forgotten, runs } = process
     const parts = { states: process.currentChanges(), timers: process.timers.all() }
-    return { generation, memo, holdsRetention, lastChange, forgotten, ...parts }
+    return { generation, memo, holdsRetention, lastChange, forgotten, runs: [...runs], ...parts }
   }
 
   /** Puts a process back as it was saved. Its states and timers follow, by {@link restoreParts}. */
@@ -144,6 +149,7 @@ export class Processes {
     process.holdsRetention = saved.holdsRetention
     process.lastChange = saved.lastChange
     process.forgotten = saved.forgotten
+    process.runs = [...saved.runs]
     this.#generations = Math.max(this.#generations, saved.generation)
     this.#processes.set(name, process)
   }
@@ -162,10 +168,15 @@ export interface NumberedState extends StateChange {
   readonly change: number
 }
 
+/** The number of a change, and the open log that has made it and those after it. */
+type Run = readonly [first: number, writer: string]
+
 /** What is saved of a process, but its states and timers. */
-export interface SavedProcessHead extends ProcessChanges {
+export interface SavedProcessHead extends Omit<ProcessChanges, 'tokenOf'> {
   readonly memo: string
   readonly holdsRetention: boolean
+  /** In order. The last one goes on. */
+  readonly runs: readonly Run[]
 }
 
 /** All of a process. */
@@ -184,6 +195,7 @@ class Process implements ProcessChanges {
   pausedToken: number | undefined
   lastChange = 0
   forgotten = 0
+  runs: Run[] = []
   readonly states = new Map<string, NumberedState>()
   readonly timers = new Timers()
   /** In the order of their numbers, with some that a later change of the key has replaced. */
@@ -193,6 +205,16 @@ class Process implements ProcessChanges {
 
   constructor(generation: number) {
     this.generation = generation
+  }
+
+  /** The changes from the next one on are made by this open log. */
+  beginRun(writer: string): void {
+    if (writer === (this.runs.at(-1)?.[1] ?? '')) return
+    this.runs = [...this.runs, [this.lastChange + 1, writer] as const].slice(-MAX_RUNS)
+  }
+
+  tokenOf(change: number): string {
+    return this.runs.findLast(([first]) => first <= change)?.[1] ?? ''
   }
 
   set({ key, state }: StateChange): void {

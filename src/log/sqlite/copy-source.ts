@@ -10,6 +10,7 @@ import { identityBytes } from '../store/identity-key.ts'
 import { UNDIVIDED } from '../store/sharing-store.ts'
 import { originalText } from '../store/stored-text.ts'
 import { Positions } from './position.ts'
+import { ENTRIES, Runs } from './runs.ts'
 import { damaged, logFileError } from './sqlite-error.ts'
 import { parseStoredEvent } from './stored-event.ts'
 
@@ -36,7 +37,7 @@ export class SqliteCopySource implements CopySource {
 
   constructor(file: CopiedFile) {
     this.#file = file
-    this.#positions = new Positions(file.name, file.epoch)
+    this.#positions = new Positions(file.name, file.epoch, () => new Runs(file.database).tokens(ENTRIES))
     this.#processPositions = new ProcessPositions(file.name, file.epoch)
     const log = this.#get('SELECT * FROM rivulet_log')
     if (log === undefined) throw damaged(file.name, 'it has no end')
@@ -115,7 +116,7 @@ export class SqliteCopySource implements CopySource {
   *#name(stored: string): Generator<CopiedRecord, void> {
     const name = originalText(stored)
     const position = this.#get('SELECT position FROM rivulet_stream WHERE name = ?', stored)?.['position']
-    const reader = this.#get('SELECT cursor, acknowledged FROM rivulet_reader WHERE name = ?', stored)
+    const reader = this.#get('SELECT * FROM rivulet_reader WHERE name = ?', stored)
     const acknowledged = parseJson(String(reader?.['acknowledged'] ?? '[]'))
     if (!Array.isArray(acknowledged)) {
       throw damaged(this.#file.name, `the acknowledged positions of ${JSON.stringify(name)} are not an array`)
@@ -127,7 +128,11 @@ export class SqliteCopySource implements CopySource {
       reader:
         reader === undefined
           ? null
-          : { cursor: Number(reader['cursor']), acknowledged: acknowledged.map(Number) },
+          : {
+              cursor: Number(reader['cursor']),
+              acknowledged: acknowledged.map(Number),
+              ...(reader['is_copy'] === 1 && { isCopy: true }),
+            },
     }
     yield* this.#process(name, stored)
     yield* this.#letters(name, stored)

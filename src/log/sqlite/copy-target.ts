@@ -23,7 +23,8 @@ import { SqliteCopySource } from './copy-source.ts'
 import { createPrivateFile } from './file-system.ts'
 import { checkPlace } from './log-file.ts'
 import { Positions } from './position.ts'
-import { LAYOUT, SCHEMA } from './schema.ts'
+import { ENTRIES, randomToken } from './runs.ts'
+import { IDENTIFY, SCHEMA } from './schema.ts'
 import { isBusy, logFileError } from './sqlite-error.ts'
 import { parseStoredEvent } from './stored-event.ts'
 
@@ -44,6 +45,8 @@ export class SqliteCopyTarget implements CopyTarget {
   readonly #unnamed: string
   readonly #database: DatabaseSync
   readonly #epoch = randomBytes(8).toString('hex')
+  /** The token of the run that has all entries, and of those that have all changes of a process. */
+  readonly #run = randomToken()
   readonly #positions: Positions
   readonly #processPositions: ProcessPositions
   readonly #statements: ReturnType<typeof prepare>
@@ -58,7 +61,7 @@ export class SqliteCopyTarget implements CopyTarget {
     checkPlace(file)
     this.#file = file
     this.#unnamed = `${file}-unfinished`
-    this.#positions = new Positions(file, this.#epoch)
+    this.#positions = new Positions(file, this.#epoch, () => (number) => (number === 0 ? '' : this.#run))
     this.#processPositions = new ProcessPositions(file, this.#epoch)
     // It has got its name already, and is a log.
     const { nlink = 1 } = statSync(this.#unnamed, { throwIfNoEntry: false }) ?? {}
@@ -139,7 +142,8 @@ export class SqliteCopyTarget implements CopyTarget {
       const { last, trimmed } = this.#head
       const { last: number, pending, bytes } = this.#inbox
       this.#statements.inbox.run(number, pending, bytes)
-      this.#statements.log.run(LAYOUT, this.#epoch, last, this.#recorded, trimmed.number, trimmed.recorded)
+      this.#statements.run.run(ENTRIES, this.#run)
+      this.#statements.log.run(this.#epoch, last, this.#recorded, trimmed.number, trimmed.recorded)
     })
     const [database, name, epoch] = [this.#database, this.#file, this.#epoch]
     return new SqliteCopySource({ database, name, epoch, check() {}, close() {} })
@@ -179,7 +183,7 @@ export class SqliteCopyTarget implements CopyTarget {
       `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`,
     )
     for (const { name } of tables.all()) database.exec(`DROP TABLE "${String(name)}"`)
-    database.exec(SCHEMA)
+    database.exec(SCHEMA + IDENTIFY)
   }
 
   #addName({ name, position, reader }: CopiedName): void {
@@ -195,9 +199,11 @@ export class SqliteCopyTarget implements CopyTarget {
     const { lastInsertRowid } = process.run(storedText(name), lastChange, forgotten, Number(holdsRetention))
     const generation = Number(lastInsertRowid)
     this.#name.generation = generation
+    this.#statements.run.run(generation, this.#run)
     const own = movedMemo(name, memo, {
       entry: (number) => this.#positions.format(Number(number)),
-      change: (change) => this.#processPositions.format(generation, Number(change)),
+      change: (change) =>
+        this.#processPositions.format({ generation, tokenOf: () => this.#run }, Number(change)),
     })
     setMemo.run(own, generation)
   }
@@ -235,8 +241,8 @@ function prepare(database: DatabaseSync) {
   return {
     log: sql(
       `INSERT INTO rivulet_log
-         (one, layout, epoch, last_position, last_recorded, trimmed_position, trimmed_recorded, entries, identities)
-       SELECT 1, ?, ?, ?, ?, ?, ?, (SELECT count(*) FROM rivulet_entry), (SELECT count(*) FROM rivulet_identity)`,
+         (one, epoch, last_position, last_recorded, trimmed_position, trimmed_recorded, entries, identities)
+       SELECT 1, ?, ?, ?, ?, ?, (SELECT count(*) FROM rivulet_entry), (SELECT count(*) FROM rivulet_identity)`,
     ),
     entry: sql('INSERT INTO rivulet_entry VALUES (?, ?, ?, ?, ?, ?)'),
     identity: sql(
@@ -245,7 +251,8 @@ function prepare(database: DatabaseSync) {
     ),
     deleted: sql('INSERT INTO rivulet_identity VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING'),
     stream: sql('INSERT INTO rivulet_stream VALUES (?, ?)'),
-    reader: sql('INSERT INTO rivulet_reader VALUES (?, ?, ?)'),
+    reader: sql('INSERT INTO rivulet_reader VALUES (?, ?, ?, 0)'),
+    run: sql('INSERT INTO rivulet_run VALUES (?, 1, ?)'),
     process: sql(
       `INSERT INTO rivulet_process (name, last_change, forgotten, memo, holds_retention) VALUES (?, ?, ?, '', ?)`,
     ),

@@ -3,9 +3,10 @@ import { isObject } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import type { NewDeadLetter } from '../store/dead-letter-store.ts'
-import type { KeptState } from '../consume/effects.ts'
+import type { KeptState, SentLetters } from '../consume/effects.ts'
 import { EffectError, FencedError } from '../errors.ts'
 import type { LogError } from '../errors.ts'
+import { anotherPathOf, ONE_PATH } from './file-system.ts'
 import { damaged, isConstraint, isNestedBegin, logFileError, mayRollBack } from './sqlite-error.ts'
 import { whileBusy } from './write-queue.ts'
 
@@ -34,14 +35,21 @@ const SCHEMA = `
     PRIMARY KEY (reader, position)
   ) WITHOUT ROWID, STRICT;
 
-  -- Entries without their effect. The effect of one that is handed out again is applied where its row is deleted.
+  -- Entries without their effect. The row of one that was handed out again and is handled stays until the log has removed its letter.
   CREATE TABLE IF NOT EXISTS rivulet_effect_dead_letter (
     reader TEXT NOT NULL,
     position TEXT NOT NULL,
     letter TEXT, -- JSON; null once the log has it
+    is_handled INTEGER NOT NULL,
     PRIMARY KEY (reader, position)
   ) WITHOUT ROWID, STRICT;
 `
+
+const NOTHING_KEPT: KeptState = { state: undefined, applied: [], letters: [], redelivered: [] }
+
+/** What to do where a later claim has written than the log knows. */
+const PUT_BACK =
+  'See that only one runs. If an earlier state of the log was put back, let the consumer go on where that has it: rivulet log rewind'
 
 /** The cursors and dead letters beside the effects of a database. */
 export class EffectDatabase {
@@ -68,9 +76,8 @@ export class EffectDatabase {
   /** Stores the token of a fence, with no state where there is none. */
   async take({ name, token }: Fence): Promise<KeptState> {
     return this.transaction((statements) => {
-      const { token: last = 0, kept = { state: undefined, applied: [], letters: [] } } =
-        this.#find(name) ?? {}
-      if (last > token) throw new FencedError(this.name, name)
+      const { token: last = 0, kept = NOTHING_KEPT } = this.#find(name) ?? {}
+      if (last > token) throw new FencedError(this.name, name, PUT_BACK)
       statements.take.run(name, token)
       return kept
     })
@@ -95,14 +102,43 @@ export class EffectDatabase {
     this.#statements.keepLetter.run(reader, letter.position, JSON.stringify(letter))
   }
 
-  /** The log has the letter. */
-  sent(reader: string, position: Position): void {
-    this.#statements.sent.run(reader, position)
+  /** What is known of a dead letter that the log hands out again; undefined where there is no row of it. */
+  letter(reader: string, position: Position): 'waiting' | 'handled' | undefined {
+    const isHandled = this.#statements.letter.get(reader, position)?.['is_handled']
+    if (isHandled === undefined) return undefined
+    return isHandled === 0 ? 'waiting' : 'handled'
   }
 
-  /** Whether there was one. */
-  removeLetter(reader: string, position: Position): boolean {
-    return this.#statements.removeLetter.run(reader, position).changes === 1
+  /** The dead letter is handled: its effect is in this transaction, or it is given up without one. */
+  handled(reader: string, position: Position): void {
+    this.#statements.handled.run(reader, position)
+  }
+
+  /** The log has these letters, and has removed those. */
+  sent(reader: string, { added, removed }: SentLetters): void {
+    const { sent, forgetHandled } = this.#statements
+    for (const position of added) sent.run(reader, position)
+    for (const position of removed) forgetHandled.run(reader, position)
+  }
+
+  /**
+   * Sets the state to the one that the log has, with the letters that it has. Transactions with another fence are refused from now on.
+   * Resolves with the cursor before; undefined for none.
+   */
+  async rewind(
+    { name, token }: Fence,
+    state: ReaderState,
+    letters: readonly Position[],
+  ): Promise<Position | undefined> {
+    await this.#create()
+    return this.transaction((statements) => {
+      const before = this.#find(name)?.kept.state?.cursor
+      statements.take.run(name, token)
+      this.save(name, state)
+      statements.forgetLetters.run(name)
+      for (const position of letters) statements.addLetter.run(name, position)
+      return before
+    })
   }
 
   /**
@@ -174,7 +210,12 @@ export class EffectDatabase {
     return this.#prepared
   }
 
-  #create(): Promise<void> {
+  /** Creates the tables. Rejects for a file that another path can reach, by which effects would be lost. */
+  async #create(): Promise<void> {
+    const file = this.#database.isOpen ? this.#database.location() : null
+    const another = file === null ? undefined : anotherPathOf(file)
+    if (another !== undefined)
+      throw new EffectError(this.name, `cannot be stored: the file ${another}. ${ONE_PATH}`)
     return this.#attempt(() => this.#withoutTimeout(() => this.#database.exec(SCHEMA)))
   }
 
@@ -226,7 +267,8 @@ export class EffectDatabase {
     })
     const state =
       cursor === null ? undefined : { cursor: String(cursor), acknowledged: positions.map(String) }
-    return { token: Number(token), kept: { state, applied, letters } }
+    const redelivered = this.#statements.allHandled.all(reader).map(({ position }) => String(position))
+    return { token: Number(token), kept: { state, applied, letters, redelivered } }
   }
 
   #damaged(reader: string): LogError {
@@ -279,10 +321,19 @@ function prepare(database: DatabaseSync) {
       'SELECT letter FROM rivulet_effect_dead_letter WHERE reader = ? AND letter IS NOT NULL ORDER BY position',
     ),
     keepLetter: sql(
-      `INSERT INTO rivulet_effect_dead_letter VALUES (?, ?, ?)
-       ON CONFLICT DO UPDATE SET letter = excluded.letter`,
+      `INSERT INTO rivulet_effect_dead_letter VALUES (?, ?, ?, 0)
+       ON CONFLICT DO UPDATE SET letter = excluded.letter, is_handled = 0`,
     ),
+    addLetter: sql('INSERT INTO rivulet_effect_dead_letter VALUES (?, ?, NULL, 0)'),
+    letter: sql('SELECT is_handled FROM rivulet_effect_dead_letter WHERE reader = ? AND position = ?'),
     sent: sql('UPDATE rivulet_effect_dead_letter SET letter = NULL WHERE reader = ? AND position = ?'),
-    removeLetter: sql('DELETE FROM rivulet_effect_dead_letter WHERE reader = ? AND position = ?'),
+    handled: sql('UPDATE rivulet_effect_dead_letter SET is_handled = 1 WHERE reader = ? AND position = ?'),
+    allHandled: sql(
+      'SELECT position FROM rivulet_effect_dead_letter WHERE reader = ? AND is_handled = 1 ORDER BY position',
+    ),
+    forgetHandled: sql(
+      'DELETE FROM rivulet_effect_dead_letter WHERE reader = ? AND position = ? AND is_handled = 1',
+    ),
+    forgetLetters: sql('DELETE FROM rivulet_effect_dead_letter WHERE reader = ?'),
   }
 }

@@ -8,6 +8,8 @@ import { identityBytes } from '../store/identity-key.ts'
 import type { PreparedEntry } from '../store/prepared-entry.ts'
 import type { LogFile } from './log-file.ts'
 import { Positions } from './position.ts'
+import { ENTRIES } from './runs.ts'
+import type { Runs } from './runs.ts'
 import { damaged } from './sqlite-error.ts'
 import { parseStoredEvent } from './stored-event.ts'
 import type { UnplacedEntry } from './stored-event.ts'
@@ -46,13 +48,15 @@ export interface End {
 export class Entries {
   readonly positions: Positions
   readonly #file: LogFile
+  readonly #runs: Runs
   readonly #statements: ReturnType<typeof prepare>
   /** Of the append that is under way. */
   #newIdentities = 0
 
-  constructor(file: LogFile) {
+  constructor(file: LogFile, runs: Runs) {
     this.#file = file
-    this.positions = new Positions(file.name, file.epoch)
+    this.#runs = runs
+    this.positions = new Positions(file.name, file.epoch, () => runs.tokens(ENTRIES))
     this.#statements = prepare(file)
   }
 
@@ -84,7 +88,10 @@ export class Entries {
       if (this.#store(entry, position + 1, recorded)) position += 1
     }
     const count = position - end.position
-    if (count > 0) this.#moveEnd(position, recorded, count, clock)
+    if (count > 0) {
+      this.#runs.begin(ENTRIES, end.position + 1)
+      this.#moveEnd(position, recorded, count, clock)
+    }
     return count
   }
 
@@ -116,6 +123,7 @@ export class Entries {
             JSON.stringify(types.map(storedText)),
             Math.min(limit, MAX_PARSED),
           )
+    const format = this.positions.formatter()
     const entries: Entry[] = []
     const lengths: number[] = []
     let length = 0
@@ -124,7 +132,7 @@ export class Entries {
       const event = row[EVENT]
       position = Number(row[POSITION])
       const entry = this.#parseEvent(position, event)
-      entry.position = this.positions.format(position)
+      entry.position = format(position)
       entry.recorded = Number(row[RECORDED])
       entry.revision = Number(row[REVISION])
       entry.backfill = row[BACKFILL] === 1
@@ -137,7 +145,7 @@ export class Entries {
     const isCut = entries.length >= Math.min(limit, MAX_PARSED) || length >= MAX_PAGE_LENGTH
     // Otherwise there is no other entry up to here.
     if (!isCut) position = until
-    return { entries, lengths, position: this.positions.format(position), isEnd: position === last }
+    return { entries, lengths, position: format(position), isEnd: position === last }
   }
 
   positionAt(start: StartAt): Position {

@@ -1,6 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { closeSync, existsSync, linkSync, openSync, statfsSync, statSync, unlinkSync } from 'node:fs'
-import { dirname } from 'node:path'
+import {
+  closeSync,
+  existsSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 
 /** Linux's numbers of file systems that several machines share (`man 2 statfs`). */
 const NETWORK_FILE_SYSTEMS: Readonly<Record<number, string>> = {
@@ -61,8 +72,57 @@ export function createPrivateFile(file: string): void {
   } catch {
     // Another process was faster, or the file system has no links, and then no modes either: SQLite creates the file.
   } finally {
-    unlinkSync(unnamed)
+    // Another process may have removed it: see `anotherPathOf`.
+    rmSync(unnamed, { force: true })
   }
+}
+
+/** The end of a name that a file has until it is complete, and for a moment beside its own: a UUID, or that of a copy of a log. */
+const TEMPORARY_NAME = /^-(?:[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}|unfinished)$/
+
+/** What to do about a file that can be reached by another path. */
+export const ONE_PATH =
+  'SQLite keeps locks and the write-ahead log by path, so writes through another path would be lost. Use one path, and mount or link the ' +
+  'folder that has the file'
+
+/**
+ * How a file can be reached by another path, as the begin of a sentence about it; undefined for one that cannot. Symbolic links are no such
+ * paths, since SQLite resolves them.
+ */
+export function anotherPathOf(file: string): string | undefined {
+  try {
+    const path = realpathSync(file)
+    if (statSync(path).nlink > 1) removeTemporaryNames(path)
+    if (statSync(path).nlink > 1) return 'has another name, since it is a hard link'
+    return isMountPoint(path) ? 'is itself mounted here' : undefined
+  } catch {
+    // There is no file yet, or it is out of reach. SQLite reports which.
+    return undefined
+  }
+}
+
+/** Removes names that a process has given to a file to create it, and is about to remove or has left in a crash. */
+function removeTemporaryNames(path: string): void {
+  const [folder, name] = [dirname(path), basename(path)]
+  const { dev, ino } = statSync(path)
+  for (const other of readdirSync(folder)) {
+    if (!other.startsWith(name) || !TEMPORARY_NAME.test(other.slice(name.length))) continue
+    const found = statSync(join(folder, other), { throwIfNoEntry: false })
+    if (found?.dev === dev && found.ino === ino) rmSync(join(folder, other), { force: true })
+  }
+}
+
+/** Whether a file is the root of a mount, as in a container that has the file alone. Only Linux says so. */
+function isMountPoint(path: string): boolean {
+  if (process.platform !== 'linux') return false
+  // Characters such as spaces are octal numbers there.
+  const mountPoint = (line: string) =>
+    (line.split(' ')[4] ?? '').replaceAll(/\\(\d{3})/g, (_, code: string) =>
+      String.fromCodePoint(Number.parseInt(code, 8)),
+    )
+  return readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .some((line) => mountPoint(line) === path)
 }
 
 /** Which file was at a path, to notice that it was removed or replaced. */

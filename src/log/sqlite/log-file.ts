@@ -4,8 +4,15 @@ import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { hasWalResetBug, walResetBugMessage } from '../../protocol/wal-reset-bug.ts'
 import { LogFileError } from '../errors.ts'
-import { createPrivateFile, FileIdentity, isFolder, networkFileSystemOf } from './file-system.ts'
-import { ADDED_COLUMNS, CHECKED_TABLES, LAYOUT, SCHEMA } from './schema.ts'
+import {
+  anotherPathOf,
+  createPrivateFile,
+  FileIdentity,
+  isFolder,
+  networkFileSystemOf,
+  ONE_PATH,
+} from './file-system.ts'
+import { CHECKED_TABLES, IDENTIFY, problemOfHeader, SCHEMA } from './schema.ts'
 import { damaged, isBusy } from './sqlite-error.ts'
 
 /** How surely a commit survives a power cut: `FULL` syncs it before it becomes visible. */
@@ -66,7 +73,6 @@ export class LogFile {
       this.#useWal()
       if (isNew) this.#create()
       else this.#checkWritable()
-      this.#addColumns()
       const epoch = this.database.prepare('SELECT epoch FROM rivulet_log').get()?.['epoch']
       if (typeof epoch !== 'string') throw damaged(name, 'it has no epoch')
       this.epoch = epoch
@@ -163,15 +169,13 @@ export class LogFile {
   #check(): boolean {
     const isNew =
       this.database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'rivulet_log'").get() === undefined
-    if (isNew) return true
-    const found = this.database.prepare('SELECT layout FROM rivulet_log').get()?.['layout']
-    if (typeof found !== 'number') throw damaged(this.name, 'it has no layout')
-    if (found > LAYOUT) {
-      throw new LogFileError(
-        this.name,
-        `has the layout of a newer version (${found}, this one knows ${LAYOUT}): use that version of rivulet, or another file`,
-      )
+    const header = {
+      application: Number(this.database.prepare('PRAGMA application_id').get()?.['application_id']),
+      layout: Number(this.database.prepare('PRAGMA user_version').get()?.['user_version']),
     }
+    const problem = problemOfHeader(header, !isNew)
+    if (problem !== undefined) throw new LogFileError(this.name, problem)
+    if (isNew) return true
     for (const table of CHECKED_TABLES) {
       const verdict = this.database.prepare(`PRAGMA quick_check('${table}')`).get()?.['quick_check']
       if (verdict !== 'ok') throw damaged(this.name, String(verdict))
@@ -193,30 +197,11 @@ export class LogFile {
     this.#transaction('BEGIN IMMEDIATE', () => {
       // Another process may have been faster.
       if (!this.#check()) return
-      this.database.exec(SCHEMA)
+      this.database.exec(SCHEMA + IDENTIFY)
       this.database
-        .prepare(
-          'INSERT INTO rivulet_log (one, layout, epoch, last_position, last_recorded) VALUES (1, ?, ?, 0, 0)',
-        )
-        .run(LAYOUT, randomBytes(8).toString('hex'))
+        .prepare('INSERT INTO rivulet_log (one, epoch, last_position, last_recorded) VALUES (1, ?, 0, 0)')
+        .run(randomBytes(8).toString('hex'))
     })
-  }
-
-  /** Brings a file of an earlier version up to date. Programs of that version, which may have it open, go on. */
-  #addColumns(): void {
-    const missing = () => ADDED_COLUMNS.filter(([table, column]) => !this.#hasColumn(table, column))
-    if (missing().length === 0) return
-    this.#transaction('BEGIN IMMEDIATE', () => {
-      // Another process may have been faster.
-      for (const [table, column, type] of missing()) {
-        this.database.exec(`ALTER TABLE ${table} ADD COLUMN ${column} ${type}`)
-      }
-    })
-  }
-
-  #hasColumn(table: string, column: string): boolean {
-    const found = this.database.prepare('SELECT 1 FROM pragma_table_info(?) WHERE name = ?')
-    return found.get(table, column) !== undefined
   }
 
   /** A file without write permission is reported when it is opened, not by the first append. */
@@ -235,6 +220,8 @@ export function checkPlace(file: string): void {
   const { sqlite = 'unknown' } = process.versions
   if (hasWalResetBug(sqlite)) throw new LogFileError(file, walResetBugMessage(sqlite))
   if (isFolder(file)) throw new LogFileError(file, 'is a folder: name a file in it')
+  const another = anotherPathOf(file)
+  if (another !== undefined) throw new LogFileError(file, `${another}. ${ONE_PATH}`)
   const network = networkFileSystemOf(file)
   if (network === undefined) return
   throw new LogFileError(

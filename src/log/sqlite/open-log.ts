@@ -11,6 +11,7 @@ import { connect as defaultConnect, LogFile } from './log-file.ts'
 import type { Connect, Durability } from './log-file.ts'
 import { Processes } from './processes.ts'
 import { Readers } from './readers.ts'
+import { Runs } from './runs.ts'
 import { Stats } from './stats.ts'
 import { Trimming } from './trimming.ts'
 import { originalText, storedText } from '../store/stored-text.ts'
@@ -67,11 +68,12 @@ export class OpenLog {
     const { identityLimits = IDENTITY_LIMITS } = settings
     this.file = new LogFile(name, connect, create)
     try {
-      this.entries = new Entries(this.file)
+      const runs = new Runs(this.file.database)
+      this.entries = new Entries(this.file, runs)
       this.readers = new Readers(this.file, this.entries.positions)
       this.deadLetters = new DeadLetters(this.file, this.entries.positions)
       this.inbox = new Inbox(this.file, inbox ?? inboxLimits({}), knownIds)
-      this.processes = new Processes(this.file)
+      this.processes = new Processes(this.file, runs)
       this.claims = new Claims(this.file, owner)
       this.watch = new ChangeWatch(this.file)
       this.trimming = new Trimming(this.file, identityLimits)

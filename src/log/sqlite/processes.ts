@@ -17,6 +17,7 @@ import type {
 } from '../store/process-store.ts'
 import { originalText, storedText } from '../store/stored-text.ts'
 import type { LogFile } from './log-file.ts'
+import type { Runs } from './runs.ts'
 
 /** Rows of earlier generations that are removed in one transaction. */
 const CLEANED_ROWS = 1_000
@@ -34,9 +35,11 @@ interface FoundProcess extends ProcessChanges {
 /** State and timers of processes. All methods run within a transaction. */
 export class Processes {
   readonly positions: ProcessPositions
+  readonly #runs: Runs
   readonly #statements: ReturnType<typeof prepare>
 
-  constructor(file: LogFile) {
+  constructor(file: LogFile, runs: Runs) {
+    this.#runs = runs
     this.positions = new ProcessPositions(file.name, file.epoch)
     this.#statements = prepare(file)
   }
@@ -76,9 +79,7 @@ export class Processes {
 
   end(name: string): Position {
     const process = this.#find(name)
-    return process === undefined
-      ? this.positions.start
-      : this.positions.format(process.generation, process.lastChange)
+    return process === undefined ? this.positions.start : this.positions.format(process, process.lastChange)
   }
 
   changes(name: string, after: Position, options: ChangesOptions): ChangesPage {
@@ -95,14 +96,14 @@ export class Processes {
       const change: StoredChange = {
         key: originalText(String(row['key'])),
         state: typeof state === 'string' ? state : null,
-        position: this.positions.format(generation, Number(row['change'])),
+        position: this.positions.format(process, Number(row['change'])),
       }
       changes.push(change)
       length += change.state?.length ?? 0
       if (length >= maxLength) break
     }
     const isEnd = changes.length < limit && length < maxLength
-    const end = this.positions.format(generation, Math.max(from, last))
+    const end = this.positions.format(process, Math.max(from, last))
     const wanted = present ? changes.filter(({ state }) => state !== null) : changes
     return { changes: wanted, position: isEnd ? end : (changes.at(-1)?.position ?? end), isEnd }
   }
@@ -110,10 +111,10 @@ export class Processes {
   range(name: string, options: RangeOptions): RangePage {
     const { prefix, after, limit, maxLength = MAX_PAGE_LENGTH, since } = options
     const process = this.#find(name)
-    if (since !== undefined) this.positions.checkGeneration(since, process?.generation)
+    if (since !== undefined) this.positions.checkGeneration(since, process)
     if (process === undefined) return { states: [], position: this.positions.start, isEnd: true }
-    const { generation, lastChange } = process
-    const position = this.positions.format(generation, lastChange)
+    const { generation } = process
+    const position = this.positions.format(process, process.lastChange)
     const states: { key: string; state: string }[] = []
     const last = after === undefined ? undefined : storedText(after)
     let length = 0
@@ -157,6 +158,7 @@ export class Processes {
     const process = reset || found === undefined ? this.#find(name) : found
     if (process === undefined) throw new RangeError('a process that was created is there')
     const { generation, lastChange } = process
+    if (state.length > 0) this.#runs.begin(generation, lastChange + 1)
     let change = lastChange
     for (const each of state) {
       change += 1
@@ -174,13 +176,16 @@ export class Processes {
 
   /** Removes a part of what earlier generations have left. Returns whether there may be more. */
   clean(): boolean {
-    const { dropped, cleanState, cleanTimers, cleanProcess } = this.#statements
+    const { dropped, cleanState, cleanTimers, cleanRuns, cleanProcess } = this.#statements
     const generation = dropped.get()?.['generation']
     if (typeof generation !== 'number') return false
     const rows =
       Number(cleanState.run(generation, generation, CLEANED_ROWS).changes) +
       Number(cleanTimers.run(generation, generation, CLEANED_ROWS).changes)
-    if (rows === 0) cleanProcess.run(generation)
+    if (rows === 0) {
+      cleanRuns.run(generation)
+      cleanProcess.run(generation)
+    }
     return true
   }
 
@@ -205,8 +210,10 @@ export class Processes {
   #find(name: string): FoundProcess | undefined {
     const found = this.#statements.find.get(storedText(name))
     if (found === undefined) return undefined
+    const generation = Number(found['generation'])
     return {
-      generation: Number(found['generation']),
+      generation,
+      tokenOf: this.#runs.tokens(generation),
       lastChange: Number(found['last_change']),
       forgotten: Number(found['forgotten']),
       memo: String(found['memo']),
@@ -261,6 +268,7 @@ function prepare({ database }: LogFile) {
       `DELETE FROM rivulet_timer
        WHERE generation = ? AND (key, name) IN (SELECT key, name FROM rivulet_timer WHERE generation = ? LIMIT ?)`,
     ),
+    cleanRuns: sql('DELETE FROM rivulet_run WHERE generation = ?'),
     cleanProcess: sql('DELETE FROM rivulet_process WHERE generation = ?'),
   }
 }

@@ -19,12 +19,14 @@ export class Readers {
   constructor(file: LogFile, positions: Positions) {
     this.#file = file
     this.#positions = positions
-    this.#find = file.database.prepare('SELECT cursor, acknowledged FROM rivulet_reader WHERE name = ?')
+    this.#find = file.database.prepare(
+      'SELECT cursor, acknowledged, is_copy FROM rivulet_reader WHERE name = ?',
+    )
     this.#cursor = file.database.prepare('SELECT cursor FROM rivulet_reader WHERE name = ?')
     this.#remove = file.database.prepare('DELETE FROM rivulet_reader WHERE name = ?')
     this.#save = file.database.prepare(
-      `INSERT INTO rivulet_reader VALUES (?, ?, ?)
-       ON CONFLICT DO UPDATE SET cursor = excluded.cursor, acknowledged = excluded.acknowledged`,
+      `INSERT INTO rivulet_reader VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE
+       SET cursor = excluded.cursor, acknowledged = excluded.acknowledged, is_copy = excluded.is_copy`,
     )
   }
 
@@ -38,9 +40,11 @@ export class Readers {
         `the acknowledged positions of reader ${JSON.stringify(name)} are not an array`,
       )
     }
+    const format = this.#positions.formatter()
     return {
-      cursor: this.#positions.format(Number(found['cursor'])),
-      acknowledged: acknowledged.map((position) => this.#positions.format(Number(position))),
+      cursor: format(Number(found['cursor'])),
+      acknowledged: acknowledged.map((position) => format(Number(position))),
+      ...(found['is_copy'] === 1 && { isCopy: true }),
     }
   }
 
@@ -49,12 +53,13 @@ export class Readers {
   }
 
   /** @param last The number of the last entry of the log. */
-  commit(name: string, { expect, cursor, acknowledged }: PreparedCommit, last: number): void {
+  commit(name: string, { expect, cursor, acknowledged, isCopy }: PreparedCommit, last: number): void {
     const found = this.#cursor.get(storedText(name))?.['cursor']
     if ((typeof found === 'number' ? this.#positions.format(found) : null) !== expect) {
       throw new LogConflictError(this.#file.name, name)
     }
-    const numberOf = (position: string) => this.#positions.parse(position, last)
-    this.#save.run(storedText(name), numberOf(cursor), JSON.stringify(acknowledged.map(numberOf)))
+    const numberOf = this.#positions.parser(last)
+    const [number, ahead] = [numberOf(cursor), acknowledged.map(numberOf)]
+    this.#save.run(storedText(name), number, JSON.stringify(ahead), Number(isCopy))
   }
 }

@@ -1,5 +1,31 @@
-/** The layout of the tables. It grows with each change that earlier versions cannot read. */
-export const LAYOUT = 1
+/** `application_id` of a file that has a log: "RVLT". */
+const APPLICATION = 0x52564c54
+
+/** `user_version` of a log: the layout of its tables. It grows with each change of the layout. A file with another one is refused. */
+export const LAYOUT = 2
+
+/** Says in the header of a file whose it is. Part of the transaction that creates the tables. */
+export const IDENTIFY = `PRAGMA application_id = ${APPLICATION}; PRAGMA user_version = ${LAYOUT};`
+
+/** What the header of a file says. */
+export interface FileHeader {
+  readonly application: number
+  readonly layout: number
+}
+
+/** Why a file with this header is refused; undefined for a log of this layout, and for a file of no program that may get a log. */
+export function problemOfHeader({ application, layout }: FileHeader, hasLog: boolean): string | undefined {
+  const isOther = application !== APPLICATION && (application !== 0 || (!hasLog && layout !== 0))
+  if (isOther) return 'is a file of another program, by its application_id or user_version: use another file'
+  // The first layout had no header.
+  const found = hasLog && application === 0 ? 1 : layout
+  if (found === LAYOUT || (!hasLog && application === 0)) return undefined
+  const [age, advice] =
+    found > LAYOUT
+      ? ['a newer', 'use that version of rivulet, or another file']
+      : ['an earlier', 'use that version of rivulet to read it, and a new file with this one']
+  return `has the layout of ${age} version (${found}, this one knows ${LAYOUT}): ${advice}`
+}
 
 /**
  * The tables of a log. Their names keep clear of the user's own tables, since an effect may be stored in the same file.
@@ -13,7 +39,6 @@ export const LAYOUT = 1
 export const SCHEMA = `
   CREATE TABLE rivulet_log (
     one INTEGER PRIMARY KEY CHECK (one = 1),
-    layout INTEGER NOT NULL,
     epoch TEXT NOT NULL, -- random, part of each position
     last_position INTEGER NOT NULL,
     last_recorded INTEGER NOT NULL, -- Unix ms
@@ -59,6 +84,14 @@ export const SCHEMA = `
     completeness INTEGER NOT NULL
   ) WITHOUT ROWID, STRICT;
 
+  -- Since which number an open log was the last one to begin to append, for the tokens of positions. Generation 0: entries.
+  CREATE TABLE rivulet_run (
+    generation INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    token TEXT NOT NULL, -- random
+    PRIMARY KEY (generation, first)
+  ) WITHOUT ROWID, STRICT;
+
   CREATE TABLE rivulet_stream (
     name TEXT PRIMARY KEY,
     position TEXT NOT NULL -- the service's
@@ -67,7 +100,8 @@ export const SCHEMA = `
   CREATE TABLE rivulet_reader (
     name TEXT PRIMARY KEY,
     cursor INTEGER NOT NULL,
-    acknowledged TEXT NOT NULL -- positions after the cursor, as a JSON array
+    acknowledged TEXT NOT NULL, -- positions after the cursor, as a JSON array
+    is_copy INTEGER NOT NULL -- whether the state itself is beside the effects of the consumer
   ) WITHOUT ROWID, STRICT;
 
   -- Its entry is a copy, which stays when the log deletes it.
@@ -158,15 +192,10 @@ export const SCHEMA = `
   ) WITHOUT ROWID, STRICT;
 `
 
-/**
- * Columns that were added later, which earlier versions of the same layout neither read nor write. A file without one gets it
- * when it is opened.
- */
-export const ADDED_COLUMNS = [['rivulet_process', 'holds_retention', 'INTEGER NOT NULL DEFAULT 1']] as const
-
 /** Small tables that are checked for damage whenever the log is opened. A check of all entries would take seconds. */
 export const CHECKED_TABLES = [
   'rivulet_log',
+  'rivulet_run',
   'rivulet_stream',
   'rivulet_reader',
   'rivulet_claim',

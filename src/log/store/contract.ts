@@ -87,6 +87,8 @@ export interface ReaderState {
   readonly cursor: Position
   /** Acknowledged positions after the cursor, with unacknowledged ones between. A store keeps their order. */
   readonly acknowledged: readonly Position[]
+  /** Whether this is a copy, and the state itself is stored beside the effects of the consumer, outside of the log. Default false. */
+  readonly isCopy?: boolean
 }
 
 /** One step of a reader. Serialisable, at most {@link MAX_COMMIT_BYTES}. */

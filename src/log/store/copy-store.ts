@@ -70,8 +70,12 @@ export interface CopiedName {
   readonly name: string
   /** The upstream position; null where it is no stream. */
   readonly position: string | null
-  /** Null where it is no reader. */
-  readonly reader: { readonly cursor: number; readonly acknowledged: readonly number[] } | null
+  /** Null for a name that is no reader. `isCopy`: see `ReaderState`. */
+  readonly reader: {
+    readonly cursor: number
+    readonly acknowledged: readonly number[]
+    readonly isCopy?: boolean
+  } | null
 }
 
 /** What makes a reader a process. */

@@ -11,6 +11,7 @@ export interface PreparedCommit {
   readonly expect: Position | null
   readonly cursor: Position
   readonly acknowledged: readonly Position[]
+  readonly isCopy: boolean
   readonly deadLetters: readonly NewDeadLetter[]
   readonly redelivered: readonly Position[]
   readonly process: ProcessCommit | undefined
@@ -23,11 +24,13 @@ export interface PreparedCommit {
  * @throws {LogValueError} for one of more than {@link MAX_COMMIT_BYTES}, and for an event that is not JSON.
  */
 export function preparedCommit(log: string, reader: string, given: Commit): PreparedCommit {
-  const { process, entries = [], expect, cursor, acknowledged, deadLetters = [], redelivered = [] } = given
+  const { process, entries = [], expect, cursor, acknowledged, isCopy = false } = given
+  const { deadLetters = [], redelivered = [] } = given
   const reading = {
     expect,
     cursor,
     acknowledged: [...acknowledged],
+    isCopy,
     deadLetters: structuredClone(deadLetters),
     redelivered: [...redelivered],
   }

@@ -49,7 +49,7 @@ describe('an offset', () => {
       'a.1\u0000',
       'a.-1',
     ],
-    ['a.1.2', 'A.1', `a.${'1'.repeat(17)}`, `${'a'.repeat(65)}.1`, '0_0', 'now', '-1'],
+    ['a.1.2.3', 'a.1.', 'A.1', `a.${'1'.repeat(17)}`, `${'a'.repeat(65)}.1`, '0_0', 'now', '-1'],
   ])('is none of %j and such', (...texts) => {
     expect(texts.map(positionOf)).toEqual(texts.map(() => undefined))
   })

@@ -1,12 +1,15 @@
+import { randomUUID } from 'node:crypto'
 import fs from 'node:fs'
 import {
   chmodSync,
   existsSync,
+  linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
   statSync,
+  symlinkSync,
   unlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -14,7 +17,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { LogClosedError, LogFileError } from '../../../src/log/errors.ts'
+import { LogClosedError, LogFileError, LogInUseError } from '../../../src/log/errors.ts'
 import type { StateChange } from '../../../src/log/store/process-store.ts'
 import { pretendSqlite } from '../../support/sqlite-version.ts'
 import { appendTo, detections, readAll } from './events.ts'
@@ -131,18 +134,63 @@ describe('a file that cannot be a log is refused and left as it is', () => {
     expect(readFileSync(file)).toEqual(contents)
   })
 
-  it('a log of a newer version', async () => {
+  it.each([
+    [
+      'a log of a newer version',
+      'PRAGMA user_version = 99',
+      /newer version \(99, this one knows \d+\): use that version/,
+    ],
+    [
+      'a log of an earlier version',
+      'PRAGMA user_version = 1',
+      /earlier version \(1, this one knows \d+\): use that version/,
+    ],
+    [
+      'a log of the first version, whose header says nothing',
+      'PRAGMA user_version = 0; PRAGMA application_id = 0',
+      /earlier version \(1,/,
+    ],
+    ['a log that another program has made its own', 'PRAGMA application_id = 7', /a file of another program/],
+  ])('%s', async (_, change, problem) => {
     const file = await writtenFile()
     const database = connection(file)
-    database.exec('UPDATE rivulet_log SET layout = 99')
+    database.exec(change)
     database.close()
     const before = readFileSync(file)
 
     const { message } = await refusal(file)
-    expect(message).toContain(
-      'has the layout of a newer version (99, this one knows 1): use that version of rivulet',
-    )
+    expect(message).toMatch(problem)
     expect(readFileSync(file)).toEqual(before)
+    expect(readdirSync(dirname(file)).filter((name) => /-(?:wal|shm|journal)$/.test(name))).toEqual([])
+  })
+
+  it.each(['PRAGMA application_id = 7', 'PRAGMA user_version = 7'])(
+    'the database of another program, by %s',
+    async (identify) => {
+      const file = scratchFile()
+      const database = connection(file)
+      database.exec(`CREATE TABLE own (one TEXT); ${identify}`)
+      database.close()
+      const before = readFileSync(file)
+
+      expect((await refusal(file)).message).toContain('is a file of another program')
+      expect(readFileSync(file)).toEqual(before)
+    },
+  )
+
+  it('a file that has another name, by which another program could write to it', async () => {
+    const file = await writtenFile()
+    const other = join(dirname(file), 'other.db')
+    linkSync(file, other)
+    const before = readFileSync(file)
+    for (const name of [file, other]) {
+      expect((await refusal(name)).message).toMatch(
+        /has another name, since it is a hard link.* folder that has the file/,
+      )
+    }
+    expect(readFileSync(file)).toEqual(before)
+    unlinkSync(other)
+    await expect(readAll(openLog(file))).resolves.toHaveLength(3)
   })
 
   it('a file that this process may not write', async () => {
@@ -232,31 +280,23 @@ it('a database of the user can have a log beside its own tables', async () => {
   await expect(readAll(log)).resolves.toHaveLength(2)
 })
 
-it('a log of an earlier version gets what it lacks, and a program of that version goes on beside', async () => {
-  const file = scratchFile()
-  const log = openLog(file)
-  await appendTo(log, detections(1, 3), '3')
-  const cursor = await log.positionAt('start')
-  const state = { memo: 'm', state: [{ key: 'a', state: '1' }], timers: [] }
-  const fence = await log.claim('process:kept')
-  await log.commit(fence, { expect: null, cursor, acknowledged: [], process: state })
-  await log.close()
-  const earlier = connection(file)
-  earlier.exec('ALTER TABLE rivulet_process DROP COLUMN holds_retention')
-  const create = earlier.prepare(
-    'INSERT INTO rivulet_process (name, last_change, forgotten, memo) VALUES (?, 0, 0, ?)',
-  )
+it('a log is opened through a symbolic link, beside others that open its own path', async () => {
+  const file = await writtenFile()
+  const link = join(scratchFolder(), 'link.db')
+  symlinkSync(file, link)
+  const [log, linked] = [openLog(file), openLog(link)]
+  await appendTo(linked, detections(4, 5), '5')
+  await expect(readAll(log)).resolves.toHaveLength(5)
+  await expect(log.claim('s')).rejects.toBeInstanceOf(LogInUseError)
+  expect(readdirSync(dirname(link))).toEqual(['link.db'])
+})
 
-  const [next, another] = [openLog(file), openLog(file)]
-  expect(await next.processes.states('process:kept', ['a'])).toEqual(['1'])
-  expect(await another.processes.holdsRetention('process:kept')).toBe(true)
-  expect(await next.retention.trim({ limit: 9 })).toMatchObject({ deleted: 0, blockedBy: 'process:kept' })
-  create.run('process:older', 'm')
-  expect(await next.processes.holdsRetention('process:older')).toBe(true)
-  const own = await next.claim('process:kept')
-  const process = { ...state, holdsRetention: false }
-  await next.commit(own, { expect: cursor, cursor, acknowledged: [], process })
-  expect(await another.retention.trim({ limit: 9 })).toMatchObject({ deleted: 3, blockedBy: null })
+it('a name that a process has left, which was killed while it created the file, is removed', async () => {
+  const file = await writtenFile()
+  const left = `${file}-${randomUUID()}`
+  linkSync(file, left)
+  await expect(readAll(openLog(file))).resolves.toHaveLength(3)
+  expect(existsSync(left)).toBe(false)
 })
 
 it('a path is a path, whatever it looks like', async () => {

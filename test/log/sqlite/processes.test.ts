@@ -341,7 +341,7 @@ describe('a power cut', () => {
         expect(entries.map(({ id }) => id)).toEqual(
           detections(1, entries.length).map(({ event }) => event.id),
         )
-        expect(added).toMatchObject({ entries: 1, end: expect.stringMatching(`\\.${entries.length + 1}$`) })
+        expect(added).toMatchObject({ entries: 1, end: expect.stringMatching(`\\.${entries.length + 1}\\.`) })
         counts.add(entries.length)
       }
     }

@@ -140,6 +140,7 @@ export class NatsCopySource implements CopySource {
       reader: reader && {
         cursor: positions.number(reader.cursor),
         acknowledged: reader.acknowledged.map((each) => positions.number(each)),
+        ...(reader.isCopy === true && { isCopy: true }),
       },
     }
     yield* this.#process(name, state)

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { LogServerError } from '../../errors.ts'
@@ -375,11 +376,19 @@ export class NatsCopyTarget implements CopyTarget {
     if (process === undefined) return
     const { holdsRetention, lastChange, forgotten } = process
     const changes = new ProcessPositions(this.#connection.log, this.#epoch)
+    const run = randomBytes(12).toString('hex')
     const memo = movedMemo(of.name, process.memo, {
       entry: (number) => positionOf(Number(number)),
-      change: (change) => changes.format(generation, Number(change)),
+      change: (change) => changes.format({ generation, tokenOf: () => run }, Number(change)),
     })
-    state.processes.restore(of.name, { generation, memo, holdsRetention, lastChange, forgotten })
+    state.processes.restore(of.name, {
+      generation,
+      memo,
+      holdsRetention,
+      lastChange,
+      forgotten,
+      runs: [[1, run]],
+    })
     state.processes.restoreParts(of.name, states, timers)
   }
 

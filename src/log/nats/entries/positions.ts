@@ -1,5 +1,5 @@
 import type { Position } from '../../store/contract.ts'
-import { LogPositionError, LogServerError } from '../../errors.ts'
+import { DIVERGED, LogPositionError, LogServerError } from '../../errors.ts'
 import type { AboutRecord } from '../server/about.ts'
 import type { Connection } from '../server/connection.ts'
 import { storedToken } from '../server/continuity.ts'

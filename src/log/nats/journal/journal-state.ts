@@ -121,7 +121,8 @@ export class JournalState {
         this.letters.put(letter, letter.hasCopy || undefined, commit.now)
       this.letters.remove(commit.redelivered)
       // Unique, and greater than those before, also after a process of this name was removed.
-      if (commit.process !== undefined) this.processes.commit(this.name, commit.process, sequence)
+      if (commit.process !== undefined)
+        this.processes.commit(this.name, commit.process, head.claim.instance, sequence)
       if (commit.entries.length > 0) {
         this.unpublished = [...this.unpublished, { sequence, entries: commit.entries }]
       }

@@ -46,7 +46,7 @@ export class Readers {
     const { name } = fence
     // Retention would not see it.
     if (isStream(name)) throw new ArgumentError('fence', 'that of a reader, not of an upstream stream', name)
-    const { expect, cursor, acknowledged, deadLetters, redelivered, process } = commit
+    const { expect, cursor, acknowledged, isCopy, deadLetters, redelivered, process } = commit
     const journal = journals.of(name)
     const positions = [
       cursor,
@@ -69,7 +69,7 @@ export class Readers {
       const letters = await this.#letters(state, commit, stored)
       return {
         head: {
-          reader: { cursor, acknowledged },
+          reader: { cursor, acknowledged, ...(isCopy && { isCopy }) },
           deadLetters: state.letters.size + letters.length,
           ...(process && { holdsRetention: process.holdsRetention ?? true, pausedToken: null }),
         },

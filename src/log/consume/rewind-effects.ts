@@ -1,0 +1,67 @@
+import { DatabaseSync } from 'node:sqlite'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkText } from '../../protocol/check.ts'
+import { lettersOf } from '../dead-letters.ts'
+import { LogUnsupportedError } from '../errors.ts'
+import { namesOf } from '../part-name.ts'
+import { EffectDatabase } from '../sqlite/effect-database.ts'
+import type { LogStore, Position } from '../store/contract.ts'
+
+/** What {@link rewindEffects} has done with one reader of a consumer: a consumer with `share` has one for each of its partitions. */
+export interface RewoundEffects {
+  /** The cursor that was beside the effects; null for none. */
+  readonly from: Position | null
+  /** The cursor that the log has, which is beside the effects now. */
+  readonly to: Position
+}
+
+/**
+ * Lets a consumer with `exactlyOnce` go on where the log has it, after an earlier state of the log was put back and its effects were not. The
+ * log has a copy of its position, which is about a second old at most when the log is copied.
+ *
+ * No effect is missing after that. Effects of entries after the position that were applied before are applied again, when these entries are
+ * read or recorded again. To avoid that, put the database of the effects back to the same moment as the log.
+ *
+ * Rejects with a `LogInUseError` while the consumer runs, and with a `LogUnsupportedError` for a consumer that the log does not know, or that
+ * has no effects.
+ *
+ * @param database The database of the effects.
+ * @param store The log: `sqliteLog` or `natsLog`. It is left open.
+ * @param consumer The name of the consumer.
+ * @throws {ArgumentError} for an argument that cannot be right.
+ */
+export async function rewindEffects(
+  database: DatabaseSync,
+  store: LogStore,
+  consumer: string,
+): Promise<readonly RewoundEffects[]> {
+  if (!(database instanceof DatabaseSync)) {
+    throw new ArgumentError('database', 'a DatabaseSync of node:sqlite', database)
+  }
+  checkText('consumer', consumer)
+  const effects = new EffectDatabase(database)
+  const { readers } = await store.retention.stats()
+  const names = namesOf(
+    `consumer:${consumer}`,
+    readers.map(({ name }) => name),
+  )
+  const rewound: RewoundEffects[] = []
+  for (const name of names) {
+    if (!readers.some((reader) => reader.name === name)) continue
+    const fence = await store.claim(name)
+    try {
+      const state = await store.reader(name)
+      if (state?.isCopy !== true) continue
+      const letters: Position[] = []
+      for await (const { entry } of lettersOf(store.deadLetters, name)) letters.push(entry.position)
+      const from = await effects.rewind(fence, state, letters)
+      rewound.push({ from: from ?? null, to: state.cursor })
+    } finally {
+      await store.release(fence)
+    }
+  }
+  if (rewound.length > 0) return rewound
+  throw new LogUnsupportedError(
+    `the log has no consumer ${JSON.stringify(consumer)} with exactlyOnce: name one that it has, or begin at \`startAt\``,
+  )
+}
