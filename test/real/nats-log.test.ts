@@ -139,6 +139,36 @@ describe('the opening of a log on a NATS server', () => {
     expect(error).toMatchObject({ message: expect.stringContaining(problem), retryable: false })
   })
 
+  it.each([
+    [1, 'is of an older version (format 1)'],
+    [99, 'is of a newer version (format 99): update rivulet'],
+  ])('refuses a log of format %d, and touches nothing', async (format, problem) => {
+    const name = `log-${++logs}`
+    const log = natsLog({ servers: server.url, name })
+    await log.positionAt('end')
+    await log.close()
+    const nats = await connect({ servers: server.url })
+    onTestFinished(() => nats.close())
+    const { streams } = await jetstreamManager(nats)
+    const state = `rivulet_${name}_state`
+    const about = await streams.getMessage(state, { last_by_subj: `rv.${name}.about` })
+    await jetstream(nats).publish(`rv.${name}.about`, JSON.stringify({ ...about?.json<object>(), format }))
+    // What another version may not have.
+    await streams.delete(`rivulet_${name}_events`)
+    await streams.delete(`KV_rivulet_${name}_leases`)
+    const before = await streams.info(state)
+    for (const create of [true, false]) {
+      const other = natsLog({ servers: server.url, name, create })
+      onTestFinished(() => other.close())
+      const error = await other.positionAt('end').catch((reason: unknown) => reason)
+      expect(error).toBeInstanceOf(LogServerError)
+      expect(error).toMatchObject({ message: expect.stringContaining(problem), retryable: false })
+    }
+    expect((await streams.info(state)).state).toEqual(before.state)
+    await expect(streams.info(`rivulet_${name}_events`)).rejects.toThrow('stream not found')
+    await expect(streams.info(`KV_rivulet_${name}_leases`)).rejects.toThrow('stream not found')
+  })
+
   it('refuses another number of partitions, another lease and too few copies, each with what the log has', async () => {
     const name = `log-${++logs}`
     const open = async (options: Partial<NatsLogOptions>) => {

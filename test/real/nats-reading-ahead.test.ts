@@ -112,7 +112,7 @@ describe('a reader of a log at a NATS server that has read ahead', () => {
   it('gets nothing beyond `until`, and all of it later', async () => {
     const { log } = await filled('until', 2_000)
     const position = await readAhead(log)
-    const until = position.replace(/\d+$/, '650')
+    const { position: until } = await log.read(position, { limit: 50 })
     const page = await log.read(position, { limit: 1_000, until })
     expect(idsOf(page.entries)).toEqual(ids(601, 650))
     expect(page).toMatchObject({ position: until, isEnd: true })
@@ -145,7 +145,7 @@ describe('a reader of a log at a NATS server that has read ahead', () => {
     expect(gap).toBeGreaterThan(0)
     const before = entriesOf(pages.slice(0, gap))
     expect(before).toEqual(ids(601, 600 + before.length))
-    expect(pages[gap]?.position).toBe(position.replace(/\d+$/, '2000'))
+    expect(pages[gap]?.position).toBe(await other.positionAt('start'))
     expect(entriesOf(pages.slice(gap + 1))).toEqual(ids(2_001, 2_500))
   })
 

@@ -23,7 +23,7 @@ export interface OpenJournalsSettings {
   /** Aborted once the log is closed, with what calls reject with from then on. */
   readonly closed: AbortSignal
   /** Default `JOURNAL_LIMITS`. */
-  readonly limits?: JournalLimits
+  readonly limits?: JournalLimits | undefined
 }
 
 /** What one open log does with journals: claims, upstream positions, readers, processes and dead letters. And, with its lease, work groups. */

@@ -15,6 +15,7 @@ import { Forgetting } from './entries/forgetting.ts'
 import { Identities } from './entries/identities.ts'
 import { Inbox } from './inbox.ts'
 import type { JournaledEntries } from './journal/journaled-entries.ts'
+import type { JournalLimits } from './journal/journal-state.ts'
 import { LongTexts } from './server/long-texts.ts'
 import { OpenJournals } from './open-journals.ts'
 import { patiently } from './server/patience.ts'
@@ -39,6 +40,8 @@ export interface OpenLogSettings extends Omit<ConnectionSettings, 'partitions'> 
   /** See {@link Inbox}. */
   readonly knownIds?: number
   readonly identityLimits?: IdentityLimits
+  /** Default `JOURNAL_LIMITS`. */
+  readonly journalLimits?: JournalLimits
 }
 
 /** What a stream brings, prepared. */
@@ -86,7 +89,7 @@ export class OpenLog implements JournaledEntries {
   private constructor(
     connection: Connection,
     about: AboutRecord,
-    { owner, clock, inbox, knownIds, identityLimits = IDENTITY_LIMITS }: OpenLogSettings,
+    { owner, clock, inbox, knownIds, identityLimits = IDENTITY_LIMITS, journalLimits }: OpenLogSettings,
     closed: AbortSignal,
   ) {
     const { epoch } = about.current
@@ -97,17 +100,13 @@ export class OpenLog implements JournaledEntries {
     this.times = times
     this.connection = connection
     this.about = about
-    this.positions = new Positions(connection.log, epoch, async () => {
-      const { jsm, names } = connection
-      const { state } = await patiently(connection, () => jsm.streams.info(names.events))
-      return state.last_seq
-    })
+    this.positions = new Positions(connection, about)
     this.reading = new Reading(connection, about, this.positions, times, texts)
     this.changes = new Changes(connection)
     this.inbox = new Inbox(connection, texts, this.changes, inbox, knownIds)
     this.trimming = new Trimming(connection, about, texts, identityLimits)
     this.forgetting = new Forgetting(connection, about, texts)
-    this.journals = new OpenJournals(connection, { owner, epoch, clock, closed }, this)
+    this.journals = new OpenJournals(connection, { owner, epoch, clock, closed, limits: journalLimits }, this)
     this.#identities = new Identities(connection, about.current.hasCopiedIdentities)
     this.#appending = new Appending(connection, this.#identities, times, texts)
   }
@@ -118,16 +117,12 @@ export class OpenLog implements JournaledEntries {
     const moves = await check()
     const added = appends.flatMap(({ entries }) => entries)
     const { count, last, clock, ahead } = await this.#append(added, check)
-    await this.journals.streams.move(moves)
+    const [end] = await Promise.all([
+      this.positions.at(count > 0 ? last : await this.positions.last()),
+      this.journals.streams.move(moves),
+    ])
     await this.inbox.done(done, await this.times.now())
-    const end = Math.max(last, count > 0 ? 0 : await this.positions.last())
-    return {
-      entries: count,
-      duplicates: added.length - count,
-      ahead,
-      ...(clock && { clock }),
-      end: this.positions.format(end),
-    }
+    return { entries: count, duplicates: added.length - count, ahead, ...(clock && { clock }), end }
   }
 
   async publish(entries: readonly PreparedEntry[]): Promise<void> {

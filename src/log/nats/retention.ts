@@ -161,7 +161,7 @@ async function usageOf(log: OpenLog, newestOf = () => log.reading.newest()) {
 
 /** The readers for which retention waits. */
 async function holdersOf(log: OpenLog): Promise<readonly Holder[]> {
-  const heads = await log.journals.journals.all()
+  const heads = await log.journals.journals.ofReaders()
   return heads
     .filter(({ holdsRetention }) => holdsRetention)
     .flatMap(({ name, reader }) =>

@@ -112,7 +112,7 @@ export class NatsLogStore implements LogStore, CopyableStore {
     await this.#until(signal, async (log) => {
       look ??=
         partition === undefined
-          ? async () => (await log.positions.parse(after)) < (await log.positions.last())
+          ? async () => (await log.positions.check(after)).sequence < (await log.positions.last())
           : log.reading.waiting(after, partition)
       if (await look()) return true
       if (redelivery === undefined) return false
@@ -164,7 +164,7 @@ export class NatsLogStore implements LogStore, CopyableStore {
     this.#checkOpen()
     try {
       const log = await this.#open()
-      await log.connection.continuity?.looked()
+      await log.connection.continuity.looked()
       this.#checkOpen()
       return await effect(log)
     } catch (cause) {
@@ -178,7 +178,7 @@ export class NatsLogStore implements LogStore, CopyableStore {
     // Its connection was closed below it.
     const isClosed = error instanceof LogServerError && this.#closed.signal.aborted
     if (isClosed) return this.#closed.signal.reason
-    const failure = this.#log?.connection.continuity?.failure
+    const failure = this.#log?.connection.continuity.failure
     if (failure !== undefined && error instanceof LogServerError) return failure
     return this.#log?.connection.refusal.explain(this.#name, error) ?? error
   }

@@ -173,14 +173,15 @@ export function describeReading(name: string, open: Open): void {
       const other = await filled()
       await append(other.log, await other.log.claim('more'), change('more'))
       const ours = await log.positionAt('end')
-      // That a position ends with a count is known to this test alone.
-      expect(ours).toMatch(/\d$/)
+      // That the number in a position is the first one after a separator is known to this test alone.
+      const number = /(?<=[.:])\d+/
+      expect(ours).toMatch(number)
       const theirs = await other.log.positionAt('end')
-      const beyond = ours.replace(/\d+$/, (count) => String(Number(count) + 1))
+      const beyond = ours.replace(number, (count) => String(Number(count) + 1))
       const garbage = [
         `${ours}-0`,
-        ...['NaN', 'Infinity', '1e1', '1.5', '0x1', '01', ''].map((count) => ours.replace(/\d+$/, count)),
-        `${ours}0`,
+        ...['NaN', 'Infinity', '1e1', '1.5', '0x1', '01', ''].map((count) => ours.replace(number, count)),
+        ours.replace(number, '$&0'),
         `${ours} `,
         ` ${ours}`,
         ours.slice(1),
@@ -195,7 +196,7 @@ export function describeReading(name: string, open: Open): void {
         '\0',
         '\ud800',
         'x'.repeat(1_000_000),
-        ours.replace(/\d+$/, '-1'),
+        ours.replace(number, '-1'),
       ]
       const fence = await log.claim('reader')
       for (const position of [theirs, beyond, ...garbage, ...hostile]) {

@@ -121,8 +121,9 @@ export class StreamReader {
     const [line = ''] = message.string().split('\n', 1)
     const [content]: readonly [{ readonly head: { readonly reader: { readonly cursor: string } | null } }] =
       JSON.parse(line)
-    const cursor = content.head.reader?.cursor ?? ':0'
-    return Number(cursor.slice(cursor.lastIndexOf(':') + 1))
+    // The epoch, the number, and a token.
+    const [, number = '0'] = content.head.reader?.cursor.split(':') ?? []
+    return Number(number)
   }
 
   async close(): Promise<void> {

@@ -102,16 +102,24 @@ export class NatsServer {
 
   /** Kills the process, copies its store, and starts it again. What is returned puts the copy in the place of the store in the same way. */
   async backup(): Promise<() => Promise<void>> {
-    const store = join(this.#folder, 'store')
-    const copy = join(this.#folder, 'copy')
     await this.kill()
-    await cp(store, copy, { recursive: true })
+    const restore = await this.copied()
     await this.resume()
     return async () => {
       await this.kill()
+      await restore()
+      await this.resume()
+    }
+  }
+
+  /** Copies the store of a process that was killed. What is returned puts the copy in its place, after the process was killed again. */
+  async copied(): Promise<() => Promise<void>> {
+    const store = join(this.#folder, 'store')
+    const copy = join(this.#folder, 'copy')
+    await cp(store, copy, { recursive: true })
+    return async () => {
       await rm(store, { recursive: true })
       await cp(copy, store, { recursive: true })
-      await this.resume()
     }
   }
 

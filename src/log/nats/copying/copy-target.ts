@@ -16,6 +16,7 @@ import type {
   CopySource,
   CopyTarget,
 } from '../../store/copy-store.ts'
+import type { Position } from '../../store/contract.ts'
 import { identityKey } from '../../store/identity-key.ts'
 import type { Timer } from '../../store/process-store.ts'
 import { AboutRecord } from '../server/about.ts'
@@ -124,15 +125,12 @@ export class NatsCopyTarget implements CopyTarget {
   private constructor(connection: Connection, about: AboutRecord, lease: Lease) {
     const { epoch, partitions } = about.current
     this.partitionCount = partitions
-    const { log, names } = connection
+    const { log } = connection
     this.#connection = connection
     this.#about = about
     this.#lease = lease
     this.#epoch = epoch
-    this.#positions = new Positions(log, epoch, async () => {
-      const { state } = await patiently(connection, () => connection.jsm.streams.info(names.events))
-      return state.last_seq
-    })
+    this.#positions = new Positions(connection, about)
     this.#texts = new LongTexts(connection)
     this.#changes = new Changes(connection)
     this.#inbox = new Inbox(connection, this.#texts, this.#changes, {
@@ -154,11 +152,11 @@ export class NatsCopyTarget implements CopyTarget {
     this.#last = last
     await this.#fill(trimmed.number)
     this.#holes.length = 0
-    if (trimmed.number > 0) {
-      await patiently(this.#connection, () => jsm.streams.purge(names.events, { seq: trimmed.number + 1 }))
-    }
     const { number: sequence, recorded } = trimmed
-    await this.#about.change((about) => ({ ...about, trimmed: { sequence, recorded } }))
+    if (sequence === 0) return
+    const { token } = await this.#positions.placeAt(sequence)
+    await patiently(this.#connection, () => jsm.streams.purge(names.events, { seq: sequence + 1 }))
+    await this.#about.change((about) => ({ ...about, trimmed: { sequence, token, recorded } }))
   }
 
   async addEntries(entries: readonly CopiedEntry[]): Promise<void> {
@@ -321,36 +319,66 @@ export class NatsCopyTarget implements CopyTarget {
     this.#name = undefined
     if (name === undefined) return
     const { of, letters } = name
+    // A position may be that of a deleted entry.
+    await this.#fill(this.#last)
     for (let at = 0; at < letters.length; at += CONCURRENCY) {
       await Promise.all(letters.slice(at, at + CONCURRENCY).map((letter) => this.#storeCopy(letter)))
     }
     const { reader, position } = of
+    const positionOf = await this.#positionsOf(name)
     const head = {
       position,
       reader: reader && {
-        cursor: this.#positions.format(reader.cursor),
-        acknowledged: reader.acknowledged.map((number) => this.#positions.format(number)),
+        cursor: positionOf(reader.cursor),
+        acknowledged: reader.acknowledged.map(positionOf),
       },
       holdsRetention: name.process?.holdsRetention ?? true,
       deadLetters: letters.length,
     }
     await this.#journals.of(of.name).begin(head, (state, generation) => {
-      this.#restoreProcess(state, name, generation)
+      this.#restoreProcess(state, name, generation, positionOf)
       for (const { number, error, attempts, failed, mark } of letters) {
         const letter = { copy: true, error, attempts, failed, mark: mark ?? undefined } as const
-        state.letters.restore(this.#positions.format(number), letter)
+        state.letters.restore(positionOf(number), letter)
       }
       state.letters.restoreLastMark(Math.max(0, ...letters.map(({ mark }) => mark ?? 0)))
     })
   }
 
-  #restoreProcess(state: JournalState, { of, process, states, timers }: OpenName, generation: number): void {
+  /** The positions of all numbers of a name, which may be many. */
+  async #positionsOf({ of, process, letters }: OpenName): Promise<(number: number) => Position> {
+    const { reader } = of
+    const numbers = new Set(letters.map(({ number }) => number))
+    for (const number of reader === null ? [] : [reader.cursor, ...reader.acknowledged]) numbers.add(number)
+    const entry = (number: string) => {
+      numbers.add(Number(number))
+      return number
+    }
+    if (process !== undefined) movedMemo(of.name, process.memo, { entry, change: (change) => change })
+    const all = [...numbers]
+    const positions = new Map<number, Position>()
+    for (let at = 0; at < all.length; at += CONCURRENCY) {
+      await Promise.all(
+        all.slice(at, at + CONCURRENCY).map(async (number) => {
+          positions.set(number, await this.#positions.at(number))
+        }),
+      )
+    }
+    return (number) => positions.get(number) ?? this.#positions.format({ sequence: number, token: '' })
+  }
+
+  #restoreProcess(
+    state: JournalState,
+    { of, process, states, timers }: OpenName,
+    generation: number,
+    positionOf: (number: number) => Position,
+  ): void {
     if (process === undefined) return
     const { holdsRetention, lastChange, forgotten } = process
     const changes = new ProcessPositions(this.#connection.log, this.#epoch)
     const run = randomBytes(12).toString('hex')
     const memo = movedMemo(of.name, process.memo, {
-      entry: (number) => this.#positions.format(Number(number)),
+      entry: (number) => positionOf(Number(number)),
       change: (change) => changes.format({ generation, tokenOf: () => run }, Number(change)),
     })
     state.processes.restore(of.name, {
@@ -365,7 +393,7 @@ export class NatsCopyTarget implements CopyTarget {
   }
 
   async #storeCopy({ name, number, recorded, revision, backfill, json }: CopiedLetter): Promise<void> {
-    const position = this.#positions.format(number)
+    const position = await this.#positions.at(number)
     const entry = Object.assign(JSON.parse(json), { position, recorded, revision, backfill })
     await this.#copies.store(name, entry, position)
   }

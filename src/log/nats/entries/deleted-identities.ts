@@ -13,8 +13,9 @@ export type DeletedIdentity = readonly [
   sequence?: number,
 ]
 
-/** How many identities are in one message. */
+/** How many identities are in one message, and how many messages are sent at once. */
 const STEP = 5_000
+const CONCURRENCY = 32
 
 /** An entry that is going to be deleted. */
 export interface DeletedEntry {
@@ -41,14 +42,20 @@ export async function storeIdentities(
   age: IdentityAge,
 ): Promise<void> {
   const fields = { [UPTIME]: String(age.uptime), [IDENTITIES]: String(age.identities) }
+  const messages: { readonly subject: string; readonly payload: string }[] = []
   for (const [source, group] of Map.groupBy(entries, (entry) => entry.source)) {
     const identities = group.map(({ identity }) => identity)
     for (let at = 0; at < identities.length; at += STEP) {
       const payload = JSON.stringify(identities.slice(at, at + STEP))
-      await patiently(connection, () =>
-        connection.publisher.publish({ subject: subjectOf(source), payload, fields }),
-      )
+      messages.push({ subject: subjectOf(source), payload })
     }
+  }
+  for (let at = 0; at < messages.length; at += CONCURRENCY) {
+    await Promise.all(
+      messages
+        .slice(at, at + CONCURRENCY)
+        .map((message) => patiently(connection, () => connection.publisher.publish({ ...message, fields }))),
+    )
   }
 }
 

@@ -62,27 +62,25 @@ export class Forgetting {
     // As `JSON.stringify` has written it. So most events are not parsed.
     const part = JSON.stringify(source)
     let count = 0
-    for (let isEnd = cursor.last >= last; !isEnd;) {
-      const isLast = await cursor.pull(STEP)
-      isEnd = cursor.last >= last || (isLast && (await cursor.isComplete()))
-      const found: Found[] = []
-      for (const message of cursor.messages) {
-        const json = await this.#texts.read(message)
-        if (json?.includes(part) !== true || !isOfSource(json, source)) continue
-        const fields = fieldsOf(message)
-        if (fields === undefined) continue
-        const { id, revision, completeness } = fields
-        found.push({
-          sequence: message.sequence,
-          source: tokenOf(message.subject),
-          identity: [id, revision, completeness, message.sequence],
-          parts: message.field(PARTS),
-        })
-      }
+    let found: Found[] = []
+    for await (const message of cursor.all(STEP)) {
+      if (message.sequence > last) break
+      const json = await this.#texts.read(message)
+      const fields = fieldsOf(message)
+      if (fields === undefined || json?.includes(part) !== true || !isOfSource(json, source)) continue
+      const { id, revision, completeness } = fields
+      found.push({
+        sequence: message.sequence,
+        source: tokenOf(message.subject),
+        identity: [id, revision, completeness, message.sequence],
+        parts: message.field(PARTS),
+      })
+      count += 1
+      if (found.length < STEP) continue
       await this.#delete(found)
-      count += found.length
+      found = []
     }
-    cursor.close()
+    await this.#delete(found)
     return { found: count, last }
   }
 

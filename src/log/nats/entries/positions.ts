@@ -1,30 +1,49 @@
 import type { Position } from '../../store/contract.ts'
-import { LogPositionError } from '../../errors.ts'
+import { DIVERGED, LogPositionError, LogServerError } from '../../errors.ts'
+import type { AboutRecord } from '../server/about.ts'
+import type { Connection } from '../server/connection.ts'
+import { storedToken } from '../server/continuity.ts'
+import { patiently } from '../server/patience.ts'
+
+/** How many places are remembered, so that a reader goes on from them without another request. */
+const MAX_KNOWN = 1_000
+
+/** A place in the stream of the entries. */
+export interface Place {
+  /** The number of the message before the place. */
+  readonly sequence: number
+  /** The token of that message (see `continuity.ts`); empty where it was gone when the place was named, and for 0. */
+  readonly token: string
+}
 
 /**
- * The positions of a log: its epoch, and the number of a message of its stream, which is in the order of all its sources. Some
- * numbers have no entry any more.
+ * The positions of a log: its epoch, the number of a message of its stream, which is in the order of all its sources, and the token of that
+ * message. Some numbers have no entry any more.
+ *
+ * A log that its server has put back to an earlier state has the same epoch, and gives the same numbers again. Then the token of a
+ * position that was kept elsewhere is not the one that the log has at that place.
  */
 export class Positions {
   readonly epoch: string
-  readonly #log: string
-  readonly #readLast: () => Promise<number>
+  readonly #connection: Connection
+  readonly #about: AboutRecord
   /** The highest number that was seen. */
   #last = 0
+  /** The token of places that were read or compared, by their number. */
+  readonly #known = new Map<number, string>()
   /** The look at the server that is under way, or the last one. */
   #looking: Promise<unknown> = Promise.resolve()
   /** One that has not begun, for all calls that want one. */
   #nextLook: Promise<number> | undefined
 
-  /** @param readLast Reads the number of the last entry. */
-  constructor(log: string, epoch: string, readLast: () => Promise<number>) {
-    this.#log = log
-    this.epoch = epoch
-    this.#readLast = readLast
+  constructor(connection: Connection, about: AboutRecord) {
+    this.#connection = connection
+    this.#about = about
+    this.epoch = about.current.epoch
   }
 
-  format(sequence: number): Position {
-    return `${this.epoch}:${sequence}`
+  format({ sequence, token }: Place): Position {
+    return token === '' ? `${this.epoch}:${sequence}` : `${this.epoch}:${sequence}:${token}`
   }
 
   /** The number of the last entry that the log has ever had. Calls that come together ask the server once. */
@@ -39,24 +58,98 @@ export class Positions {
     return this.#nextLook
   }
 
-  /** An entry with this number was read. */
-  saw(sequence: number): void {
-    this.#last = Math.max(this.#last, sequence)
+  /** The position of a place that was read. */
+  read(place: Place): Position {
+    this.#last = Math.max(this.#last, place.sequence)
+    this.#know(place)
+    return this.format(place)
+  }
+
+  /** The place after the message with a number, which is not beyond the end. */
+  async placeAt(sequence: number): Promise<Place> {
+    return { sequence, token: this.#known.get(sequence) ?? (await this.#tokenAt(sequence)) ?? '' }
+  }
+
+  /** The position of that place. */
+  async at(sequence: number): Promise<Position> {
+    return this.read(await this.placeAt(sequence))
   }
 
   /** The number in a position. Rejects with a LogPositionError for one that is not of this log, or beyond its end. */
   async parse(position: Position): Promise<number> {
-    const sequence = this.number(position)
-    if (sequence <= this.#last || sequence <= (await this.last())) return sequence
-    throw new LogPositionError(this.#log, position, 'beyond', 'is beyond the end of')
+    return (await this.#parse(position)).sequence
+  }
+
+  /**
+   * The place of a position. Rejects with a LogPositionError for one that is not of this log, beyond its end, or of a state that was lost.
+   * Where the message was deleted since, and is not the last one that was trimmed, nothing is left to compare, and the position is accepted.
+   */
+  async check(position: Position): Promise<Place> {
+    const place = await this.#parse(position)
+    const { sequence, token } = place
+    if (sequence === 0 || this.#known.get(sequence) === token) return place
+    const found = await this.#tokenAt(sequence)
+    if (found !== undefined && found !== token) {
+      throw new LogPositionError(this.#connection.log, position, 'diverged', DIVERGED)
+    }
+    this.#know(place)
+    return place
   }
 
   /** The number in a position, which may be beyond the end. Throws a LogPositionError for one that is not of this log. */
   number(position: Position): number {
+    return this.#place(position).sequence
+  }
+
+  async #parse(position: Position): Promise<Place> {
+    const place = this.#place(position)
+    if (place.sequence <= this.#last || place.sequence <= (await this.last())) return place
+    throw new LogPositionError(this.#connection.log, position, 'beyond', 'is beyond the end of')
+  }
+
+  #place(position: Position): Place {
     // It may come from outside of TypeScript.
     const text = String(position)
-    const sequence = Number(text.slice(this.epoch.length + 1))
-    if (Number.isSafeInteger(sequence) && sequence >= 0 && this.format(sequence) === text) return sequence
-    throw new LogPositionError(this.#log, text, 'unknown', 'is not one of')
+    const [, number, token = ''] = text.startsWith(`${this.epoch}:`)
+      ? text.slice(this.epoch.length).split(':')
+      : []
+    const place = { sequence: Number(number), token }
+    const isPlace =
+      Number.isSafeInteger(place.sequence) && place.sequence >= 0 && /^[\da-z]{0,16}$/.test(token)
+    const isKnown = isPlace && (token === '' || place.sequence > 0)
+    if (isKnown && this.format(place) === text) return place
+    throw new LogPositionError(this.#connection.log, text, 'unknown', 'is not one of')
+  }
+
+  #know({ sequence, token }: Place): void {
+    this.#known.delete(sequence)
+    this.#known.set(sequence, token)
+    const [oldest] = this.#known.keys()
+    if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest)
+  }
+
+  /** The token of the message with a number, also of the last one that was trimmed; undefined for one that is gone. */
+  async #tokenAt(sequence: number): Promise<string | undefined> {
+    if (sequence === 0) return undefined
+    const { jsm, names, log, continuity } = this.#connection
+    const stream = names.events
+    const found = await patiently(this.#connection, async () => {
+      const message = await jsm.streams.getMessage(stream, { seq: sequence })
+      if (message !== null || sequence <= (await this.#readLast())) return message
+      throw new LogServerError(log, 'has a new leader that is behind', { retryable: true })
+    })
+    if (found === null) {
+      const { trimmed } = await this.#about.read()
+      return trimmed.sequence === sequence ? trimmed.token : undefined
+    }
+    const token = storedToken(found)
+    continuity.saw({ stream, sequence, token })
+    return token
+  }
+
+  async #readLast(): Promise<number> {
+    const { jsm, names } = this.#connection
+    const { state } = await patiently(this.#connection, () => jsm.streams.info(names.events))
+    return state.last_seq
   }
 }

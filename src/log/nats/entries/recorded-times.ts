@@ -152,16 +152,11 @@ export class RecordedTimes {
     const cursor = new MessageCursor(this.#connection, { stream: names.events, after, fieldsOnly: true })
     let latest = 0
     let count = 0
-    for (let isEnd = false; !isEnd && cursor.last < before - 1;) {
-      const isLast = await cursor.pull(before - 1 - cursor.last)
-      for (const each of cursor.messages) {
-        if (each.sequence >= before) break
-        latest = Math.max(latest, fieldsOf(each)?.recorded ?? 0)
-        count += 1
-      }
-      isEnd = isLast && (await cursor.isComplete())
+    for await (const each of cursor.all(before - after)) {
+      if (each.sequence >= before) break
+      latest = Math.max(latest, fieldsOf(each)?.recorded ?? 0)
+      count += 1
     }
-    cursor.close()
     const isComplete = count === before - 1 - after
     const { trimmed } = isComplete ? this.#about.current : await this.#about.read()
     return trimmed.sequence > after ? Math.max(latest, trimmed.recorded) : latest

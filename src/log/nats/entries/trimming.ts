@@ -24,6 +24,7 @@ export interface Holder {
 /** What a step deletes. */
 interface Plan extends Trimmed {
   readonly last: number
+  readonly token: string
   readonly recorded: number
   readonly entries: readonly DeletedEntry[]
   /** The source and the field of those that have parts. */
@@ -54,7 +55,7 @@ export class Trimming {
     await this.#about.read()
     await this.#purge()
     const plan = await this.#plan(limit, holders)
-    const { deleted, isDone, blockedBy, last, recorded, entries, parts } = plan
+    const { deleted, isDone, blockedBy, last, token, recorded, entries, parts } = plan
     if (deleted > 0) {
       const { names } = this.#connection
       const now = performance.now()
@@ -67,7 +68,7 @@ export class Trimming {
       this.#trimmed = now
       await this.#about.change((about) => ({
         ...about,
-        trimmed: about.trimmed.sequence < last ? { sequence: last, recorded } : about.trimmed,
+        trimmed: about.trimmed.sequence < last ? { sequence: last, token, recorded } : about.trimmed,
         uptime: Math.max(about.uptime, uptime),
         identities: Math.max(about.identities, identities),
       }))
@@ -114,7 +115,8 @@ export class Trimming {
     })
     const entries: DeletedEntry[] = []
     const parts: (readonly [string, string])[] = []
-    const plan = { last: trimmed.sequence, recorded: trimmed.recorded, deleted: 0, bytes: 0, entries, parts }
+    const { sequence: last, token, recorded: trimmedAt } = trimmed
+    const plan = { last, token, recorded: trimmedAt, deleted: 0, bytes: 0, entries, parts }
     const ended = (isDone: boolean, blockedBy: string | null = null) => ({ ...plan, isDone, blockedBy })
     for await (const message of cursor.all(limit + 1)) {
       const fields = fieldsOf(message)
@@ -125,6 +127,7 @@ export class Trimming {
       if (plan.deleted === limit || plan.bytes >= maxBytes) return ended(false)
       const source = tokenOf(message.subject)
       plan.last = message.sequence
+      plan.token = message.token
       plan.recorded = recorded
       plan.deleted += 1
       plan.bytes += Number(message.field(SIZE) || message.field('Nats-Msg-Size'))

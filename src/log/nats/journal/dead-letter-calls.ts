@@ -49,7 +49,7 @@ export class DeadLetterCalls implements DeadLetterStore {
   async counts(): Promise<ReadonlyMap<string, number>> {
     const { journals } = this.#parts
     const counts = new Map<string, number>()
-    for (const { name, deadLetters } of await journals.all()) {
+    for (const { name, deadLetters } of await journals.ofReaders()) {
       if (deadLetters === 0) continue
       const count = await journals.of(name).read((state) => state.letters.size)
       if (count > 0) counts.set(name, count)
@@ -98,7 +98,7 @@ export class DeadLetterCalls implements DeadLetterStore {
     const { journals, copies } = this.#parts
     const found = await copies.ofSource(source)
     if (found.length === 0) return
-    for (const { name, deadLetters } of await journals.all()) {
+    for (const { name, deadLetters } of await journals.ofReaders()) {
       if (deadLetters === 0) continue
       const own = found.filter(({ subject, position }) => subject === copies.subject(name, position))
       const positions = own.map(({ position }) => position)

@@ -1,3 +1,4 @@
+import { ArgumentError } from '../../../protocol/argument-error.ts'
 import { LogConflictError } from '../../errors.ts'
 import type { Fence, ReaderState } from '../../store/contract.ts'
 import type { PreparedCommit } from '../../store/prepared-commit.ts'
@@ -7,6 +8,7 @@ import type { JournalChanges } from './journal-changes.ts'
 import type { JournalCommit, JournalLetter } from './journal-message.ts'
 import type { JournalState } from './journal-state.ts'
 import type { Journals } from './journals.ts'
+import { isStream } from '../server/names.ts'
 import type { JournaledEntries } from './journaled-entries.ts'
 
 /** What the readers of a log are made of. */
@@ -42,6 +44,8 @@ export class Readers {
   async commit(fence: Fence, commit: PreparedCommit): Promise<void> {
     const { journals, claims, changes, copies, entries } = this.#parts
     const { name } = fence
+    // Retention would not see it.
+    if (isStream(name)) throw new ArgumentError('fence', 'that of a reader, not of an upstream stream', name)
     const { expect, cursor, acknowledged, isCopy, deadLetters, redelivered, process } = commit
     const journal = journals.of(name)
     const positions = [

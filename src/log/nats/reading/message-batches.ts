@@ -1,5 +1,5 @@
 import type { Connection } from '../server/connection.ts'
-import type { Positions } from '../entries/positions.ts'
+import type { Place, Positions } from '../entries/positions.ts'
 import { MAX_AGE, ReadingPlaces } from './reading-places.ts'
 import type { EntryMessage, ReadingPlace } from './reading-places.ts'
 import type { RecordedTimes } from '../entries/recorded-times.ts'
@@ -18,8 +18,9 @@ const MAX_PLACES = 4
 export interface Batch {
   /** The number before. */
   readonly after: number
-  /** The number of the last one that was looked at. */
+  /** The number of the last one that was looked at, and its token. */
   readonly upto: number
+  readonly token: string
   /** Whether there were no more of them. */
   readonly isEnd: boolean
   /** Whether no number is missing. */
@@ -61,11 +62,12 @@ export class MessageBatches {
     this.#places = new ReadingPlaces(connection, times, MAX_PLACES)
   }
 
-  /** What follows a number: all that was read there at once. */
-  async after(sequence: number): Promise<Batch> {
+  /** What follows a place: all that was read there at once. */
+  async after(place: Place): Promise<Batch> {
+    const { sequence } = place
     const known = this.#find(sequence)
     if (known !== undefined) return known
-    const reading = this.#reading.get(sequence) ?? this.#read(sequence)
+    const reading = this.#reading.get(sequence) ?? this.#read(place)
     this.#reading.set(sequence, reading)
     try {
       return await reading
@@ -97,7 +99,7 @@ export class MessageBatches {
     return undefined
   }
 
-  async #read(after: number): Promise<Batch> {
+  async #read(after: Place): Promise<Batch> {
     const place = this.#places.take(after)
     try {
       const batch = await this.#readFrom(place)
@@ -111,7 +113,7 @@ export class MessageBatches {
 
   async #readFrom(place: ReadingPlace): Promise<Batch> {
     const began = performance.now()
-    const after = place.last
+    const { sequence: after, token: tokenBefore } = place.at
     const isEnd = await place.readOn(SIZE)
     const all: EntryMessage[] = []
     const partitions = new Map<number, EntryMessage[]>()
@@ -130,24 +132,27 @@ export class MessageBatches {
       partitions.set(partition, own)
     }
     if (place.last === after) {
-      const end = await this.#end(after, began)
-      place.skipTo(end.upto)
+      const end = await this.#end({ sequence: after, token: tokenBefore }, began)
+      place.skipTo({ sequence: end.upto, token: end.token })
       return end
     }
-    const { last: upto, readAt: at } = place
-    // What was read ahead may not be all any more.
-    const batch = { after, upto, isEnd: isEnd && at >= began, isWhole, all, partitions, bytes, at }
+    const { readAt: at } = place
+    const { sequence: upto, token } = place.at
+    // What was read ahead may not be all any more, and the server that was asked may not have all.
+    const isLast = isEnd && at >= began && (await this.#stream.positions.last()) <= upto
+    const batch = { after, upto, token, isEnd: isLast, isWhole, all, partitions, bytes, at }
     this.#keep(batch)
     return batch
   }
 
   /** Nothing follows; or what did is gone. */
-  async #end(after: number, at: number): Promise<Batch> {
+  async #end({ sequence: after, token }: Place, at: number): Promise<Batch> {
     const { positions, isNothingBetween } = this.#stream
     const last = await positions.last()
     const none = {
       after,
       upto: after,
+      token,
       isEnd: true,
       isWhole: true,
       all: [],
@@ -156,7 +161,7 @@ export class MessageBatches {
       at,
     }
     if (last <= after) return none
-    if (await isNothingBetween(after, last)) return { ...none, upto: last, isWhole: false }
+    if (await isNothingBetween(after, last)) return { ...none, upto: last, token: '', isWhole: false }
     // The server that was asked has it not yet.
     return { ...none, isEnd: false }
   }

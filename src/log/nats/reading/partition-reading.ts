@@ -1,7 +1,7 @@
 import type { Entry, Page, Position, ReadOptions } from '../../store/contract.ts'
 import { typeField } from '../entries/entry-message.ts'
 import type { Batch, MessageBatches } from './message-batches.ts'
-import type { Positions } from '../entries/positions.ts'
+import type { Place, Positions } from '../entries/positions.ts'
 import type { EntryMessage } from './reading-places.ts'
 
 /** Maximum number of messages that one read passes, so that readers of several partitions stay near each other. */
@@ -27,7 +27,7 @@ export interface PartitionParts {
 export class PartitionReading {
   readonly #parts: PartitionParts
   /** From one number to another, a partition has no entry: it was looked at by a call that waited. */
-  readonly #quiet = new Map<number, { readonly after: number; readonly upto: number }>()
+  readonly #quiet = new Map<number, { readonly after: number; readonly upto: Place }>()
 
   constructor(parts: PartitionParts) {
     this.#parts = parts
@@ -40,17 +40,20 @@ export class PartitionReading {
   ): Promise<Page> {
     const { positions, batches, gap, entry: entryOf } = this.#parts
     const began = performance.now()
-    const after = await positions.parse(position)
-    const last = until === undefined ? Infinity : await positions.parse(until)
+    const place = await positions.check(position)
+    const { sequence: after } = place
+    const end = until === undefined ? { sequence: Infinity, token: '' } : await positions.check(until)
+    const { sequence: last } = end
     const wanted = types && new Set(types.map(typeField))
     const entries: Entry[] = []
     const lengths: number[] = []
     let length = 0
     const quiet = partition === undefined ? undefined : this.#quiet.get(partition)
-    let at = quiet?.after === after ? Math.min(quiet.upto, last) : after
-    const from = at
-    let isEnd = at >= last
-    const isFull = () => entries.length >= limit || length >= MAX_PAGE_LENGTH || at - from >= MAX_PASSED
+    let at = quiet?.after === after ? earlier(quiet.upto, end) : place
+    const from = at.sequence
+    let isEnd = from >= last
+    const isFull = () =>
+      entries.length >= limit || length >= MAX_PAGE_LENGTH || at.sequence - from >= MAX_PASSED
     while (!isEnd && !isFull()) {
       const batch = await batches.after(at)
       if (!batch.isWhole) {
@@ -58,46 +61,50 @@ export class PartitionReading {
         const page = await gap(position, after, last)
         if (page !== undefined) return page
       }
-      let upto = Math.min(batch.upto, last)
-      for (const each of following(batch, partition, at)) {
-        const { sequence } = each.message
-        if (sequence > upto) break
+      let upto = earlier({ sequence: batch.upto, token: batch.token }, end)
+      for (const each of following(batch, partition, at.sequence)) {
+        const { sequence, token } = each.message
+        if (sequence > upto.sequence) break
         if (wanted?.has(each.fields.type) === false) continue
         const found = await entryOf(each)
         if (found === undefined) continue
         entries.push(found.entry)
         lengths.push(found.length)
         length += found.length
-        if (entries.length >= limit || length >= MAX_PAGE_LENGTH) upto = sequence
+        if (entries.length >= limit || length >= MAX_PAGE_LENGTH) upto = { sequence, token }
       }
       at = upto
       // A batch of before this call ended where the log did then, which may be before the last one that is wanted.
       const isCurrent = until === undefined || batch.at >= began
-      isEnd = at >= last || (at >= batch.upto && batch.isEnd && isCurrent)
+      isEnd = at.sequence >= last || (at.sequence >= batch.upto && batch.isEnd && isCurrent)
     }
-    positions.saw(at)
-    return { entries, lengths, position: positions.format(at), isEnd }
+    return { entries, lengths, position: positions.read(at), isEnd }
   }
 
   /** A look whether a partition has entries after a position, or its reader is to move on. */
   waiting(position: Position, partition: number): () => Promise<boolean> {
     const { positions, batches } = this.#parts
     const began = performance.now()
-    let at: number | undefined
+    let at: Place | undefined
     return async () => {
-      const after = await positions.parse(position)
-      at ??= after
+      const place = await positions.check(position)
+      const { sequence: after } = place
+      at ??= place
       const last = await positions.last()
-      while (at < last) {
+      while (at.sequence < last) {
         const batch = await batches.after(at)
-        if (!batch.isWhole || following(batch, partition, at).length > 0) return true
-        at = batch.upto
+        if (!batch.isWhole || following(batch, partition, at.sequence).length > 0) return true
+        at = { sequence: batch.upto, token: batch.token }
         this.#quiet.set(partition, { after, upto: at })
         if (batch.isEnd) break
       }
-      return at > after && performance.now() - began >= MOVE_INTERVAL
+      return at.sequence > after && performance.now() - began >= MOVE_INTERVAL
     }
   }
+}
+
+function earlier(one: Place, other: Place): Place {
+  return one.sequence <= other.sequence ? one : other
 }
 
 /** The messages of a partition, or of all, after a number. */

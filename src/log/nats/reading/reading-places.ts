@@ -1,5 +1,6 @@
 import type { Connection } from '../server/connection.ts'
 import { fieldsOf } from '../entries/entry-message.ts'
+import type { Place } from '../entries/positions.ts'
 import type { EntryFields } from '../entries/entry-message.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
 import type { StreamMessage } from '../server/message-cursor.ts'
@@ -45,6 +46,7 @@ export class ReadingPlace {
   /** When the last entry was recorded; undefined where that is not known. */
   #recorded: number | undefined
   #last: number
+  #token: string
   #cursor: MessageCursor
   /** Those at hand, with the ones that were handed out, and the index of the next one. */
   #messages: readonly StreamMessage[] = []
@@ -53,17 +55,23 @@ export class ReadingPlace {
   /** The messages after those at hand. */
   #pulling: Pull | undefined
 
-  constructor(connection: Connection, times: RecordedTimes, after: number) {
+  constructor(connection: Connection, times: RecordedTimes, after: Place) {
     this.#connection = connection
     this.#times = times
-    this.#order = new SourceOrder(connection, after)
-    this.#last = after
+    this.#order = new SourceOrder(connection, after.sequence)
+    this.#last = after.sequence
+    this.#token = after.token
     this.#cursor = this.#newCursor()
   }
 
   /** The number of the last message that was handed out, or skipped. */
   get last(): number {
     return this.#last
+  }
+
+  /** Where that is. */
+  get at(): Place {
+    return { sequence: this.#last, token: this.#token }
   }
 
   /** The next message; undefined where no more were read. It stays the next one until {@link take}. */
@@ -86,6 +94,7 @@ export class ReadingPlace {
     const message = this.next
     if (message === undefined) return undefined
     this.#last = message.sequence
+    this.#token = message.token
     this.#next += 1
     const fields = fieldsOf(message)
     const counts = this.#order.counts(message)
@@ -103,9 +112,11 @@ export class ReadingPlace {
     return this.#readAt
   }
 
-  /** All messages up to this number are gone. */
-  skipTo(sequence: number): void {
-    this.#last = Math.max(this.#last, sequence)
+  /** All messages up to a place are gone. */
+  skipTo({ sequence, token }: Place): void {
+    if (sequence <= this.#last) return
+    this.#last = sequence
+    this.#token = token
   }
 
   /**
@@ -201,12 +212,12 @@ export class ReadingPlaces {
     this.#max = max
   }
 
-  /** A place after a number, which is the caller's until it keeps or closes it. */
-  take(after: number): ReadingPlace {
+  /** A reading place there, which is the caller's until it keeps or closes it. */
+  take(after: Place): ReadingPlace {
     this.#refresh()
-    const found = this.#places.get(after)
+    const found = this.#places.get(after.sequence)
     if (found === undefined) return new ReadingPlace(this.#connection, this.#times, after)
-    this.#places.delete(after)
+    this.#places.delete(after.sequence)
     return found
   }
 

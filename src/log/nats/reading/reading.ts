@@ -4,13 +4,14 @@ import { LogServerError } from '../../errors.ts'
 import { gapEntry } from '../../gap.ts'
 import type { AboutRecord } from '../server/about.ts'
 import type { Connection } from '../server/connection.ts'
+import { storedToken } from '../server/continuity.ts'
 import { entryOf, fieldsOf, typeField } from '../entries/entry-message.ts'
 import type { EntryFields } from '../entries/entry-message.ts'
 import type { LongTexts } from '../server/long-texts.ts'
 import { MessageBatches } from './message-batches.ts'
 import { MAX_PAGE_LENGTH, PartitionReading } from './partition-reading.ts'
 import { patiently } from '../server/patience.ts'
-import type { Positions } from '../entries/positions.ts'
+import type { Place, Positions } from '../entries/positions.ts'
 import { ReadingPlaces } from './reading-places.ts'
 import type { EntryMessage, ReadingPlace } from './reading-places.ts'
 import type { RecordedTimes } from '../entries/recorded-times.ts'
@@ -70,7 +71,7 @@ export class Reading {
           this.#texts.whole(message) ?? (await patiently(this.#connection, () => this.#texts.read(message)))
         // Its parts may have been deleted since.
         if (json === undefined) return undefined
-        return { entry: this.#entryOf(json, fields, recorded, message.sequence), length: json.length }
+        return { entry: this.#entryOf(json, fields, recorded, message), length: json.length }
       },
     })
   }
@@ -81,26 +82,27 @@ export class Reading {
   ): Promise<Page> {
     if (partition !== undefined || isCommon)
       return this.#partitions.read(position, partition, { limit, types, until })
-    const after = await this.#positions.parse(position)
-    const last = until === undefined ? undefined : await this.#positions.parse(until)
+    const after = await this.#positions.check(position)
+    const end = until === undefined ? undefined : await this.#positions.check(until)
     const place = this.#places.take(after)
     try {
-      return await this.#readFrom(place, position, last, limit, types)
+      return await this.#readFrom(place, position, end, limit, types)
     } catch (error) {
       place.close()
       throw error
     }
   }
 
-  /** @param until The number of the last entry that is wanted; undefined for what there is. */
+  /** @param end Where the page ends at the latest; undefined for what there is. */
   async #readFrom(
     place: ReadingPlace,
     position: Position,
-    until: number | undefined,
+    end: Place | undefined,
     limit: number,
     types: ReadOptions['types'],
   ): Promise<Page> {
     const after = place.last
+    const until = end?.sequence
     let last = until
     // What follows says whether something was deleted, and comes without asking for the end of the log.
     if (!place.hasMore) {
@@ -127,8 +129,8 @@ export class Reading {
         if (gap !== undefined) return this.#closed(place, gap)
       }
       if (next === undefined) {
-        const end = last ?? place.last
-        draft.isEnd = end <= place.last || (await this.#isNothingBetween(place.last, end))
+        draft.isEnd =
+          last === undefined || last <= place.last || (await this.#isNothingBetween(place.last, last))
       } else if (until !== undefined && next.sequence > until) {
         draft.isEnd = true
       } else {
@@ -139,10 +141,9 @@ export class Reading {
       }
     }
     const { entries, lengths, isEnd } = draft
-    if (isEnd && last !== undefined) place.skipTo(last)
+    if (isEnd && last !== undefined) place.skipTo(end ?? { sequence: last, token: '' })
     this.#places.keep(place)
-    this.#positions.saw(place.last)
-    return { entries, lengths, position: this.#positions.format(place.last), isEnd }
+    return { entries, lengths, position: this.#positions.read(place.at), isEnd }
   }
 
   #closed(place: ReadingPlace, gap: Page): Page {
@@ -163,14 +164,14 @@ export class Reading {
     const fields = fieldsOf(message)
     const recorded = await this.#times.of(message)
     if (fields === undefined || recorded === undefined) return undefined
-    return this.#entryOf(json, fields, recorded, sequence)
+    return this.#entryOf(json, fields, recorded, { sequence, token: storedToken(found) })
   }
 
   async positionAt(start: StartAt): Promise<Position> {
     const { last } = await this.#state()
-    if (start === 'end') return this.#positions.format(last)
+    if (start === 'end') return this.#positions.at(last)
     const { trimmed } = await this.#about.read()
-    if (start === 'start') return this.#positions.format(trimmed.sequence)
+    if (start === 'start') return this.#positions.read(trimmed)
     let low = trimmed.sequence
     let high = last
     // All entries up to `low` are earlier, and all after `high` are not.
@@ -181,7 +182,7 @@ export class Reading {
       else if (found.recorded >= start.time) high = Math.min(middle, found.sequence - 1)
       else low = found.sequence
     }
-    return this.#positions.format(low)
+    return this.#positions.at(low)
   }
 
   /** The first entry from a number on, and when it was recorded. */
@@ -243,7 +244,7 @@ export class Reading {
   async #gap(position: Position, after: number, last: number): Promise<Page | undefined> {
     const { trimmed } = await this.#about.read()
     if (after >= trimmed.sequence) return undefined
-    const entry = gapEntry(position, this.#positions.format(trimmed.sequence), trimmed.recorded)
+    const entry = gapEntry(position, this.#positions.read(trimmed), trimmed.recorded)
     const next = await this.first(trimmed.sequence + 1)
     return {
       entries: [entry],
@@ -254,10 +255,12 @@ export class Reading {
     }
   }
 
-  /** Whether there is no entry after a number, up to another one. Otherwise the server that was asked has it not yet. */
+  /** Whether there is no message after a number, up to another one. Otherwise the server that was asked has it not yet. */
   async #isNothingBetween(after: number, until: number): Promise<boolean> {
-    const next = await this.first(after + 1)
-    const isNothing = next === undefined || next.sequence > until
+    const { jsm, names } = this.#connection
+    const query = { seq: after + 1, next_by_subj: names.allEntries }
+    const next = await patiently(this.#connection, () => jsm.streams.getMessage(names.events, query))
+    const isNothing = next === null || next.seq > until
     if (!isNothing) await delay(LATE_INTERVAL)
     return isNothing
   }
@@ -279,7 +282,7 @@ export class Reading {
 
   #add({ message, fields, recorded }: EntryMessage, draft: Draft): Promise<void> | undefined {
     const add = (json: string) => {
-      draft.entries.push(this.#entryOf(json, fields, recorded, message.sequence))
+      draft.entries.push(this.#entryOf(json, fields, recorded, message))
       draft.lengths.push(json.length)
       draft.length += json.length
     }
@@ -294,11 +297,11 @@ export class Reading {
     return undefined
   }
 
-  #entryOf(json: string, fields: EntryFields, recorded: number, sequence: number): Entry {
-    const entry = entryOf(json, fields, recorded, this.#positions.format(sequence))
+  #entryOf(json: string, fields: EntryFields, recorded: number, place: Place): Entry {
+    const entry = entryOf(json, fields, recorded, this.#positions.format(place))
     if (entry !== undefined) return entry
     const { log, names } = this.#connection
-    const problem = `has an entry that cannot be read: the message ${sequence} of ${names.events} is not a JSON object. It was left as it is`
+    const problem = `has an entry that cannot be read: the message ${place.sequence} of ${names.events} is not a JSON object. It was left as it is`
     throw new LogServerError(log, problem)
   }
 }

@@ -5,6 +5,7 @@ import { parseJson } from '../../../protocol/json.ts'
 import { LogServerError } from '../../errors.ts'
 import { publishConditionally } from './conditional-publish.ts'
 import type { Connection } from './connection.ts'
+import { FORMAT, checkFormat } from './stored-stream.ts'
 import { lastMessage } from './succession.ts'
 
 /** What a log knows of itself. */
@@ -14,8 +15,8 @@ export interface About {
   /** In the log's positions. */
   readonly epoch: string
   readonly partitions: number
-  /** The last entry that was trimmed: its number, 0 for none, and when it was recorded. */
-  readonly trimmed: { readonly sequence: number; readonly recorded: number }
+  /** The last entry that was trimmed: its number, 0 for none, its token (see `continuity.ts`), and when it was recorded. */
+  readonly trimmed: { readonly sequence: number; readonly token: string; readonly recorded: number }
   /** The reader that keeps recorders from appending; null for none. */
   readonly pausedBy: string | null
   /** Of the last recorder; null before the first one. */
@@ -29,8 +30,6 @@ export interface About {
   /** The open log that makes it a copy of another one. It is no log then. */
   readonly madeBy?: string
 }
-
-const FORMAT = 1
 
 /** The one message that has what a log knows of itself. */
 export class AboutRecord {
@@ -113,7 +112,7 @@ function newLog(partitions: number): About {
     format: FORMAT,
     epoch: randomBytes(9).toString('hex'),
     partitions,
-    trimmed: { sequence: 0, recorded: 0 },
+    trimmed: { sequence: 0, token: '', recorded: 0 },
     pausedBy: null,
     maxBytes: null,
     uptime: 0,
@@ -142,10 +141,8 @@ async function stored(connection: Connection) {
   const last = await lastMessage(connection, names.state, names.about)
   if (last === undefined) return undefined
   const about = parseJson(last.message.string())
+  checkFormat(log, about)
   if (!isAbout(about)) throw new LogServerError(log, 'has a record of itself that cannot be read')
-  if (about.format > FORMAT) {
-    throw new LogServerError(log, `is of a newer version (format ${about.format}): update rivulet`)
-  }
   return { about, sequence: last.end }
 }
 
@@ -158,6 +155,7 @@ function isAbout(value: unknown): value is About {
     typeof value['epoch'] === 'string' &&
     isObject(trimmed) &&
     Number.isSafeInteger(trimmed['sequence']) &&
+    typeof trimmed['token'] === 'string' &&
     Number.isFinite(trimmed['recorded'])
   )
 }

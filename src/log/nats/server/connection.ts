@@ -11,8 +11,7 @@ import { Publisher } from './publisher.ts'
 import { Refusal } from './refusal.ts'
 import { Continuity } from './continuity.ts'
 import { patiently } from './patience.ts'
-import { configOf, createOnce, ensureStream } from './stored-stream.ts'
-import type { StreamHost } from './stored-stream.ts'
+import { configOf, createOnce, ensureStream, isThere } from './stored-stream.ts'
 
 /** How long an answer is waited for, in ms. What a server that was killed had received has none, and is sent again then. */
 const ANSWER = 2_000
@@ -51,8 +50,7 @@ export class Connection {
   readonly lease: number
   readonly names: Names
   readonly refusal: Refusal
-  /** Undefined where its streams have copies: a server that was put back gets what it has lost from the others. */
-  readonly continuity: Continuity | undefined
+  readonly continuity: Continuity
   /** The log in errors. */
   readonly log: string
   /** Maximum size of a message with its fields, in bytes. */
@@ -79,10 +77,9 @@ export class Connection {
     this.refusal = new Refusal(nats)
     this.js = jetstream(nats, { timeout: ANSWER })
     this.jsm = jsm
-    this.continuity = isReplicated ? undefined : new Continuity(this)
-    this.publisher = new Publisher(nats, ANSWER, this.inboxPrefix, (message) =>
-      this.continuity?.acknowledged(message),
-    )
+    const continuity = new Continuity(this)
+    this.continuity = continuity
+    this.publisher = new Publisher(nats, ANSWER, this.inboxPrefix, (message) => continuity.saw(message))
     this.leases = leases
     this.lease = lease
     this.names = names
@@ -108,7 +105,7 @@ export class Connection {
       }
       const jsm = await jetstreamManager(nats, { timeout: ANSWER })
       const host = { nats, jsm, log: logName(log) }
-      if (!create && !(await isThere(host, names))) throw missing(log)
+      if (!(await isThere(host, names)) && !create) throw missing(log)
       // What a cluster stores once is gone with one server.
       const copies = replicas ?? (nats.info?.cluster === undefined ? 1 : 3)
       const stored = await Promise.all([
@@ -145,13 +142,6 @@ export class Connection {
   async close(): Promise<void> {
     await this.nats.close()
   }
-}
-
-/** Whether a log was created. */
-async function isThere(host: StreamHost, { events, state, about }: Names): Promise<boolean> {
-  const streams = await Promise.all([configOf(host, events), configOf(host, state)])
-  if (streams.includes(undefined)) return false
-  return (await host.jsm.streams.getMessage(state, { last_by_subj: about })) !== null
 }
 
 function missing(log: string): LogServerError {

@@ -1,31 +1,53 @@
-import type { JetStreamManager } from '@nats-io/jetstream'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { JetStreamManager, StoredMsg } from '@nats-io/jetstream'
 import { LogServerError } from '../../errors.ts'
 import type { Connected } from './patience.ts'
-import { patiently } from './patience.ts'
+import { isOver, patiently } from './patience.ts'
 
-/** A message that the server has acknowledged. */
-export interface Acknowledged {
-  readonly stream: string
-  readonly sequence: number
-  readonly subject: string
-  readonly fields: Readonly<Record<string, string>>
-}
+/** Between two looks at a leader that is behind, in ms. */
+const INTERVAL = 100
+
+/** A message that the server has acknowledged, with its subject and its fields, or that was read from it, with its token. */
+export type Seen = { readonly stream: string; readonly sequence: number } & (
+  | { readonly token: string }
+  | { readonly subject: string; readonly fields: Readonly<Record<string, string>> }
+)
 
 /** Where streams are that may be put back. */
 interface Host extends Connected {
   readonly jsm: JetStreamManager
+  /** Whether the streams have copies. */
+  readonly isReplicated: boolean
 }
 
 /**
- * Notices that a server was put back to an earlier state, from a backup or by a power cut: it has lost what it had acknowledged, or has other
- * messages there. All that the open log knows is wrong then, and a write that follows from it could lose events. So its connection is
- * closed, which ends everything that is under way; a log that is opened again begins with what the server has, and records again what is
- * missing. Looked at after each reconnect, since such a server was started again.
+ * The token of a message: when the server has stored it, in ns since 1970, in base 36. It is the same on all copies of a stream, stays when
+ * the stream is copied and put back, and differs for another message that gets the same number later.
+ */
+export function tokenOf(nanoseconds: bigint): string {
+  return nanoseconds.toString(36)
+}
+
+/** The token of a message that was read by its number or subject. */
+export function storedToken({ timestamp }: StoredMsg): string {
+  // The client's own time has no more than milliseconds.
+  const [seconds = '', fraction = ''] = timestamp.replace('Z', '').split('.')
+  return tokenOf(BigInt(Date.parse(`${seconds}Z`)) * 1_000_000n + BigInt(fraction.padEnd(9, '0')))
+}
+
+/**
+ * Notices that a server was put back to an earlier state, from a backup or by a power cut: it has lost what it had acknowledged or handed
+ * out, or has other messages there. All that the open log knows is wrong then, and a write that follows from it could lose events. So its
+ * connection is closed, which ends everything that is under way; a log that is opened again begins with what the server has, and records
+ * again what is missing. Looked at after each reconnect, since such a server was started again.
+ *
+ * A server of a cluster that was put back gets what it has lost from the others. So the leader is asked, which has all that was
+ * acknowledged or handed out.
  */
 export class Continuity {
   readonly #host: Host
-  /** The last message that was acknowledged, of each stream. */
-  readonly #last = new Map<string, Acknowledged>()
+  /** The last message of each stream. */
+  readonly #last = new Map<string, Seen>()
   /** Whether the connection is another one than that of the last look. */
   #isDue = false
   #looking: Promise<void> | undefined
@@ -36,7 +58,8 @@ export class Continuity {
     void this.#follow()
   }
 
-  acknowledged(message: Acknowledged): void {
+  /** A message was acknowledged or read. */
+  saw(message: Seen): void {
     const { stream, sequence } = message
     if ((this.#last.get(stream)?.sequence ?? 0) < sequence) this.#last.set(stream, message)
   }
@@ -80,16 +103,38 @@ export class Continuity {
     }
   }
 
-  async #isThere({ stream, sequence, subject, fields }: Acknowledged): Promise<boolean> {
+  async #isThere(seen: Seen): Promise<boolean> {
     const { jsm } = this.#host
-    const { state } = await patiently(this.#host, () => jsm.streams.info(stream))
-    if (state.last_seq < sequence) return false
+    const { stream, sequence } = seen
+    if (!(await this.#reaches(seen))) return false
     const found = await patiently(this.#host, () => jsm.streams.getMessage(stream, { seq: sequence }))
     // It may have been deleted since.
     if (found === null) return true
+    if ('token' in seen) return storedToken(found) === seen.token
+    const { subject, fields } = seen
     return (
       found.subject === subject &&
       Object.entries(fields).every(([name, value]) => found.header.get(name) === value)
     )
+  }
+
+  /**
+   * Whether the stream has come to a number. A leader that is new may not have applied all that it has, and one that was cut off may not
+   * know that it is none any more: what is behind counts as lost once the same leader has stayed at the same number for 30 seconds.
+   */
+  async #reaches({ stream, sequence }: Seen): Promise<boolean> {
+    const { jsm, isReplicated } = this.#host
+    let stood = ''
+    let since = performance.now()
+    for (;;) {
+      const { state, cluster } = await patiently(this.#host, () => jsm.streams.info(stream))
+      if (state.last_seq >= sequence) return true
+      if (!isReplicated) return false
+      const stands = `${cluster?.leader} ${state.last_seq}`
+      if (stands === stood && isOver(since)) return false
+      if (stands !== stood) since = performance.now()
+      stood = stands
+      await delay(INTERVAL)
+    }
   }
 }

@@ -4,6 +4,7 @@ import { createInbox } from '@nats-io/transport-node'
 import type { Msg, Subscription } from '@nats-io/transport-node'
 import { LogServerError } from '../../errors.ts'
 import type { Connection } from './connection.ts'
+import { tokenOf } from './continuity.ts'
 import { isOver, patiently, tryElsewhere } from './patience.ts'
 import { isPassing, serverError } from './server-error.ts'
 
@@ -13,6 +14,8 @@ export interface StreamMessage {
   readonly subject: string
   /** The payload. Empty where only fields are read. */
   readonly data: Uint8Array
+  /** See `tokenOf`. */
+  readonly token: string
   /** Number of messages of the same subjects that followed when it was sent. */
   readonly pending: number
   /** The field of this name; an empty text for none. */
@@ -26,7 +29,10 @@ export interface CursorOptions {
   readonly subject?: string
   /** Only messages after this number. Default 0, all. */
   readonly after?: number
-  /** Only the last message of each subject. What is published while they are read may be missing. Default false. */
+  /**
+   * Only the last message of each subject, for {@link MessageCursor.pull}. Servers lose some that are replaced or deleted while they are
+   * read, so compare them with the subjects that the stream has. Default false.
+   */
   readonly isLastOnly?: boolean
   /** Without the payloads. `Nats-Msg-Size` has their sizes then. Default false. */
   readonly fieldsOnly?: boolean
@@ -48,6 +54,9 @@ const INTERVAL = 100
 /**
  * Reads the messages of a stream in order, as many as are asked for, without waiting for others. It does not notice that a server
  * was restarted, or that a connection was lost: it goes on after the last message that it has.
+ *
+ * The server's own word that there are no more messages is a hint: a copy may be behind its leader, and servers from 2.10 on also say so
+ * where a message was deleted that they were about to send. {@link isComplete} asks the leader.
  */
 export class MessageCursor {
   readonly #connection: Connection
@@ -84,14 +93,19 @@ export class MessageCursor {
    * again before it has resolved. They are in {@link messages} then: those of many pages stay in memory until a full collection
    * where they are the value of a promise, which took a fifth of a reader's time.
    *
-   * @returns Whether there were no more of them.
+   * @returns Whether there seemed to be no more of them: see {@link isComplete}.
    */
   async pull(limit: number): Promise<boolean> {
     const started = performance.now()
     this.#messages = []
     for (let attempt = 0; ; attempt++) {
       try {
-        return await this.#pull(limit, Math.min(MAX_SILENCE, SILENCE * 2 ** attempt))
+        const isEnd = await this.#pull(limit, Math.min(MAX_SILENCE, SILENCE * 2 ** attempt))
+        const last = this.#messages.at(-1)
+        const { stream } = this.#options
+        if (last !== undefined)
+          this.#connection.continuity.saw({ stream, sequence: last.sequence, token: last.token })
+        return isEnd
       } catch (cause) {
         this.close()
         const error = serverError(this.#connection.log, cause)
@@ -107,11 +121,12 @@ export class MessageCursor {
   /** Reads everything that is there, by what the leader of the stream knows, and forgets its place, also where its reader stops. */
   async *all(step = 1_000): AsyncGenerator<StreamMessage, void> {
     try {
-      for (;;) {
-        const isEnd = await this.pull(step)
+      for (let isEnd = true; !isEnd || !(await this.isComplete());) {
+        isEnd = await this.pull(step)
         yield* this.#messages
-        if (!isEnd) continue
-        if (await this.isComplete()) return
+        if (this.#messages.length > 0) continue
+        // The server that was asked is behind, or has passed over what the leader has.
+        this.close()
         await delay(INTERVAL)
       }
     } finally {
@@ -131,11 +146,10 @@ export class MessageCursor {
     }
   }
 
-  /** Whether there is nothing more, after an end. A copy of the stream may be behind its leader. */
+  /** Whether the leader of the stream has nothing after the last message. */
   async isComplete(): Promise<boolean> {
-    const { jsm, isReplicated } = this.#connection
-    const { stream, subject = '>', isLastOnly = false } = this.#options
-    if (!isReplicated || isLastOnly) return true
+    const { jsm } = this.#connection
+    const { stream, subject = '>' } = this.#options
     const query = { seq: this.#last + 1, next_by_subj: subject }
     return (await patiently(this.#connection, () => jsm.streams.getMessage(stream, query))) === null
   }
@@ -220,7 +234,7 @@ export class MessageCursor {
     }
   }
 
-  /** Takes what answers a request. Returns whether there are no more messages, once all have come, or what is wrong. */
+  /** Takes what answers a request. Returns whether there seem to be no more messages, once all have come, or what is wrong. */
   #take(raw: Msg, reply: string, limit: number): boolean | { readonly problem: string } | undefined {
     const messages = this.#messages
     const { data } = raw
@@ -233,11 +247,11 @@ export class MessageCursor {
       if (status === 409 && messages.length > 0) return false
       return { problem: `the server answered with ${status} ${raw.headers?.description ?? ''}` }
     }
-    const { streamSequence, deliverySequence, pending } = placeOf(raw.reply)
+    const { streamSequence, deliverySequence, time, pending } = placeOf(raw.reply)
     if (deliverySequence !== this.#delivered + 1) return { problem: 'a message is missing' }
     this.#delivered = deliverySequence
     this.#last = streamSequence
-    messages.push(new ReceivedMessage(raw, data, streamSequence, pending))
+    messages.push(new ReceivedMessage(raw, data, streamSequence, time, pending))
     return messages.length === limit ? pending === 0 : undefined
   }
 }
@@ -248,12 +262,19 @@ class ReceivedMessage implements StreamMessage {
   readonly data: Uint8Array
   readonly pending: number
   readonly #raw: Msg
+  readonly #time: string
+  #token: string | undefined
 
-  constructor(raw: Msg, data: Uint8Array, sequence: number, pending: number) {
+  constructor(raw: Msg, data: Uint8Array, sequence: number, time: string, pending: number) {
     this.#raw = raw
+    this.#time = time
     this.data = data
     this.sequence = sequence
     this.pending = pending
+  }
+
+  get token(): string {
+    return (this.#token ??= tokenOf(BigInt(this.#time)))
   }
 
   /** Mostly not looked at. */
@@ -278,6 +299,7 @@ function placeOf(reply = '') {
   return {
     streamSequence: Number(tokens[last - 3]),
     deliverySequence: Number(tokens[last - 2]),
+    time: tokens[last - 1] ?? '',
     pending: Number(tokens[last]),
   }
 }

@@ -33,7 +33,7 @@ export class Names {
 
   /** The subjects of {@link state}. */
   get allState(): readonly string[] {
-    return ['about', 'jr.*', 'dl.>', 'sn.>', 'id.*', 'fg.*', 'in.*', 'pt.*', 'gr.*'].map(
+    return ['about', 'jr.*', 'st.*', 'dl.>', 'sn.>', 'id.*', 'fg.*', 'in.*', 'pt.*', 'gr.*'].map(
       (rest) => `${this.#root}.${rest}`,
     )
   }
@@ -64,13 +64,21 @@ export class Names {
     return this.#partition(digestOf(source))
   }
 
-  /** The journal of a stream or a reader: who has claimed it, and what its owner has written. */
+  /**
+   * The journal of a claimed name: who has claimed it, and what its owner has written. There may be a million upstream streams, so
+   * their journals are apart from those of readers, which are found without them.
+   */
   journal(claimed: string): string {
-    return `${this.#root}.jr.${hashOf(claimed)}`
+    return `${this.#root}.${isStream(claimed) ? 'st' : 'jr'}.${hashOf(claimed)}`
   }
 
-  /** All journals. */
-  get allJournals(): string {
+  /** The journals of upstream streams. */
+  get streamJournals(): string {
+    return `${this.#root}.st.*`
+  }
+
+  /** All other journals. */
+  get readerJournals(): string {
     return `${this.#root}.jr.*`
   }
 
@@ -167,6 +175,11 @@ export class Names {
   lease(instance: string): string {
     return `$KV.${this.leases}.${instance}`
   }
+}
+
+/** Whether a claimed name is that of an upstream stream, which is no reader. */
+export function isStream(claimed: string): boolean {
+  return claimed.startsWith('stream:')
 }
 
 /** A text as a token of a subject: 132 bits, so that two texts do not meet. */

@@ -3,7 +3,7 @@ import { createInbox, errors, headers } from '@nats-io/transport-node'
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
 import { isObject } from '../../../protocol/event.ts'
 import { parseJson } from '../../../protocol/json.ts'
-import type { Acknowledged } from './continuity.ts'
+import type { Seen } from './continuity.ts'
 
 /**
  * The fields that the server reads: what is unique for a message, that of the message directly before, the number of that one, and what
@@ -48,7 +48,7 @@ export class Publisher {
   readonly #nats: NatsConnection
   readonly #timeout: number
   readonly #inbox: string
-  readonly #onAcknowledged: (message: Acknowledged) => void
+  readonly #onAcknowledged: (message: Seen) => void
   /** What is not acknowledged, in the order in which it was sent. */
   readonly #waiting = new Map<string, Waiting>()
   #count = 0
@@ -62,7 +62,7 @@ export class Publisher {
     nats: NatsConnection,
     timeout: number,
     inboxPrefix: string | undefined,
-    onAcknowledged: (message: Acknowledged) => void = () => {},
+    onAcknowledged: (message: Seen) => void = () => {},
   ) {
     this.#nats = nats
     this.#onAcknowledged = onAcknowledged

@@ -1,10 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import type { JetStreamManager, StreamConfig } from '@nats-io/jetstream'
+import { isObject } from '../../../protocol/event.ts'
+import { parseJson } from '../../../protocol/json.ts'
 import { LogServerError } from '../../errors.ts'
 import { isOver, patiently } from './patience.ts'
 import type { Connected } from './patience.ts'
 import { isPassing } from './server-error.ts'
+
+/** The version of what a log stores. */
+export const FORMAT = 2
 
 /** Error code of the server: it has no stream of this name. */
 const STREAM_NOT_FOUND = 10_059
@@ -25,6 +30,33 @@ export interface NewStream {
 /** Where the streams of a log are. */
 export interface StreamHost extends Connected {
   readonly jsm: JetStreamManager
+}
+
+/** Throws a LogServerError for a log that another version has stored, by its record of itself. */
+export function checkFormat(log: string, about: unknown): void {
+  const format = isObject(about) ? about['format'] : undefined
+  if (format === FORMAT) return
+  if (typeof format !== 'number') {
+    throw new LogServerError(log, 'has a record of itself that cannot be read')
+  }
+  const problem =
+    format > FORMAT
+      ? `is of a newer version (format ${format}): update rivulet`
+      : `is of an older version (format ${format}), which this one cannot read: open it with that one, or use another name`
+  throw new LogServerError(log, problem)
+}
+
+/** Whether a log was created. Rejects with a LogServerError for one of another format, before anything is touched. */
+export async function isThere(
+  host: StreamHost,
+  { events, state, about }: Readonly<Record<'events' | 'state' | 'about', string>>,
+): Promise<boolean> {
+  const streams = await Promise.all([configOf(host, events), configOf(host, state)])
+  if (streams[1] === undefined) return false
+  const query = { last_by_subj: about }
+  const found = await patiently(host, () => host.jsm.streams.getMessage(state, query))
+  if (found !== null) checkFormat(host.log, parseJson(found.string()))
+  return found !== null && streams[0] !== undefined
 }
 
 /** The configuration of a stream; undefined where there is none. */

@@ -1,0 +1,155 @@
+import { jetstream } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { natsLog } from '../../src/log/nats-log.ts'
+import { NatsLogStore } from '../../src/log/nats/store.ts'
+import type { LogStore } from '../../src/log/store/contract.ts'
+import { append, readAll } from '../log/conformance/fixture.ts'
+import { change } from '../operators/events.ts'
+import { NatsServer } from './nats/server.ts'
+
+let server: NatsServer
+
+beforeAll(async () => {
+  server = await NatsServer.start()
+})
+
+afterAll(() => server.remove())
+
+describe('a writer to a source whose entries another one appends and trims', () => {
+  async function writers(name: string) {
+    const [one, other] = ['one', 'other'].map((owner) => natsLog({ servers: server.url, name, owner }))
+    if (one === undefined || other === undefined) throw new Error('two logs')
+    onTestFinished(async () => {
+      await one.close()
+      await other.close()
+    })
+    return { one, other, fence: await one.claim('one'), otherFence: await other.claim('other') }
+  }
+
+  it('does not append again what is deleted before an entry that is left', async () => {
+    const { one, other, fence, otherFence } = await writers('some')
+    await append(one, fence, change('1'))
+    await append(other, otherFence, change('2'), change('3'))
+    await other.retention.trim({ limit: 2 })
+    expect(await append(one, fence, change('2'))).toMatchObject({ entries: 0, duplicates: 1 })
+    expect((await readAll(one)).map(({ id }) => id)).toEqual(['3'])
+  })
+
+  it('does not append again what is deleted with all entries of the source', async () => {
+    const { one, other, fence, otherFence } = await writers('all')
+    await append(one, fence, change('1'))
+    await append(other, otherFence, change('2'))
+    await other.retention.trim({ limit: 2 })
+    expect(await append(one, fence, change('2'))).toMatchObject({ entries: 0, duplicates: 1 })
+    // Now it knows that the source has no entries, and the other one appends and deletes the next one too.
+    await append(other, otherFence, change('3'))
+    await other.retention.trim({ limit: 1 })
+    expect(await append(one, fence, change('3'))).toMatchObject({ entries: 0, duplicates: 1 })
+    expect(await readAll(one)).toEqual([])
+  })
+})
+
+describe('retention of a log with many upstream streams', () => {
+  it('reads no journal of a stream: a damaged one does not stop it', async () => {
+    const log = natsLog({ servers: server.url, name: 'streams' })
+    onTestFinished(() => log.close())
+    const fence = await log.claim('stream:s')
+    await append(log, fence, change('1'), change('2'))
+    const reader = await log.claim('consumer:c')
+    const end = await log.positionAt('end')
+    await log.commit(reader, { expect: null, cursor: end, acknowledged: [] })
+    const nats = await connect({ servers: server.url })
+    await jetstream(nats).publish('rv.streams.st.damaged', 'no journal')
+    await nats.close()
+    await expect(log.retention.stats()).rejects.toMatchObject({
+      message: expect.stringContaining('damaged journal'),
+    })
+    expect(await log.retention.room()).toMatchObject({ neededBy: null })
+    expect(await log.deadLetters.counts()).toEqual(new Map())
+    expect(await log.retention.trim({ limit: 100 })).toMatchObject({ deleted: 2 })
+  })
+
+  it('refuses a reader with the name of a stream, which it would not see', async () => {
+    const log = natsLog({ servers: server.url, name: 'misnamed' })
+    onTestFinished(() => log.close())
+    const fence = await log.claim('stream:s')
+    const cursor = await log.positionAt('start')
+    const refused = log.commit(fence, { expect: null, cursor, acknowledged: [] })
+    await expect(refused).rejects.toMatchObject({ name: 'ArgumentError', argument: 'fence' })
+  })
+})
+
+describe('retention while the journals of readers are rolled up all the time', () => {
+  const SLOW = 'consumer:slow'
+  const NAMES = [...Array.from({ length: 40 }, (_, n) => `consumer:reader ${n + 10}`), SLOW]
+  const ROUNDS = 60
+  let logs = 0
+
+  /** A log whose journals are rolled up with each commit. */
+  function opened(owner: string, log = `rolled-up-${logs}`): LogStore {
+    const store = new NatsLogStore({
+      client: { servers: server.url },
+      log,
+      partitions: 1,
+      replicas: undefined,
+      lease: 60_000,
+      owner,
+      clock: () => 1_000,
+      inbox: { maxDeliveries: 100, maxBytes: 10_000 },
+      journalLimits: { messages: 0, bytes: 0, idle: 60_000 },
+    })
+    onTestFinished(() => store.close())
+    return store
+  }
+
+  /** What is found over and over while all readers commit. The slow one acknowledges entries, and needs the first one. */
+  async function whileCommitting<Found>(look: (other: LogStore) => Promise<Found>) {
+    logs += 1
+    const [one, other] = [opened('one'), opened('other')]
+    const stream = await one.claim('stream:s')
+    await append(one, stream, ...Array.from({ length: ROUNDS }, (_, n) => change(String(n))))
+    const entries = await readAll(one)
+    const [start, end] = [await one.positionAt('start'), await one.positionAt('end')]
+    const fences = await Promise.all(NAMES.map((name) => one.claim(name)))
+    const ended = new AbortController()
+    const committing = Promise.all(
+      fences.map(async (fence) => {
+        const cursor = fence.name === SLOW ? start : end
+        let expected: string | null = null
+        for (const { position } of entries) {
+          await one.commit(fence, {
+            expect: expected,
+            cursor,
+            acknowledged: cursor === start ? [position] : [],
+          })
+          expected = cursor
+        }
+      }),
+    ).finally(() => ended.abort())
+    await other.positionAt('start')
+    const found: Found[] = []
+    while (!ended.signal.aborted) found.push(await look(other))
+    await committing
+    return { found, one, start }
+  }
+
+  it('has every reader in each list', async () => {
+    const { found } = await whileCommitting(async (other) => {
+      const { readers } = await other.retention.stats()
+      return readers.map(({ name }) => name)
+    })
+    const whole = found.slice(found.findIndex(({ length }) => length === NAMES.length))
+    expect(whole).toEqual(whole.map(() => NAMES))
+  })
+
+  it('deletes nothing that a reader needs', async () => {
+    const { found, one, start } = await whileCommitting(async (other) => {
+      const { readers } = await other.retention.stats()
+      const isThere = readers.some(({ name }) => name === SLOW)
+      return isThere ? other.retention.trim({ limit: ROUNDS }) : { blockedBy: SLOW }
+    })
+    expect(found).toEqual(found.map(() => expect.objectContaining({ blockedBy: SLOW })))
+    expect(await one.read(start, { limit: 1 })).toMatchObject({ entries: [{ id: '0' }] })
+  })
+})
