@@ -161,7 +161,7 @@ function* ofEffects({ effects, emitted, rewoundTo }: Evidence): Iterable<string>
 function* ofAudit({ audit, journals, emitted, maxAge, isSmall }: Evidence): Iterable<string> {
   if (audit.length === 0) return
   const entries = entriesOf('audit', audit)
-  const newest = entries.reduce((latest, { recorded }) => Math.max(latest, recorded), 0)
+  const newest = Math.max(0, ...audit.map((line) => ('recorded' in line ? line.recorded : 0)))
   const bySource = Map.groupBy(entries, ({ source }) => source)
   for (const [monitor, times] of emitted) {
     const source = `/v1/monitors/${monitor}`

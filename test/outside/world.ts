@@ -170,6 +170,7 @@ export class World {
     if (sessions === all) this.#clock = offset
     for (const session of sessions) session.setClock(offset)
     await this.goOn()
+    await delay(300)
     if (this.chance(0.6)) this.#resetClocks()
   }
 
