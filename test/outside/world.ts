@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import type { ExecFileException } from 'node:child_process'
 import { link, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -16,6 +17,9 @@ import { nodeArguments, Session } from './session.ts'
 import { Upstream } from './upstream.ts'
 
 const COMMAND = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
+
+/** The exit code of the command while another process has claimed what it needs. */
+const IN_USE = 6
 
 /** How long readers may take to see all, and a process to stop, in ms. A slow machine needs a part of it. */
 const PATIENCE = 60_000
@@ -204,9 +208,7 @@ export class World {
 
   /** Moves the log with the command. One with a consumer whose effects are elsewhere is refused. */
   async migrate(): Promise<void> {
-    const isSaved = await this.stopAll(true)
-    // Claims of killed processes last for a while.
-    if (!isSaved) return
+    await this.stopAll(true)
     const target = this.#newPlace(this.chance(0.5))
     const { code, errors } = await this.#command(
       'migrate',
@@ -248,6 +250,7 @@ export class World {
     for (const monitor of this.#monitors) this.#upstream.emit(monitor, 1)
     await this.#seen('end')
     await this.stopAll(true)
+    if (this.#findings.size > 0) return
     const audit = this.#session(
       this.#place.address,
       [{ kind: 'audit', name: 'audit', process: 'count' }],
@@ -298,8 +301,10 @@ export class World {
     const { role, name, reason, text } = failure
     this.#options.onStep?.(`${role} has ended with ${name}`)
     if (disturbedBy !== null && TAKEN_OVER.includes(name)) return
-    const isBehind = name === 'LogPositionError' && (reason === 'beyond' || reason === 'diverged')
-    if (isBehind && role === 'effects' && this.#restored !== undefined) return this.#rewind(group)
+    // Its place or the claim of its consumer is of a state of the log that was lost.
+    const isLost = reason === 'beyond' || reason === 'diverged' || name === 'FencedError'
+    if (role === 'effects' && isLost && text.includes('rivulet log rewind') && this.#restored !== undefined)
+      return this.#rewind(group)
     if (disturbedBy === 'put back' && PUT_BACK.includes(name)) return
     this.#find(`${role} has ended with ${name}: ${text}`)
   }
@@ -307,8 +312,8 @@ export class World {
   /** Does what the docs say for effects that are ahead of a log that was put back. */
   async #rewind(group: Group): Promise<void> {
     for (const session of group.sessions.splice(0)) await this.#end(session, 'SIGKILL')
-    const args = ['rewind', 'effects', '--log', this.#place.address, '--effects', this.#effects ?? '']
-    const { code, errors } = await this.#command(...args)
+    const place = ['--log', this.#place.address, '--consumer', 'effects', '--effects', this.#effects ?? '']
+    const { code, errors } = await this.#command('rewind', ...place)
     if (code !== 0) return this.#find(`rewind failed: ${errors}`)
     this.count('rewind')
     this.#rewoundTo.set(this.#rewoundTo.size + 1, this.#restored?.effects)
@@ -426,15 +431,18 @@ export class World {
     return counts
   }
 
-  #command(...args: readonly string[]): Promise<{ readonly code: number; readonly errors: string }> {
+  /** Runs `rivulet log`, again while the lease of a process that has died makes it wait. */
+  async #command(...args: readonly string[]): Promise<{ readonly code: number; readonly errors: string }> {
     const { mutant } = this.#options
-    return new Promise((resolve) => {
-      const program = [...nodeArguments(mutant), COMMAND, 'log', ...args]
-      const env = { ...process.env, SOAK_MUTANT: mutant ?? '' }
-      execFile(process.execPath, program, { env }, (error, _, errors) => {
-        resolve({ code: error === null ? 0 : Number(error.code ?? 1), errors })
+    const program = [...nodeArguments(mutant), COMMAND, 'log', ...args]
+    const env = { ...process.env, SOAK_MUTANT: mutant ?? '' }
+    for (const deadline = performance.now() + PATIENCE; ; await delay(200)) {
+      const [error, errors] = await new Promise<[ExecFileException | null, string]>((resolve) => {
+        execFile(process.execPath, program, { env }, (failure, _, text) => resolve([failure, text]))
       })
-    })
+      const code = error === null ? 0 : Number(error.code ?? 1)
+      if (code !== IN_USE || performance.now() > deadline) return { code, errors }
+    }
   }
 
   #find(finding: string): void {
