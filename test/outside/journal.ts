@@ -5,14 +5,28 @@ export type Role =
   | { readonly kind: 'record' }
   /** A consumer with its cursor in the log. `pause`: how long its handler takes, in ms. */
   | { readonly kind: 'consume'; readonly name: string; readonly pause: number; readonly share: boolean }
-  /** A consumer with `exactlyOnce`. Its rows have the generation, which each rewind raises. */
-  | { readonly kind: 'effects'; readonly name: string; readonly file: string; readonly generation: number }
+  /**
+   * A consumer with `exactlyOnce`. Its rows have the generation, which each rewind raises. While it fails, some entries become dead
+   * letters; otherwise it asks for them again.
+   */
+  | {
+      readonly kind: 'effects'
+      readonly name: string
+      readonly file: string
+      readonly generation: number
+      readonly isFailing: boolean
+    }
   /** Counts the entries of each source, and has a timer for each. */
   | { readonly kind: 'process'; readonly name: string }
   /** Keeps its position in a file of its own. */
   | { readonly kind: 'read'; readonly name: string; readonly file: string }
   /** Reads the whole log and the states of the process once. */
   | { readonly kind: 'audit'; readonly name: string; readonly process: string }
+
+/** Whether the effect of this event fails while effects do. */
+export function failsAtTimes(n: number): boolean {
+  return n % 13 === 5
+}
 
 /** What a process is started with. */
 export interface ProcessSettings {

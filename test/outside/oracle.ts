@@ -1,3 +1,4 @@
+import { failsAtTimes } from './journal.ts'
 import type { EntryLine, Line } from './journal.ts'
 
 /** By how much the time of the log may differ from the real one, in ms: jumps of a few seconds are taken as they are. */
@@ -70,7 +71,9 @@ export function missingOf({
     if (role === 'count') expect('timer', hasFired)
   }
   const done = new Set(effects?.map(({ source, n }) => `${source} ${n}`))
-  if (effects !== undefined) expect('effects', (source, n) => done.has(`${source} ${n}`))
+  const hasAll = (source: string, last: number) =>
+    Array.from({ length: last + 1 }, (_, n) => done.has(`${source} ${n}`)).every(Boolean)
+  if (effects !== undefined) expect('effects', hasAll)
   return missing
 }
 
@@ -132,28 +135,37 @@ function* ofReader(reader: string, { journals }: Evidence): Iterable<string> {
   }
 }
 
-/** Each effect once in a generation, in order and without a hole; again only from the place to which it was rewound. */
+/**
+ * Each effect once in a generation, in order and without a hole; again only from the place to which it was rewound. Those of dead letters
+ * come when they come.
+ */
 function* ofEffects({ effects, emitted, rewoundTo }: Evidence): Iterable<string> {
   if (effects === undefined) return
-  for (const [monitor, times] of emitted) {
+  for (const [monitor, { length }] of emitted) {
     let next = 0
     let generation = 0
     const source = `/v1/monitors/${monitor}`
-    for (const row of effects) {
-      if (row.source !== source) continue
+    const rows = effects.filter((row) => row.source === source)
+    for (const row of rows.filter(({ n }) => !failsAtTimes(n))) {
       const isRewound = row.generation !== generation
-      if (isRewound) {
-        const least = rewoundTo.get(row.generation)?.get(source) ?? 0
-        if (row.n < least)
-          yield `the effect of ${source} ${row.n} was done again, before the place of the log, ${least}`
-      }
+      const least = rewoundTo.get(row.generation)?.get(source) ?? 0
+      if (isRewound && row.n < least)
+        yield `the effect of ${source} ${row.n} was done again, before the place of the log, ${least}`
       generation = row.generation
-      const isRight = isRewound ? row.n <= next : row.n === next
-      if (!isRight && row.n > next) yield `effects of ${source} ${next} to ${row.n - 1} were not done`
-      else if (!isRight) yield `the effect of ${source} ${row.n} was done twice`
+      if (row.n > next) yield `effects of ${source} ${next} to ${row.n - 1} were not done`
+      if (row.n < next && !isRewound) yield `the effect of ${source} ${row.n} was done twice`
       next = row.n + 1
+      if (failsAtTimes(next)) next += 1
     }
-    if (next < times.length) yield `effects of ${source} ${next} to ${times.length - 1} were not done`
+    if (next < length) yield `effects of ${source} ${next} to ${length - 1} were not done`
+    const letters = rows.filter(({ n }) => failsAtTimes(n))
+    const once = new Set(letters.map((row) => `${row.n} in generation ${row.generation}`))
+    if (once.size < letters.length)
+      yield `${letters.length - once.size} dead letters of ${source} were handled twice`
+    for (let n = 0; n < length; n++) {
+      if (failsAtTimes(n) && !letters.some((row) => row.n === n))
+        yield `the dead letter ${source} ${n} was not handled`
+    }
   }
 }
 

@@ -8,7 +8,7 @@ import type { Entry, EventLog } from 'rivulet'
 import { exactlyOnce, sqliteLog } from 'rivulet/log/sqlite'
 import { natsLog } from 'rivulet/nats'
 import { realNow } from './clock.ts'
-import { openJournal } from './journal.ts'
+import { failsAtTimes, openJournal } from './journal.ts'
 import type { EntryLine, ProcessSettings, Role } from './journal.ts'
 
 /** How long a claim on NATS lasts without a sign of life, in ms. */
@@ -92,17 +92,26 @@ function consume({ name, pause, share }: Role & { kind: 'consume' }, opened: Eve
   }).done
 }
 
-function apply({ name, file, generation }: Role & { kind: 'effects' }, opened: EventLog): Promise<void> {
+async function apply(role: Role & { kind: 'effects' }, opened: EventLog): Promise<void> {
+  const { name, file, generation, isFailing } = role
   const database = new DatabaseSync(file)
   database.exec('PRAGMA journal_mode = WAL')
   database.exec('CREATE TABLE IF NOT EXISTS effect (source TEXT, n INTEGER, generation INTEGER)')
   const insert = database.prepare('INSERT INTO effect VALUES (?, ?, ?)')
   const effect = (entry: Entry) => {
     const line = lineOf(name, entry)
-    if (line !== undefined) insert.run(line.source, line.n, generation)
+    if (line === undefined) return
+    insert.run(line.source, line.n, generation)
+    if (isFailing && failsAtTimes(line.n)) throw new Error('not now')
   }
-  const types = ['monitor.event_stream'] as const
-  return opened.consume(name, { wait, types }, exactlyOnce(database, { effect })).done
+  const options = { wait, types: ['monitor.event_stream'], deadLetters: 'log', retries: 0 } as const
+  const { done } = opened.consume(name, options, exactlyOnce(database, { effect }))
+  await Promise.race([done, isFailing ? done : redeliver(name, opened)])
+}
+
+async function redeliver(name: string, opened: EventLog): Promise<void> {
+  const letters = opened.deadLetters(name)
+  for (; !signal.aborted; await delay(200)) if ((await letters.count()) > 0) await letters.redeliver('all')
 }
 
 function count(name: string, opened: EventLog): Promise<void> {

@@ -73,7 +73,7 @@ export class World {
   #place: Place
   #url = ''
   #names = 0
-  #hasBegun = false
+  #phase: 'begin' | 'middle' | 'end' = 'begin'
   #copy: Copy | undefined
   /** The copy that was put back and that the effects may be ahead of. */
   #restored: Copy | undefined
@@ -129,7 +129,7 @@ export class World {
     this.#startAll()
     await this.#seen('begin')
     await this.stopAll(true)
-    this.#hasBegun = true
+    this.#phase = 'middle'
     this.#startAll()
   }
 
@@ -245,6 +245,8 @@ export class World {
 
   /** Mends all, waits until everybody has seen everything, stops, reads the whole log, and asks the oracle. */
   async end(): Promise<void> {
+    this.#phase = 'end'
+    await this.stopAll(this.chance(0.5))
     this.#resetClocks()
     // The last event of each source comes after all that was put back.
     for (const monitor of this.#monitors) this.#upstream.emit(monitor, 1)
@@ -298,13 +300,12 @@ export class World {
 
   async #judge({ failure, disturbedBy }: Session, group: Group): Promise<void> {
     if (failure === undefined) return this.#find('a process has ended by itself')
-    const { role, name, reason, text } = failure
+    const { role, name, text } = failure
     this.#options.onStep?.(`${role} has ended with ${name}`)
     if (disturbedBy !== null && TAKEN_OVER.includes(name)) return
-    // Its place or the claim of its consumer is of a state of the log that was lost.
-    const isLost = reason === 'beyond' || reason === 'diverged' || name === 'FencedError'
-    if (role === 'effects' && isLost && text.includes('rivulet log rewind') && this.#restored !== undefined)
-      return this.#rewind(group)
+    // Its place, its claim or a dead letter is of a state of the log that was lost, and the error says what to do.
+    const isRefused = text.includes('rivulet log rewind') && this.#restored !== undefined
+    if (role === 'effects' && isRefused) return this.#rewind(group)
     if (disturbedBy === 'put back' && PUT_BACK.includes(name)) return
     this.#find(`${role} has ended with ${name}: ${text}`)
   }
@@ -335,7 +336,7 @@ export class World {
     const settings = {
       log,
       roles,
-      retention: this.#hasBegun ? this.#retention : {},
+      retention: this.#phase === 'begin' ? {} : this.#retention,
       upstream: this.#url,
       monitors: this.#monitors,
       journal: join(this.#options.folder, `${name}-${this.#sessions.length}.ndjson`),
@@ -384,7 +385,10 @@ export class World {
     ]
     const file = this.#effects
     if (file !== undefined)
-      roles.push(() => ({ kind: 'effects', name: 'effects', file, generation: this.#rewoundTo.size }))
+      roles.push(() => {
+        const isFailing = this.#phase === 'middle' && this.chance(0.5)
+        return { kind: 'effects', name: 'effects', file, generation: this.#rewoundTo.size, isFailing }
+      })
     const groups = Array.from({ length: 2 + this.whole(3) }, (): (() => Role)[] => [])
     for (const role of roles) this.oneOf(groups).push(role)
     return groups.filter(({ length }) => length > 0).map((each) => ({ roles: each, sessions: [] }))
@@ -427,7 +431,8 @@ export class World {
 
   #effectCounts(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>()
-    for (const { source, n } of this.#effectRows()) counts.set(source, n + 1)
+    for (const { source, n } of this.#effectRows())
+      counts.set(source, Math.max(n + 1, counts.get(source) ?? 0))
     return counts
   }
 
