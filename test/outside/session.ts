@@ -15,11 +15,13 @@ export function nodeArguments(mutant: MutantName | undefined): string[] {
   return ['--conditions=rivulet-source', ...(mutant === undefined ? [] : [`--import=${MUTATE}`])]
 }
 
+/** What happens to a process other than a kill. */
+export type Disturbance = 'taken over' | 'cut off' | 'put back'
+
 /** A process of the library's user. */
 export class Session {
   readonly settings: ProcessSettings
-  /** Why its claims may be lost, or its server; null for no reason. */
-  disturbedBy: string | null = null
+  readonly disturbances = new Set<Disturbance>()
   readonly #child: ChildProcess
   readonly #journal: JournalReader
   readonly #exited: Promise<unknown>

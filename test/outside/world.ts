@@ -14,6 +14,7 @@ import type { EffectRow, Evidence } from './oracle.ts'
 import { filePlace, natsPlace } from './place.ts'
 import type { Place } from './place.ts'
 import { nodeArguments, Session } from './session.ts'
+import type { Disturbance } from './session.ts'
 import { Upstream } from './upstream.ts'
 
 const COMMAND = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
@@ -24,11 +25,15 @@ const IN_USE = 6
 /** How long readers may take to see all, and a process to stop, in ms. A slow machine needs a part of it. */
 const PATIENCE = 60_000
 
-/** The errors of a process that was suspended, or whose name another one has. */
-const TAKEN_OVER = ['FencedError', 'LogInUseError', 'LogConflictError']
-
-/** The errors of a process whose server was put back below it. */
-const PUT_BACK = [...TAKEN_OVER, 'LogServerError', 'LogPositionError', 'LogClosedError']
+/** What may have happened to a process, and the errors with which it may end then. */
+const DISTURBANCES = {
+  /** It was suspended, or another one waited for its names. */
+  'taken over': ['FencedError', 'LogInUseError', 'LogConflictError'],
+  /** Its server was stopped for longer than its lease. */
+  'cut off': ['FencedError', 'LogInUseError', 'LogConflictError', 'LogServerError'],
+  /** Its log was put back below it. */
+  'put back': ['FencedError', 'LogInUseError', 'LogConflictError', 'LogServerError', 'LogPositionError'],
+} as const satisfies Record<Disturbance, readonly string[]>
 
 /** Settings of a round. */
 export interface RoundOptions {
@@ -39,6 +44,12 @@ export interface RoundOptions {
   readonly server?: NatsServer | undefined
   readonly mutant?: MutantName | undefined
   readonly onStep?: (text: string) => void
+}
+
+/** Whether it ends as it may after what has happened to it. */
+function isExpected({ failure, disturbances }: Session): boolean {
+  const errors = [...disturbances].flatMap((each): readonly string[] => DISTURBANCES[each])
+  return failure === undefined || errors.includes(failure.name)
 }
 
 /** Some roles, which run in one process. Another process may wait to take its place. */
@@ -157,14 +168,23 @@ export class World {
     const group = this.oneOf(this.#groups)
     const [session] = group.sessions
     if (session === undefined) return
-    session.disturbedBy = 'suspension'
+    session.disturbances.add('taken over')
     session.suspend()
     // Two readers would write the position into the same file.
     const isReader = session.settings.roles.some(({ kind }) => kind === 'read')
-    if (this.chance(0.5) && !isReader && group.sessions.length === 1) this.#start(group).disturbedBy = 'twin'
+    if (this.chance(0.5) && !isReader && group.sessions.length === 1)
+      this.#start(group).disturbances.add('taken over')
     await this.goOn(duration)
     await delay(duration)
     session.resume()
+  }
+
+  /** Stops the server for a while. Its log stays. */
+  async cutOff(duration: number): Promise<void> {
+    this.#disturb('cut off')
+    await this.#options.server?.kill()
+    await delay(duration)
+    await this.#options.server?.resume()
   }
 
   /** Sets the wall clock of one process or of all, for a moment or until it is set again. */
@@ -195,13 +215,14 @@ export class World {
 
   /** Puts the copy in the place of the log. Effects, and positions elsewhere, stay. */
   async putBack(): Promise<void> {
-    // The log does not know yet where the effects are.
-    await this.stopAll(this.chance(0.5))
+    // A server may be put back while processes use it, which have to notice.
+    if (this.isFile || this.chance(0.6)) await this.stopAll(this.chance(0.5))
+    else this.#disturb('put back')
     await this.#copy?.putBack()
     this.#restored = this.#copy
     // Either the recorder or the readers may be first.
     const [first, ...others] = this.#groups.toSorted(() => this.#random() - 0.5)
-    if (first !== undefined) this.#start(first)
+    if (first?.sessions.length === 0) this.#start(first)
     await this.goOn(1_500)
     for (const group of others) if (group.sessions.length === 0) this.#start(group)
   }
@@ -298,16 +319,15 @@ export class World {
     }
   }
 
-  async #judge({ failure, disturbedBy }: Session, group: Group): Promise<void> {
+  async #judge(session: Session, group: Group): Promise<void> {
+    const { failure } = session
     if (failure === undefined) return this.#find('a process has ended by itself')
     const { role, name, text } = failure
     this.#options.onStep?.(`${role} has ended with ${name}`)
-    if (disturbedBy !== null && TAKEN_OVER.includes(name)) return
     // Its place, its claim or a dead letter is of a state of the log that was lost, and the error says what to do.
     const isRefused = text.includes('rivulet log rewind') && this.#restored !== undefined
     if (role === 'effects' && isRefused) return this.#rewind(group)
-    if (disturbedBy === 'put back' && PUT_BACK.includes(name)) return
-    this.#find(`${role} has ended with ${name}: ${text}`)
+    if (!isExpected(session)) this.#find(`${role} has ended with ${name}: ${text}`)
   }
 
   /** Does what the docs say for effects that are ahead of a log that was put back. */
@@ -319,6 +339,11 @@ export class World {
     this.count('rewind')
     this.#rewoundTo.set(this.#rewoundTo.size + 1, this.#restored?.effects)
     this.#restored = undefined
+  }
+
+  #disturb(disturbance: Disturbance): void {
+    for (const { sessions } of this.#groups)
+      for (const session of sessions) session.disturbances.add(disturbance)
   }
 
   #startAll(): void {
@@ -354,13 +379,9 @@ export class World {
     }, PATIENCE)
     await session.end(signal)
     clearTimeout(killing)
-    const { failure, disturbedBy } = session
-    if (failure !== undefined) {
-      const errors = disturbedBy === 'put back' ? PUT_BACK : disturbedBy === null ? [] : TAKEN_OVER
-      // One that ended by itself just before is judged by its successor.
-      const isEffects = failure.role === 'effects' && this.#restored !== undefined
-      if (!errors.includes(failure.name) && !isEffects) this.#find(`${failure.role}: ${failure.text}`)
-    }
+    // One that was refused just before is judged by its successor.
+    const isRefused = session.failure?.text.includes('rivulet log rewind') && this.#restored !== undefined
+    if (!isRefused && !isExpected(session)) this.#find(`${session.failure?.role}: ${session.failure?.text}`)
     return session.isOrderly
   }
 
