@@ -37,7 +37,7 @@ const STEPS: Readonly<Record<string, Step>> = {
     isPossible: ({ isFile }) => !isFile,
     take: (world) => world.cutOff(world.oneOf([100, 2_000])),
   },
-  copy: { weight: 2, take: (world) => world.copy() },
+  copy: { weight: 1, take: (world) => world.copy() },
   'put back': { weight: 3, isPossible: ({ hasCopy }) => hasCopy, take: (world) => world.putBack() },
   migrate: { weight: 1, take: (world) => world.migrate() },
   'second path': { weight: 1, isPossible: ({ isFile }) => isFile, take: (world) => world.openLinked() },

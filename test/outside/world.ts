@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { randomOf } from '../../bench/random.ts'
 import type { NatsServer } from '../real/nats/server.ts'
 import type { MutantName } from '../soak/mutants.ts'
-import type { ProcessSettings, Role } from './journal.ts'
+import type { Line, ProcessSettings, Role } from './journal.ts'
 import { findings, missingOf } from './oracle.ts'
 import type { EffectRow, Evidence } from './oracle.ts'
 import { filePlace, natsPlace } from './place.ts'
@@ -146,7 +146,7 @@ export class World {
 
   /** Lets the upstream have some events, and time pass. */
   async goOn(most = 400): Promise<void> {
-    for (const monitor of this.#monitors) if (this.chance(0.6)) this.#upstream.emit(monitor, this.whole(12))
+    for (const monitor of this.#monitors) if (this.chance(0.6)) this.#upstream.emit(monitor, this.whole(30))
     await delay(this.whole(most))
     await this.#tend()
   }
@@ -249,14 +249,13 @@ export class World {
 
   /** Opens the log by a second path, which has to be refused. */
   async openLinked(): Promise<void> {
+    // A process that opens it now is refused too.
+    for (const { sessions } of this.#groups)
+      for (const session of sessions) await this.#reported(session, 'open')
     const other = join(this.#options.folder, `linked-${this.#sessions.length}.db`)
     await link(this.#place.address, other)
     const session = this.#session(other, [{ kind: 'record' }], 'linked')
-    const deadline = performance.now() + PATIENCE
-    while (!session.hasExited && !session.lines.some(({ kind }) => kind === 'open')) {
-      if (performance.now() > deadline) break
-      await delay(20)
-    }
+    await this.#reported(session, 'open')
     const { failure } = session
     if (failure?.name !== 'LogFileError')
       this.#find(`a second path was opened: ${failure?.text ?? 'no error'}`)
@@ -279,13 +278,7 @@ export class World {
       [{ kind: 'audit', name: 'audit', process: 'count' }],
       'audit',
     )
-    const deadline = performance.now() + PATIENCE
-    while (!audit.hasExited && !audit.lines.some(({ kind }) => kind === 'done')) {
-      if (performance.now() > deadline) break
-      await delay(20)
-    }
-    if (!audit.lines.some(({ kind }) => kind === 'done'))
-      this.#find(`the log cannot be read: ${audit.failure?.text}`)
+    if (!(await this.#reported(audit, 'done'))) this.#find(`the log cannot be read: ${audit.failure?.text}`)
     await audit.end('SIGKILL')
     for (const finding of findings({ ...this.#evidence(), audit: audit.lines })) this.#find(finding)
   }
@@ -306,6 +299,14 @@ export class World {
       if (performance.now() > deadline) return this.#find(`stuck at the ${when}: ${missing.join('; ')}`)
       await delay(200)
     }
+  }
+
+  /** Waits until a process has written such a line, or has ended. Returns whether it has. */
+  async #reported(session: Session, kind: Line['kind']): Promise<boolean> {
+    const isReported = () => session.lines.some((line) => line.kind === kind)
+    const deadline = performance.now() + PATIENCE
+    while (!isReported() && !session.hasExited && performance.now() < deadline) await delay(20)
+    return isReported()
   }
 
   /** Looks after processes that have ended by themselves, and starts what does not run. */
