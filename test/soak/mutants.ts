@@ -28,6 +28,48 @@ export const MUTANTS = {
     text: 'if (earlier !== undefined && isAtLeastAsComplete(earlier.completeness, entry.completeness)) continue',
     replacement: '',
   },
+  /** A position of a state of the file that was lost is good. */
+  'token-unchecked': {
+    file: '/src/log/sqlite/position.ts',
+    text: 'if (tokenOf(number) !== token)',
+    replacement: 'if (false)',
+  },
+  /** The same on a NATS server. */
+  'token-unchecked-on-nats': {
+    file: '/src/log/nats/entries/positions.ts',
+    text: 'if (found !== undefined && found !== token)',
+    replacement: 'if (false)',
+  },
+  /** A dead letter that the database of the effects does not know counts as handled. */
+  'letter-taken-for-handled': {
+    file: '/src/log/consume/exactly-once.ts',
+    text: 'if (known === undefined) {',
+    replacement: 'if (known === undefined) return false\n    if (known === null) {',
+  },
+  /** A log is copied without the positions that are beside effects. */
+  'effects-left-behind': {
+    file: '/src/log/migrate.ts',
+    text: "if (record.kind !== 'name' || record.reader?.isCopy !== true) return",
+    replacement: 'return',
+  },
+  /** A wall clock that has jumped forward is believed at once. */
+  'jump-believed': {
+    file: '/src/log/store/log-clock.ts',
+    text: 'if (ahead > TOLERANCE) {',
+    replacement: 'if (ahead === Infinity) {',
+  },
+  /** A file is opened by any of its names. */
+  'links-unchecked': {
+    file: '/src/log/sqlite/file-system.ts',
+    text: "if (statSync(path).nlink > 1) return 'has another name, since it is a hard link'",
+    replacement: '',
+  },
+  /** The readers of a log on NATS are those that the server lists, which may leave some out. */
+  'list-incomplete': {
+    file: '/src/log/nats/journal/journals.ts',
+    text: 'return inOrder(await this.#headsAt(await this.#subjects(this.#connection.names.readerJournals)))',
+    replacement: 'return inOrder([...(await this.#listed(this.#connection.names.readerJournals)).values()])',
+  },
 } satisfies Record<string, Mutant>
 
 /** The name of a mutant. */
