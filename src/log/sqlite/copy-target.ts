@@ -16,6 +16,7 @@ import type {
   CopyTarget,
 } from '../store/copy-store.ts'
 import { identityBytes } from '../store/identity-key.ts'
+import { machineClock } from '../store/machine-clock.ts'
 import { UNDIVIDED } from '../store/sharing-store.ts'
 import { storedText } from '../store/stored-text.ts'
 import { existing, giveName, sync } from './backup.ts'
@@ -143,7 +144,14 @@ export class SqliteCopyTarget implements CopyTarget {
       const { last: number, pending, bytes } = this.#inbox
       this.#statements.inbox.run(number, pending, bytes)
       this.#statements.run.run(ENTRIES, this.#run)
-      this.#statements.log.run(this.#epoch, last, this.#recorded, trimmed.number, trimmed.recorded)
+      this.#statements.log.run(
+        machineClock(),
+        this.#epoch,
+        last,
+        this.#recorded,
+        trimmed.number,
+        trimmed.recorded,
+      )
     })
     const [database, name, epoch] = [this.#database, this.#file, this.#epoch]
     return new SqliteCopySource({ database, name, epoch, check() {}, close() {} })
@@ -241,8 +249,8 @@ function prepare(database: DatabaseSync) {
   return {
     log: sql(
       `INSERT INTO rivulet_log
-         (one, epoch, last_position, last_recorded, trimmed_position, trimmed_recorded, entries, identities)
-       SELECT 1, ?, ?, ?, ?, ?, (SELECT count(*) FROM rivulet_entry), (SELECT count(*) FROM rivulet_identity)`,
+         (one, uptime_clock, epoch, last_position, last_recorded, trimmed_position, trimmed_recorded, entries, identities)
+       SELECT 1, ?, ?, ?, ?, ?, ?, (SELECT count(*) FROM rivulet_entry), (SELECT count(*) FROM rivulet_identity)`,
     ),
     entry: sql('INSERT INTO rivulet_entry VALUES (?, ?, ?, ?, ?, ?)'),
     identity: sql(

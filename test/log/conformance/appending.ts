@@ -25,7 +25,7 @@ export function describeAppending(name: string, open: Open): void {
         position: expect.any(String),
       })
       expect(detected).toMatchObject({ id: '1', backfill: true })
-      expect(appended).toEqual({ entries: 2, duplicates: 0, end: await log.positionAt('end') })
+      expect(appended).toEqual({ entries: 2, duplicates: 0, ahead: 0, end: await log.positionAt('end') })
     })
 
     it('keeps the name and the message of the error in a failure', async () => {
@@ -88,7 +88,7 @@ export function describeAppending(name: string, open: Open): void {
       const again = await reopened.append([
         { fence: await reopened.claim('stream'), expect: 'p1', entries: entriesOf(change('2')) },
       ])
-      expect(again).toEqual({ entries: 0, duplicates: 1, end })
+      expect(again).toEqual({ entries: 0, duplicates: 1, ahead: 0, end })
     })
 
     it('keeps the order within a source', async () => {
@@ -108,11 +108,12 @@ export function describeAppending(name: string, open: Open): void {
     it('takes an append without entries, and one without streams', async () => {
       const { log } = await open()
       const end = await log.positionAt('end')
-      expect(await log.append([])).toEqual({ entries: 0, duplicates: 0, end })
+      expect(await log.append([])).toEqual({ entries: 0, duplicates: 0, ahead: 0, end })
       const fence = await log.claim('stream')
       expect(await log.append([{ fence, expect: null, position: 'p1', entries: [] }])).toEqual({
         entries: 0,
         duplicates: 0,
+        ahead: 0,
         end,
       })
       expect(await log.streamPositions(['stream'])).toEqual(['p1'])
