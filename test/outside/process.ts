@@ -3,7 +3,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createClient, LogPositionError, openLog } from 'rivulet'
+import { ArgumentError, createClient, LogPositionError, openLog } from 'rivulet'
 import type { Entry, EventLog } from 'rivulet'
 import { exactlyOnce, sqliteLog } from 'rivulet/log/sqlite'
 import { natsLog } from 'rivulet/nats'
@@ -34,7 +34,7 @@ process.on('SIGTERM', () => {
 process.on('disconnect', () => process.exit(1))
 
 try {
-  log = await openLog(storeAt(settings.log), { retention: settings.retention })
+  log = await open()
   report({ kind: 'open' })
   // It may be killed before its end, where Node would store this.
   flushCompileCache()
@@ -48,6 +48,17 @@ try {
   end(error, 'open')
 }
 
+async function open(): Promise<EventLog> {
+  const { retention } = settings
+  try {
+    return await openLog(storeAt(settings.log, LEASE), { retention })
+  } catch (error) {
+    // A log that was moved to a server has the lease that the command gives it.
+    if (!(error instanceof ArgumentError)) throw error
+    return openLog(storeAt(settings.log), { retention })
+  }
+}
+
 function end(error: unknown, role: string): void {
   const name = error instanceof Error ? error.name : 'none'
   const reason = error instanceof LogPositionError ? error.reason : null
@@ -55,10 +66,14 @@ function end(error: unknown, role: string): void {
   process.exit(1)
 }
 
-function storeAt(address: string) {
+function storeAt(address: string, lease?: number) {
   if (!address.startsWith('nats:')) return sqliteLog(address)
   const { host, pathname } = new URL(address)
-  return natsLog({ servers: `nats://${host}`, name: pathname.slice(1), lease: LEASE, partitions: 8 })
+  return natsLog({
+    servers: `nats://${host}`,
+    name: pathname.slice(1),
+    ...(lease && { lease, partitions: 8 }),
+  })
 }
 
 function start(role: Role, opened: EventLog): Promise<void> {
