@@ -1,8 +1,11 @@
 import { failsAtTimes } from './journal.ts'
 import type { EntryLine, Line } from './journal.ts'
 
-/** By how much the time of the log may differ from the real one, in ms: jumps of a few seconds are taken as they are. */
-const TOLERANCE = 15_000
+/**
+ * By how much the time of the log may differ from the real one, in ms. Jumps of a few seconds are taken as they are, and the time for which a log that
+ * was moved had been closed counts once it is confirmed.
+ */
+const TOLERANCE = 100_000
 
 /** A row of the effects. */
 export interface EffectRow {
