@@ -22,7 +22,7 @@ const COMMAND = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 /** The exit code of the command while another process has claimed what it needs. */
 const IN_USE = 6
 
-/** How long readers may take to see all, and a process to stop, in ms. A slow machine needs a part of it. */
+/** How long all readers may see nothing more before they have seen all, and how long a process may take to stop, in ms. */
 const PATIENCE = 60_000
 
 /** What may have happened to a process, and the errors with which it may end then. */
@@ -304,10 +304,14 @@ export class World {
 
   /** Waits until every role has seen every event, and time has passed for the process. */
   async #seen(when: string): Promise<void> {
-    const deadline = performance.now() + PATIENCE
-    for (;;) {
+    let deadline = performance.now() + PATIENCE
+    for (let seen = 0; ;) {
       await this.#tend()
-      const missing = missingOf(this.#evidence())
+      const evidence = this.#evidence()
+      const missing = missingOf(evidence)
+      const entries = evidence.journals.flat().filter(({ kind }) => kind === 'entry').length
+      if (entries > seen) deadline = performance.now() + PATIENCE
+      seen = entries
       if (missing.length === 0 || this.#findings.size > 0) return
       if (performance.now() > deadline) return this.#find(`stuck at the ${when}: ${missing.join('; ')}`)
       await delay(200)
