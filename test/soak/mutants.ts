@@ -40,12 +40,6 @@ export const MUTANTS = {
     text: 'if (found !== undefined && found !== token)',
     replacement: 'if (false)',
   },
-  /** A dead letter that the database of the effects does not know counts as handled. */
-  'letter-taken-for-handled': {
-    file: '/src/log/consume/exactly-once.ts',
-    text: 'if (known === undefined) {',
-    replacement: 'if (known === undefined) return false\n    if (known === null) {',
-  },
   /** A log is copied without the positions that are beside effects. */
   'effects-left-behind': {
     file: '/src/log/migrate.ts',
