@@ -22,6 +22,7 @@ export type {
   GroupEvent,
   GroupRunEvent,
   ListedMonitorEvent,
+  LogClock,
   LogGap,
   LogTick,
   OversizedEvent,

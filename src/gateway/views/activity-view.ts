@@ -32,6 +32,7 @@ const MINUTE = 60_000
 const IGNORED: ReadonlySet<string> = new Set([
   'log.tick',
   'log.gap',
+  'log.clock',
   'gateway.search',
   'gateway.session',
   'gateway.revoked',

@@ -26,6 +26,7 @@ const TYPES = {
   'source.live': true,
   'source.lost': true,
   'log.gap': true,
+  'log.clock': true,
   'gateway.search': true,
   'gateway.session': true,
   'gateway.revoked': true,
