@@ -7,7 +7,7 @@ import type { PreparedEntry } from './prepared-entry.ts'
 export const TOLERANCE = 10_000
 
 /** How long a jump forward must last until it is believed, in ms of the monotonic clock. */
-const CONFIRMATION = 10 * 60_000
+export const CONFIRMATION = 10 * 60_000
 
 /** How far time goes on at most from one append to the next while the wall clock is behind, in ms: the monotonic clock may be another machine's. */
 const MAX_STEP = 5 * 60_000

@@ -1,5 +1,5 @@
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
-import { isOwn, isTimeCertain, nextTime, TOLERANCE } from '../../store/log-clock.ts'
+import { CONFIRMATION, isOwn, isTimeCertain, nextTime, TOLERANCE } from '../../store/log-clock.ts'
 import type { LogTime, NextTime, WallAndMonotonic } from '../../store/log-clock.ts'
 import type { AboutRecord } from '../server/about.ts'
 import type { Connection } from '../server/connection.ts'
@@ -62,6 +62,8 @@ export class RecordedTimes {
     let next = nextTime(before, this.#clocks)
     if (next.change?.state === 'accepted' && !(await this.#isConfirmed())) {
       next = nextTime(before, this.#clocks, false)
+      // The server is asked again after as long, and not by each append.
+      if (next.jump !== null) next = { ...next, jump: { ...next.jump, since: next.monotonic } }
     }
     this.#time = next
     return next
@@ -104,7 +106,8 @@ export class RecordedTimes {
         ? trimmed.recorded
         : await this.of({ sequence: message.seq, field: (name: string) => message.header.get(name) })
     if (last === undefined || last === 0) return { time: server, monotonic, jump: null }
-    const elapsed = Math.max(0, server - Date.parse(info.state.last_ts))
+    // The server may be on the same machine, and as wrong: a longer time counts once it is confirmed.
+    const elapsed = Math.min(Math.max(0, server - Date.parse(info.state.last_ts)), CONFIRMATION)
     return { time: last, monotonic: monotonic - elapsed, jump: null }
   }
 
