@@ -45,7 +45,7 @@ export class Archive {
   constructor(file: string) {
     this.#database = new DatabaseSync(file, { timeout: 5_000 })
     this.#database
-      .prepare('INSERT INTO rivulet_reader (name, cursor, acknowledged) VALUES (?, 0, ?)')
+      .prepare('INSERT INTO rivulet_reader (name, cursor, acknowledged, is_copy) VALUES (?, 0, ?, 0)')
       .run(READER, '[]')
     this.#read = this.#database.prepare('SELECT * FROM rivulet_entry WHERE position > ? ORDER BY position')
     this.#move = this.#database.prepare('UPDATE rivulet_reader SET cursor = ? WHERE name = ?')

@@ -19,7 +19,8 @@ export interface Viewed<Row> {
 export async function viewed<Row, Param extends string>({
   definition,
 }: View<Row, Param>): Promise<Viewed<Row>> {
-  const store = memoryLog()
+  // Tests set the date alone.
+  const store = memoryLog({ clock: () => Date.now() })
   const log = await openLog(store)
   onTestFinished(() => log.close())
   const process = log.process('view', viewProcess(definition))
