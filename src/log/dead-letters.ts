@@ -64,12 +64,13 @@ export function deadLettersOf(store: LogStore, reader: string, process?: string)
   }
 }
 
-/** Those of one reader in the store, in the order of the log. */
+/** Dead letters of one reader in the store, in the order of the log. `after`: only those after this position. */
 export async function* lettersOf(
   deadLetters: DeadLetterStore,
   reader: string,
+  after: Position | null = null,
 ): AsyncGenerator<StoredDeadLetter, void> {
-  let position: Position | null = null
+  let position = after
   for (;;) {
     const page: readonly StoredDeadLetter[] = await deadLetters.list(reader, position, PAGE)
     yield* page

@@ -5,6 +5,7 @@ import { memoryLog, openLog } from 'rivulet'
 import { exactlyOnce, migrateLog, sqliteLog } from 'rivulet/log/sqlite'
 import type { Entry, LogStore } from 'rivulet'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { memoOf, NO_TIME } from '../../src/log/process/progress.ts'
 import { COPIED_PAGE, COPY } from '../../src/log/store/copy-store.ts'
 import type { CopySource, CopyStore } from '../../src/log/store/copy-store.ts'
 import { change } from '../operators/events.ts'
@@ -65,6 +66,23 @@ describe('migrateLog', () => {
     await consume(second(), '5')
     const seen = database.prepare('SELECT id FROM seen').all()
     expect(seen.map(({ id }) => id)).toEqual(['1', '2', '3', '4', '5'])
+  })
+
+  it('makes a log that goes on, of one without entries and of a process without a state', async () => {
+    const folder = scratchFolder()
+    const first = opened(folder, 'first')
+    const cursor = await first.positionAt('start')
+    const process = { memo: memoOf({ version: 1, start: cursor, clocks: NO_TIME }), state: [], timers: [] }
+    await first.commit(await first.claim('process:p'), { expect: null, cursor, acknowledged: [], process })
+    await first.close()
+    const second = opened(folder, 'second')
+    await migrateLog(opened(folder, 'first'), second)
+    expect(await append(second, await second.claim('stream'), change('1'))).toMatchObject({ entries: 1 })
+    const expected = (await second.reader('process:p'))?.cursor ?? null
+    const next = { ...process, state: [{ key: 'a', state: '1' }] }
+    const fence = await second.claim('process:p')
+    await second.commit(fence, { expect: expected, cursor: expected ?? '', acknowledged: [], process: next })
+    expect(await second.processes.states('process:p', ['a'])).toEqual(['1'])
   })
 
   it('ends with the reason of its signal, and leaves nothing', async () => {

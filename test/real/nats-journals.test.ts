@@ -577,6 +577,6 @@ describe('the journal of a log at a NATS server', () => {
       Array.from({ length: 20 }, (_, n) => last - 19 + n),
     )
     // Each commit made one change: none was there twice.
-    expect(changes.at(-1)?.position.endsWith(`.${last + 1}`)).toBe(true)
+    expect(changes.at(-1)?.position).toContain(`.${last + 1}.`)
   })
 })

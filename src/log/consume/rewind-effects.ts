@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkText } from '../../protocol/check.ts'
 import { lettersOf } from '../dead-letters.ts'
-import { LogUnsupportedError } from '../errors.ts'
+import { LogPositionError, LogUnsupportedError } from '../errors.ts'
 import { namesOf } from '../part-name.ts'
 import { EffectDatabase } from '../sqlite/effect-database.ts'
 import type { LogStore, Position } from '../store/contract.ts'
@@ -19,7 +19,9 @@ export interface RewoundEffects {
  * Lets a consumer with `exactlyOnce` go on where the log has it, after an earlier state of the log was put back and its effects were not. The
  * log has a copy of its position, which is about a second old at most when the log is copied.
  *
- * No effect is missing after that. Effects of entries after the position that were applied before are applied again, when these entries are
+ * A cursor that the log has stays where it is. So nothing changes where only the effects were put back.
+ *
+ * No effect is missing after that, unless the database has no cursor at all: then what the log has as acknowledged counts as done. Effects of entries after the position that were applied before are applied again, when these entries are
  * read or recorded again. To avoid that, put the database of the effects back to the same moment as the log.
  *
  * Rejects with a `LogInUseError` while the consumer runs, and with a `LogUnsupportedError` for a consumer that the log does not know, or that
@@ -54,6 +56,17 @@ export async function rewindEffects(
       if (state?.isCopy !== true) continue
       const letters: Position[] = []
       for await (const { entry } of lettersOf(store.deadLetters, name)) letters.push(entry.position)
+      const kept = (await effects.peek(name))?.state
+      if (kept !== undefined && (await hasPosition(store, kept.acknowledged.at(-1) ?? kept.cursor))) {
+        // The log has what the effects come from, so these stay where they are.
+        const after: Position[] = []
+        for await (const { entry } of lettersOf(store.deadLetters, name, kept.cursor))
+          after.push(entry.position)
+        const acknowledged = new Set(kept.acknowledged)
+        await effects.adopt(fence, letters, new Set(after.filter((position) => !acknowledged.has(position))))
+        rewound.push({ from: kept.cursor, to: kept.cursor })
+        continue
+      }
       const from = await effects.rewind(fence, state, letters)
       rewound.push({ from: from ?? null, to: state.cursor })
     } finally {
@@ -64,4 +77,14 @@ export async function rewindEffects(
   throw new LogUnsupportedError(
     `the log has no consumer ${JSON.stringify(consumer)} with exactlyOnce: name one that it has, or begin at \`startAt\``,
   )
+}
+
+async function hasPosition(store: LogStore, position: Position): Promise<boolean> {
+  try {
+    await store.read(position, { limit: 1 })
+    return true
+  } catch (error) {
+    if (error instanceof LogPositionError) return false
+    throw error
+  }
 }

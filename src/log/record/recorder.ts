@@ -406,7 +406,8 @@ export class Recorder {
     for (const [stream, position] of saved) stream.saved = position
     this.#pending = this.#pending.slice(batch.length)
     this.#pendingLength -= lengthOf(batch)
-    this.#ahead = ahead
+    // An append of positions alone does not look at the clock.
+    if (batch.some(({ entry }) => entry !== undefined)) this.#ahead = ahead
     if (clock !== undefined) this.#onClock(clock)
   }
 }

@@ -143,7 +143,8 @@ export class SqliteCopyTarget implements CopyTarget {
       const { last, trimmed } = this.#head
       const { last: number, pending, bytes } = this.#inbox
       this.#statements.inbox.run(number, pending, bytes)
-      this.#statements.run.run(ENTRIES, this.#run)
+      // An empty log begins its first run itself.
+      if (last > 0) this.#statements.run.run(ENTRIES, this.#run)
       this.#statements.log.run(
         machineClock(),
         this.#epoch,
@@ -207,7 +208,7 @@ export class SqliteCopyTarget implements CopyTarget {
     const { lastInsertRowid } = process.run(storedText(name), lastChange, forgotten, Number(holdsRetention))
     const generation = Number(lastInsertRowid)
     this.#name.generation = generation
-    this.#statements.run.run(generation, this.#run)
+    if (lastChange > 0) this.#statements.run.run(generation, this.#run)
     const own = movedMemo(name, memo, {
       entry: (number) => this.#positions.format(Number(number)),
       change: (change) =>

@@ -78,6 +78,9 @@ export class EffectDatabase {
     return this.transaction((statements) => {
       const { token: last = 0, kept = NOTHING_KEPT } = this.#find(name) ?? {}
       if (last > token) throw new FencedError(this.name, name, PUT_BACK)
+      // Rows without a cursor are of a consumer that was removed here.
+      if (last === 0)
+        for (const statement of [statements.forgetApplied, statements.forgetLetters]) statement.run(name)
       statements.take.run(name, token)
       return kept
     })
@@ -119,6 +122,21 @@ export class EffectDatabase {
     const { sent, forgetHandled } = this.#statements
     for (const position of added) sent.run(reader, position)
     for (const position of removed) forgetHandled.run(reader, position)
+  }
+
+  /**
+   * Takes the reader over, whatever its fence was, and adds rows for dead letters of the log that are missing: of handled ones, those whose
+   * entries come again by themselves. Transactions with another fence are refused from now on.
+   */
+  async adopt(
+    { name, token }: Fence,
+    letters: readonly Position[],
+    handled: ReadonlySet<Position>,
+  ): Promise<void> {
+    await this.transaction((statements) => {
+      statements.take.run(name, token)
+      for (const position of letters) statements.addMissing.run(name, position, Number(handled.has(position)))
+    })
   }
 
   /**
@@ -324,6 +342,7 @@ function prepare(database: DatabaseSync) {
       `INSERT INTO rivulet_effect_dead_letter VALUES (?, ?, ?, 0)
        ON CONFLICT DO UPDATE SET letter = excluded.letter, is_handled = 0`,
     ),
+    addMissing: sql('INSERT INTO rivulet_effect_dead_letter VALUES (?, ?, NULL, ?) ON CONFLICT DO NOTHING'),
     addLetter: sql('INSERT INTO rivulet_effect_dead_letter VALUES (?, ?, NULL, 0)'),
     letter: sql('SELECT is_handled FROM rivulet_effect_dead_letter WHERE reader = ? AND position = ?'),
     sent: sql('UPDATE rivulet_effect_dead_letter SET letter = NULL WHERE reader = ? AND position = ?'),

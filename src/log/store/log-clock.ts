@@ -62,10 +62,16 @@ export function nextTime(before: LogTime, clocks: WallAndMonotonic, isConfirmabl
   const at = (time: number, state: LogClock['state'], by: number) => ({ state, by, at: time })
   const ahead = wall - expected
   if (ahead > TOLERANCE) {
-    const isSame = earlier !== null && Math.abs(earlier.by - ahead) <= TOLERANCE
-    const jump = isSame ? earlier : { since: monotonic, by: ahead }
+    // What is ahead may grow: a machine that is suspended again and again.
+    const isSame = earlier !== null && earlier.by > 0 && ahead >= earlier.by - TOLERANCE
+    const jump = isSame
+      ? { since: Math.min(earlier.since, monotonic), by: Math.min(earlier.by, ahead) }
+      : { since: monotonic, by: ahead }
     if (isConfirmable && monotonic - jump.since >= CONFIRMATION) {
-      return { time: wall, monotonic, jump: null, change: at(wall, 'accepted', ahead) }
+      const rest = ahead - jump.by
+      const time = rest > TOLERANCE ? expected + jump.by : wall
+      const next = rest > TOLERANCE ? { since: monotonic, by: rest } : null
+      return { time, monotonic, jump: next, change: at(time, 'accepted', jump.by) }
     }
     const isNew = earlier === null || earlier.by < 0
     return { time: expected, monotonic, jump, change: isNew ? at(expected, 'ahead', ahead) : undefined }

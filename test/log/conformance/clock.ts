@@ -184,6 +184,24 @@ export function describeOwnClock(name: string, open: Open): void {
       ).toEqual(['late', 'log.clock'])
     })
 
+    it('is believed for what was ahead for ten minutes when it jumps again and again', async () => {
+      const { jump, pass, now } = machine()
+      const { log } = await open(Date.now)
+      const fence = await log.claim('stream:s')
+      let suspended = 0
+      for (let cycle = 0; cycle < 10; cycle++) {
+        for (let minute = 0; minute < 8; minute++) {
+          pass(MINUTE)
+          await append(log, fence, change(`${cycle} ${minute}`))
+        }
+        jump(2 * MINUTE)
+        suspended += 2 * MINUTE
+      }
+      const { newest } = await log.retention.stats()
+      // The last ones are not confirmed yet.
+      expect(now() + suspended - (newest ?? 0)).toBeLessThan(7 * MINUTE)
+    })
+
     it('is believed by a program that begins after hours in which nothing was appended', async () => {
       const { pass, now } = machine()
       const { log, connect } = await open(Date.now)

@@ -193,6 +193,32 @@ describe('exactlyOnce after its log was put back', () => {
     expect(effects()).toEqual(['1', '3', '2', '4', '2'])
   })
 
+  it('is not rewound when only its effects were put back: it goes on where these are', async () => {
+    const { record, consume, during, rewind, effects, consumer, database } = world()
+    await record('1', '2', '3', '4')
+    await during(async ({ log }) => {
+      const job = consumer(log, { refused: ['2'] })
+      while (effects().length < 3) await turn()
+      await job.stop()
+    })
+    // As they were after the first entry, and the log has a dead letter of the second one.
+    const first = String(database.prepare('SELECT cursor FROM rivulet_effect_cursor').get()?.['cursor'])
+    const { entries } = await during(async ({ log }) => log.read(await log.positionAt('start')))
+    expect(first).toBe(entries[3]?.position)
+    database.exec("DELETE FROM rivulet_effect_dead_letter; DELETE FROM effect WHERE id <> '1'")
+    database
+      .prepare("UPDATE rivulet_effect_cursor SET cursor = ?, acknowledged = '[]'")
+      .run(entries[0]?.position ?? '')
+
+    expect(await rewind()).toEqual([{ from: entries[0]?.position, to: entries[0]?.position }])
+    await during(async ({ log }) => {
+      await log.deadLetters('ledger').redeliver('all')
+    })
+    await consume(4)
+    expect(effects()).toEqual(['1', '2', '3', '4'])
+    await during(async ({ log }) => expect(await log.deadLetters('ledger').count()).toBe(0))
+  })
+
   it('is rewound in a log of its backup', async () => {
     const { file, record, consume, during, database, rewind, effects, refusal } = world()
     await record('1', '2')

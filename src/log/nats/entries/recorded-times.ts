@@ -60,10 +60,15 @@ export class RecordedTimes {
   async advance(): Promise<NextTime> {
     const before = await this.#before()
     let next = nextTime(before, this.#clocks)
-    if (next.change?.state === 'accepted' && !(await this.#isConfirmed())) {
-      next = nextTime(before, this.#clocks, false)
-      // The server is asked again after as long, and not by each append.
-      if (next.jump !== null) next = { ...next, jump: { ...next.jump, since: next.monotonic } }
+    if (next.change?.state === 'accepted') {
+      const server = await this.#serverTime()
+      if (server < next.time - TOLERANCE) {
+        const { time, monotonic } = nextTime(before, this.#clocks, false)
+        // As far as both clocks agree. The server is asked again after as long, and not by each append.
+        const agreed = Math.max(time, server)
+        const jump = { since: monotonic, by: this.#clocks.wall() - agreed }
+        next = { time: agreed, monotonic, jump, change: undefined }
+      }
     }
     this.#time = next
     return next
@@ -109,11 +114,6 @@ export class RecordedTimes {
     // The server may be on the same machine, and as wrong: a longer time counts once it is confirmed.
     const elapsed = Math.min(Math.max(0, server - Date.parse(info.state.last_ts)), CONFIRMATION)
     return { time: last, monotonic: monotonic - elapsed, jump: null }
-  }
-
-  /** Whether the server's clock agrees with the wall clock. */
-  async #isConfirmed(): Promise<boolean> {
-    return Math.abs((await this.#serverTime()) - this.#clocks.wall()) <= TOLERANCE
   }
 
   /** The server's time, in Unix ms. It says when it has created something. */
