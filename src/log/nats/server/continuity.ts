@@ -7,6 +7,9 @@ import { isOver, patiently } from './patience.ts'
 /** Between two looks at a leader that is behind, in ms. */
 const INTERVAL = 100
 
+/** How long a connection that was lost is waited for, in ms. A request that is sent meanwhile is lost, and repeated after twice as long. */
+const RECONNECTION = 1_000
+
 /** A message that the server has acknowledged, with its subject and its fields, or that was read from it, with its token. */
 export type Seen = { readonly stream: string; readonly sequence: number } & (
   | { readonly token: string }
@@ -52,9 +55,12 @@ export class Continuity {
   #isDue = false
   #looking: Promise<void> | undefined
   #failure: LogServerError | undefined
+  /** Resolves once a connection that was lost is there again. */
+  #connected = Promise.withResolvers<void>()
 
   constructor(host: Host) {
     this.#host = host
+    this.#connected.resolve()
     void this.#follow()
   }
 
@@ -71,6 +77,7 @@ export class Continuity {
 
   /** Resolves once it was looked at since the last reconnect. Rejects with a LogServerError where the server does not answer. */
   async looked(): Promise<void> {
+    await this.#reconnected()
     while (this.#isDue || this.#looking !== undefined) {
       await (this.#looking ??= this.#look().finally(() => (this.#looking = undefined)))
     }
@@ -78,11 +85,21 @@ export class Continuity {
 
   async #follow(): Promise<void> {
     for await (const { type } of this.#host.nats.status()) {
+      if (type === 'disconnect') this.#connected = Promise.withResolvers()
       if (type !== 'reconnect') continue
+      this.#connected.resolve()
       this.#isDue = true
       // What is under way is ended also where no call follows. One that follows looks again where this fails.
       this.looked().catch(() => {})
     }
+  }
+
+  /** Waits for a while for a connection that was lost. */
+  async #reconnected(): Promise<void> {
+    const { promise: late, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, RECONNECTION)
+    await Promise.race([this.#connected.promise, late])
+    clearTimeout(timer)
   }
 
   async #look(): Promise<void> {
