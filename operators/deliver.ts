@@ -71,8 +71,8 @@ export interface DeliverConfig<T> extends Backoff {
  * - **Backpressure**: the source is subscribed under a {@link Gate}, which closes while `highWaterMark` events are buffered
  *   and while the gate of the subscriber is closed. Sources pause then, also those that `switchMap` or `retry` subscribe to
  *   later. Events that arrive nevertheless are buffered in memory.
- * - **Failures**: when a handler throws or rejects, it is called again after the error's `retryAfter`, or after a backoff
- *   with full jitter. After the last attempt the event goes to `deadLetters` instead of the result. Without `deadLetters`
+ * - **Failures**: when a handler throws or rejects, it is called again after a backoff with full jitter, and not before the
+ *   error's `retryAfter`. After the last attempt the event goes to `deadLetters` instead of the result. Without `deadLetters`
  *   the result errors.
  * - **Acknowledgement**: an entry of a log's consumer, and each entry of an array, is acknowledged once it is handled or its
  *   dead letter is stored. An unhandled one comes again at the next start.

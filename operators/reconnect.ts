@@ -1,11 +1,17 @@
 import { asyncScheduler, defaultIfEmpty, defer, Observable, of, Subscriber, Subscription, take } from 'rxjs'
 import type { MonoTypeOperatorFunction, ObservableInput, SchedulerLike, Unsubscribable } from 'rxjs'
-import { backoffDelay, INITIAL_DELAY, isRetryable, MAX_DELAY } from '../src/protocol/backoff.ts'
+import {
+  backoffDelay,
+  INITIAL_DELAY,
+  isRetryable,
+  MAX_DELAY,
+  retryAfterOf,
+  usableDelay,
+} from '../src/protocol/backoff.ts'
 import type { Backoff } from '../src/protocol/backoff.ts'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { checkConfig, checkDuration } from '../src/protocol/check.ts'
 import { subscribeWithGate } from '../src/protocol/gate.ts'
-import { retryAfterOf, usableDelay } from '../src/protocol/retry-after.ts'
 import { MAX_TIMER_DELAY } from '../src/protocol/timer-limit.ts'
 
 /** A reconnection, reported before its delay. */
@@ -37,7 +43,7 @@ export interface ReconnectConfig<T = unknown> extends Backoff {
   readonly progress?: (value: T) => boolean
   /**
    * Returns the latest `retry:` of the server, in ms: the minimum delay before each reconnection, after a clean close too, and
-   * the initial delay of the backoff. An error's `retryAfter` takes precedence. Default: none.
+   * the initial delay of the backoff. Default: none.
    */
   readonly serverDelay?: () => number | undefined
   /** Called before the delay of each reconnection. What it throws errors the result. */
@@ -57,8 +63,8 @@ export interface ReconnectConfig<T = unknown> extends Backoff {
  *               reconnect({ done: () => of(runsLeft === 0), initialDelay: 2 })
  *     result:   --a--b----------c----d--|
  *
- * - **Failure** (the source errors): reconnects after the error's `retryAfter`, else after a backoff with full jitter, and not
- *   before the server's `retry:`. Progress resets the backoff: a value for which `progress` is true, or a connection that
+ * - **Failure** (the source errors): reconnects after a backoff with full jitter, and not before the error's `retryAfter` and
+ *   the server's `retry:`. Progress resets the backoff: a value for which `progress` is true, or a connection that
  *   lasted longer than `maxDelay`.
  * - **Clean close** (the source completes, `done` is false): reconnects after the server's `retry:`. It backs off if the
  *   previous connection made no progress either, or if this one lasted shorter than `retry:` or `initialDelay`: a server that
@@ -189,7 +195,7 @@ class ReconnectingSubscription<T> implements Unsubscribable {
     this.#failures += 1
     this.#connectionDuration()
     if (this.#failures <= this.#settings.maxFailures && this.#isRetryable(error)) {
-      this.#reconnect(error, retryAfterOf(error) ?? this.#backoff())
+      this.#reconnect(error, Math.max(retryAfterOf(error) ?? 0, this.#backoff()))
     } else {
       this.#subscriber.error(error)
     }

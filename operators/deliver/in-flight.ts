@@ -1,10 +1,9 @@
 import type { SchedulerLike, Subscription } from 'rxjs'
 import { acknowledge, deadLetter, release } from '../../src/protocol/acknowledgement.ts'
-import { backoffDelay } from '../../src/protocol/backoff.ts'
+import { retryDelay } from '../../src/protocol/backoff.ts'
 import type { Backoff } from '../../src/protocol/backoff.ts'
 import type { Partition } from './backlog.ts'
 import { currentGate, withGate } from '../../src/protocol/gate.ts'
-import { retryAfterOf } from '../../src/protocol/retry-after.ts'
 import { isThenable } from '../../src/protocol/thenable.ts'
 import { MAX_TIMER_DELAY } from '../../src/protocol/timer-limit.ts'
 
@@ -176,7 +175,7 @@ export class InFlightTask<T> {
   #retryLater(error: unknown): void {
     const { scheduler, backoff, random } = this.#handling
     const attempts = this.#attempts
-    const delay = retryAfterOf(error) ?? backoffDelay(attempts - 1, backoff, random)
+    const delay = retryDelay(error, attempts - 1, backoff, random)
     this.#waiting = true
     const retry = scheduler.schedule(this.#attempt, Math.min(delay, MAX_TIMER_DELAY))
     // Some schedulers run the attempt within `schedule`, and a later retry may be pending already.

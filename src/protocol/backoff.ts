@@ -26,6 +26,19 @@ export function backoffDelay(
   return random() * Math.min(maxDelay, initialDelay * 2 ** Math.min(attempt, 30))
 }
 
+/**
+ * How long to wait after a failure before the next attempt, in ms: a {@link backoffDelay}, and at least the error's `retryAfter`. A
+ * server lengthens the wait and never removes it: one that answers with `Retry-After: 0` would be requested in a hot loop.
+ */
+export function retryDelay(
+  error: unknown,
+  attempt: number,
+  backoff: Backoff = {},
+  random: () => number = Math.random,
+): number {
+  return Math.max(retryAfterOf(error) ?? 0, backoffDelay(attempt, backoff, random))
+}
+
 /** Whether and when a failed request can be retried. The library's own errors have it, and any error may. */
 export interface Retryable {
   /** Whether the same request may succeed later. */
@@ -37,6 +50,16 @@ export interface Retryable {
 /** Whether the error is retryable: the same request may succeed later. */
 export function isRetryable(error: unknown): error is Retryable {
   return retryableOf(error) === true
+}
+
+/** The `retryAfter` of the error, in ms; undefined if it is absent or not a valid delay. */
+export function retryAfterOf(error: unknown): number | undefined {
+  return isObject(error) ? usableDelay(error['retryAfter']) : undefined
+}
+
+/** The value if it is a valid delay, else undefined. */
+export function usableDelay(value: unknown): number | undefined {
+  return typeof value === 'number' && value >= 0 ? value : undefined
 }
 
 /** The error's `retryable`, undefined where it has none. */

@@ -6,11 +6,11 @@ export const MAX_RETRY_AFTER = 3_600_000
  * is compared with the response's own `Date`, so that a wrong local clock does not matter.
  */
 export function parseRetryAfter(
-  value: string | undefined,
-  date: string | undefined,
+  value: string | null | undefined,
+  date: string | null | undefined,
   now: number,
 ): number | undefined {
-  if (value === undefined) return undefined
+  if (value === undefined || value === null) return undefined
   const text = value.trim()
   if (/^\d+(\.\d+)?$/.test(text)) return Math.min(Number(text) * 1_000, MAX_RETRY_AFTER)
   const until = parseHttpDate(text)

@@ -3,7 +3,7 @@ import pRetry from 'p-retry'
 import { asyncScheduler } from 'rxjs'
 import type { SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { backoffDelay } from '../protocol/backoff.ts'
+import { retryDelay } from '../protocol/backoff.ts'
 import type { Backoff } from '../protocol/backoff.ts'
 import { checkDuration, checkInteger } from '../protocol/check.ts'
 import { Observers } from '../protocol/observers.ts'
@@ -75,7 +75,7 @@ export interface RetryInfo {
 export interface TransportSettings extends EndpointSettings {
   /** The most retries of a single request. Default 4. */
   readonly retries?: number | undefined
-  /** How the delay between attempts grows, where the service sends no `Retry-After`. */
+  /** How the delay between attempts grows. A `Retry-After` of the service lengthens it. */
   readonly backoff?: Backoff | undefined
   /** The largest response body, decoded, in bytes. Default 32 MiB. */
   readonly maxBodyBytes?: number | undefined
@@ -135,8 +135,7 @@ export function createTransport(settings: TransportSettings): Transport {
     redact: redactorOf(request),
   })
 
-  const delayAfter = (error: RivuletError, number: number) =>
-    error.retryAfter ?? backoffDelay(number - 1, backoff, random)
+  const delayAfter = (error: RivuletError, number: number) => retryDelay(error, number - 1, backoff, random)
 
   const withRetries = (
     wire: WireRequest,

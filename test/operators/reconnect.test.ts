@@ -96,7 +96,15 @@ describe('reconnect', () => {
       expectSubscriptions(source.subscriptions).toBe(['(^!)', '--(^!)'])
     }))
 
-  it('waits for the retryAfter of the error, which takes precedence', () =>
+  it.each([0, 0.4, 1])('backs off after failures in a row whose retryAfter is %d', (retryAfter) =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
+      const source = cold<string>('#', undefined, new Dropped(retryAfter))
+      expectObservable(source.pipe(reconnect(full)), '^-------------------!').toBe('')
+      expectSubscriptions(source.subscriptions).toBe(['(^!)', '--(^!)', '------(^!)', '14ms (^!)'])
+    }),
+  )
+
+  it('waits for the retryAfter of the error, if that is longer than the backoff', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const first = cold<string>('#', undefined, new Dropped(20))
       const second = cold('a|')

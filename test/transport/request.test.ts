@@ -383,6 +383,23 @@ describe.each([
     expect(scheduler.now()).toBe(delay)
   })
 
+  it.each([
+    ['0', 'POST'],
+    ['0.001', 'GET'],
+    ['Sun, 06 Nov 1994 08:00:00 GMT', 'POST'],
+  ])('backs off where Retry-After is %s', async (value, method) => {
+    const { origin } = await serve((_request, response) =>
+      json(response, 429, {}, { 'retry-after': value, date: 'Sun, 06 Nov 1994 08:49:00 GMT' }),
+    )
+    const scheduler = new ImpatientScheduler()
+    const backoff = { initialDelay: 500, maxDelay: 1_500 }
+    const transport = transportTo(origin, { scheduler, backoff, retries: 3, random: () => 1 })
+
+    await failureOf(transport.request(method === 'POST' ? { ...post, quota: 'search' } : get))
+
+    expect(scheduler.now()).toBe(500 + 1_000 + 1_500)
+  })
+
   it('reports a Retry-After that it did not wait for', async () => {
     const { origin } = await serve((_request, response) => json(response, 429, {}, { 'retry-after': '9' }))
 

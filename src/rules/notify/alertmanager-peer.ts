@@ -1,4 +1,4 @@
-import { backoffDelay } from '../../protocol/backoff.ts'
+import { retryDelay } from '../../protocol/backoff.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { Alert, Alerts } from './alertmanager-alerts.ts'
 import type { Endpoint } from './endpoint.ts'
@@ -104,7 +104,7 @@ export class Peer {
       for (const { alert } of batch) this.#changed.add(alert.key)
       failures++
       onFailure(failure, failures)
-      const delay = failure.retryAfter ?? backoffDelay(failures - 1)
+      const delay = retryDelay(failure, failures - 1)
       // Open alerts would end during a longer pause.
       await pause(Math.min(delay, resend), signal)
     }

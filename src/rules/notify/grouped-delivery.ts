@@ -1,8 +1,7 @@
-import { backoffDelay } from '../../protocol/backoff.ts'
+import { retryDelay } from '../../protocol/backoff.ts'
 import type { EventLog } from '../../log/event-log.ts'
 import { Job } from '../../log/job.ts'
 import type { LogJob } from '../../log/job.ts'
-import { retryAfterOf } from '../../protocol/retry-after.ts'
 import type { AlertEntry } from './alert-entry.ts'
 import { AlertGroups } from './alert-groups.ts'
 import { labelsHash } from './alert-identity.ts'
@@ -132,7 +131,7 @@ class GroupedDelivery {
         // One of them may be the reason.
         if (!mayPass && events.length > 1) return this.#deliverEach(events)
         report(onProblem, { notifier: name, error: problem, attempt: mayPass ? attempt : 0 })
-        const delay = retryAfterOf(error) ?? backoffDelay(attempt - 1, backoff)
+        const delay = retryDelay(error, attempt - 1, backoff)
         if (!mayPass || performance.now() - began + delay > retryFor) {
           for (const event of events) event.refuse(problem)
           return

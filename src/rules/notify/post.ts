@@ -1,3 +1,4 @@
+import { parseRetryAfter } from '../../protocol/retry-after-header.ts'
 import type { Endpoint } from './endpoint.ts'
 import { NotifyError } from './notify-error.ts'
 
@@ -16,9 +17,6 @@ const MAX_ANSWER = 16_384
 
 /** Maximum length of an answer in an error, in characters. */
 const MAX_SHOWN = 300
-
-/** The longest wait that a receiver can ask for, in ms. */
-const MAX_RETRY_AFTER = 3_600_000
 
 /** Statuses below 500 after which the same request may succeed. */
 const RETRYABLE = new Set([408, 425, 429])
@@ -74,7 +72,11 @@ export async function post(
     throw new NotifyError(origin, problemOf(status, shown), {
       status,
       retryable: status >= 500 || RETRYABLE.has(status),
-      retryAfter: retryAfter(response.headers.get('retry-after')),
+      retryAfter: parseRetryAfter(
+        response.headers.get('retry-after'),
+        response.headers.get('date'),
+        Date.now(),
+      ),
     })
   } catch (error) {
     if (error instanceof NotifyError) throw error
@@ -127,13 +129,6 @@ function withoutSecrets(text: string, secrets: readonly string[]): string {
   for (const secret of sorted) safe = safe.replaceAll(secret, '(not shown)')
   const line = safe.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ').trim()
   return line.length <= MAX_SHOWN ? line : `${line.slice(0, MAX_SHOWN - 1)}…`
-}
-
-function retryAfter(header: string | null): number | undefined {
-  if (header === null) return undefined
-  const seconds = /^\d{1,9}$/.test(header.trim()) ? Number(header) : NaN
-  const delay = Number.isNaN(seconds) ? Date.parse(header) - Date.now() : seconds * 1_000
-  return Number.isNaN(delay) ? undefined : Math.min(Math.max(0, delay), MAX_RETRY_AFTER)
 }
 
 /** A code of the operating system or of undici, such as `ECONNREFUSED`. */

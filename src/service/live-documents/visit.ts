@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { parseRetryAfter } from '../../protocol/retry-after-header.ts'
 import type { CorpusDocument } from '../corpus/corpus.ts'
 import { documentKind, type DocumentKind } from '../corpus/document-kind.ts'
 import { PAGE_TYPES } from '../extract/page.ts'
@@ -146,7 +147,9 @@ async function findingOf(
     }
   }
   if (status === 404 || status === 410) return { type: 'missing', status }
-  if (status < 200 || status > 299) throw new StatusError(status, retryAfterOf(headers['retry-after'], now()))
+  if (status < 200 || status > 299) {
+    throw new StatusError(status, parseRetryAfter(headers['retry-after'], headers['date'], now()))
+  }
   if (isNoIndex(headers['x-robots-tag'])) return { type: 'excluded', reason: 'noindex' }
 
   const body = role === 'page' ? response.body : await unzipped(response.body)
@@ -218,11 +221,4 @@ function isNoIndex(directives: string | undefined): boolean {
 function maxAgeOf({ headers }: WebResponse): number {
   const seconds = /(?:^|[\s,])max-age\s*=\s*"?(\d{1,9})/i.exec(headers['cache-control'] ?? '')?.[1]
   return Number(seconds ?? 0) * 1_000
-}
-
-function retryAfterOf(value: string | undefined, now: number): number | undefined {
-  if (value === undefined) return undefined
-  if (/^\s*\d{1,9}\s*$/.test(value)) return Number(value) * 1_000
-  const time = Date.parse(value)
-  return Number.isNaN(time) ? undefined : Math.max(0, time - now)
 }

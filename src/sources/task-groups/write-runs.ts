@@ -1,8 +1,7 @@
 import { catchError, firstValueFrom, of, timer } from 'rxjs'
 import type { Observable } from 'rxjs'
-import { retryAfterOf } from '../../protocol/retry-after.ts'
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { backoffDelay, isRetryable } from '../../protocol/backoff.ts'
+import { isRetryable, retryDelay } from '../../protocol/backoff.ts'
 import { groupSource } from '../../protocol/event.ts'
 import { MAX_RUNS_PER_REQUEST } from '../../protocol/limits.ts'
 import type { AddRunsRequest, AddRunsResponse, TaskGroupStatus } from '../../protocol/task-group.ts'
@@ -127,7 +126,7 @@ class RunWriter {
 
       // The service may still be processing a slow request: waits at least as long as the request took.
       const duration = scheduler.now() - startedAt
-      const delay = retryAfterOf(failure) ?? backoffDelay(sends - 1, backoff, random)
+      const delay = retryDelay(failure, sends - 1, backoff, random)
       await this.#first(timer(Math.max(settling.delay, duration, delay), scheduler))
       const status = await this.#settle(remaining, failure, settling.timeout)
       const missing = remaining.filter((entry) => !this.#added.has(entry))

@@ -128,7 +128,10 @@ export function endingAfter<T>(
   return takeUntil(over)
 }
 
-/** Requests the result until the run has ended. A 408 is the service's answer for an active run, and no failure. */
+/**
+ * Requests the result until the run has ended. A 408 is the service's answer for an active run, and no failure. A 200 for an active run
+ * breaks the interface: it is asked again for the client's patience.
+ */
 async function askUntilEnded(
   context: Context,
   runId: string,
@@ -136,7 +139,8 @@ async function askUntilEnded(
   errors: ProtocolErrorLimit,
   signal: AbortSignal,
 ): Promise<TaskRunResult> {
-  const { transport, scheduler, backoff } = context
+  const { transport, scheduler, backoff, patience } = context
+  let activeSince: number | undefined
   for (;;) {
     const askedAt = scheduler.now()
     const wait = Math.min(RESULT_WAIT, Math.max(1, Math.ceil((deadline - askedAt) / 1_000)))
@@ -155,10 +159,16 @@ async function askUntilEnded(
       const result = resultIn(request, runId, body)
       if (result !== undefined) return result
       errors.reset()
+      activeSince ??= askedAt
+      if (scheduler.now() - activeSince >= patience) {
+        const message = `the service sent results of a run that had not ended for ${patience} ms`
+        throw new ProtocolError(message, request, { retryable: false })
+      }
     } catch (error) {
       if (error instanceof NotFoundError) throw await reasonFor(context, runId, error, signal)
       if (!(error instanceof ApiError) || error.status !== 408) throw error
       errors.reset()
+      activeSince = undefined
       retryAfter = error.retryAfter ?? 0
     }
     // A service that does not wait would be asked in a hot loop.

@@ -80,6 +80,21 @@ describe('the result of a run', () => {
     expect(await client.tasks.result('r')).toEqual(completed)
   })
 
+  it('is a ProtocolError if the service sends that of an active run for longer than the patience', async () => {
+    const scheduler = new VirtualTimeScheduler()
+    const { client, lines } = await runService(
+      { result: (response) => answer(response, { run: runAs('running'), output: null }) },
+      { initialDelay: 500, patience: 3_000, scheduler },
+    )
+    const result = lastValueFrom(client.tasks.result('r'))
+    const timer = setInterval(() => scheduler.flush(), 1)
+    const error: unknown = await result.then(null, (e: unknown) => e).finally(() => clearInterval(timer))
+
+    expect(error).toBeInstanceOf(ProtocolError)
+    expect(error).toMatchObject({ retryable: false, message: expect.stringContaining('had not ended') })
+    expect(lines()).toHaveLength(7)
+  })
+
   it('is a RunTimeoutError after the whole timeout', async () => {
     const { client, lines } = await runService({ result: (response) => answer(response, active, 408) })
 
