@@ -109,7 +109,8 @@ function consume({ name, pause, share }: Role & { kind: 'consume' }, opened: Eve
 
 async function apply(role: Role & { kind: 'effects' }, opened: EventLog): Promise<void> {
   const { name, file, generation, isFailing } = role
-  const database = new DatabaseSync(file)
+  // Another process may have a transaction open, also one that is suspended.
+  const database = new DatabaseSync(file, { timeout: 10_000 })
   database.exec('PRAGMA journal_mode = WAL')
   database.exec('CREATE TABLE IF NOT EXISTS effect (source TEXT, n INTEGER, generation INTEGER)')
   const insert = database.prepare('INSERT INTO effect VALUES (?, ?, ?)')
