@@ -31,6 +31,11 @@ export type Diagnostic =
     }
   /** A duplicate of an emitted event was dropped. */
   | { readonly kind: 'duplicate'; readonly event: ResearchEvent }
+  /**
+   * A list has sent this many pages in a row that are empty or repeat the page before. Further ones are requested more slowly, and the
+   * list errors with a ProtocolError after 1,000. Emitted once until a page has something new.
+   */
+  | { readonly kind: 'barren_pages'; readonly path: string; readonly pages: number }
   /** A response had warnings (§2.4). */
   | { readonly kind: 'warnings'; readonly source: string; readonly warnings: readonly Warning[] }
   /**

@@ -46,6 +46,11 @@ export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
       log.debug({ id, source, type, via }, 'dropped a duplicate')
       return
     }
+    case 'barren_pages': {
+      const { path, pages } = diagnostic
+      log.warn({ path, pages }, 'the pages of a list have nothing new')
+      return
+    }
     case 'warnings': {
       const { source, warnings } = diagnostic
       for (const { type, message } of warnings) log.warn({ source, type }, message)

@@ -1,5 +1,4 @@
 import { VirtualTimeScheduler } from 'rxjs'
-import type { SchedulerAction, Subscription } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { createClient } from '../../src/client.ts'
 import type { Diagnostic } from '../../src/sources/context.ts'
@@ -9,22 +8,10 @@ import { createTransport } from '../../src/transport/transport.ts'
 import type { ApiRequest, RetryInfo, TransportSettings } from '../../src/transport/transport.ts'
 import { json, serve } from './server.ts'
 import { Listener } from './stream-listener.ts'
+import { ImpatientScheduler } from '../support/impatient-scheduler.ts'
 
 const search: ApiRequest = { method: 'POST', path: '/a', body: {}, quota: 'search', idempotent: true }
 const small = { search: { requests: 1, window: 60_000 } }
-
-/** A clock on which every delay passes immediately. */
-class ImpatientScheduler extends VirtualTimeScheduler {
-  override schedule<T>(
-    work: (this: SchedulerAction<T>, state?: T) => void,
-    delay?: number,
-    state?: T,
-  ): Subscription {
-    const action = super.schedule(work, delay, state)
-    queueMicrotask(() => this.flush())
-    return action
-  }
-}
 
 /** A transport to a server that answers with these statuses, then with 200. `started` has the paths and times of the starts. */
 async function setUp(settings: Partial<TransportSettings>, statuses: readonly number[] = []) {

@@ -1,7 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { gzipSync } from 'node:zlib'
 import { VirtualTimeScheduler } from 'rxjs'
-import type { SchedulerAction, Subscription } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { ConnectionError, ProtocolError } from '../../src/transport/errors.ts'
 import { createExchange as createFetchExchange } from '../../src/transport/fetch-exchange.ts'
@@ -9,23 +8,11 @@ import { createTransport } from '../../src/transport/transport.ts'
 import type { ApiRequest, RetryInfo, TransportSettings } from '../../src/transport/transport.ts'
 import { createExchange as createUndiciExchange } from '../../src/transport/undici-exchange.ts'
 import { bodyOf, closedOrigin, json, serve } from './server.ts'
+import { ImpatientScheduler } from '../support/impatient-scheduler.ts'
 
 const apiKey = 'key-0123456789-secret'
 const get: ApiRequest = { method: 'GET', path: '/v1/x', idempotent: true }
 const post: ApiRequest = { method: 'POST', path: '/v1/x', body: { a: 1 }, idempotent: false }
-
-/** A clock on which every delay passes immediately. */
-class ImpatientScheduler extends VirtualTimeScheduler {
-  override schedule<T>(
-    work: (this: SchedulerAction<T>, state?: T) => void,
-    delay?: number,
-    state?: T,
-  ): Subscription {
-    const action = super.schedule(work, delay, state)
-    queueMicrotask(() => this.flush())
-    return action
-  }
-}
 
 describe.each([
   { name: 'undici', createExchange: createUndiciExchange },

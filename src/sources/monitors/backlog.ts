@@ -5,17 +5,15 @@ import type { MonitorEventsQuery, PaginatedMonitorEvents } from '../../protocol/
 import { ProtocolError, ValidationError } from '../../transport/errors.ts'
 import type { RequestLine } from '../../transport/errors.ts'
 import type { Context } from '../context.ts'
-import { lineOf, monitorPage, nextCursor, reportWarnings } from './pages.ts'
+import { eventList, lineOf, monitorPage, nextCursor, reportWarnings } from './pages.ts'
 import type { MonitorPosition } from './position.ts'
 import { openOrAborted } from '../shapes/backpressure.ts'
+import { PageTrail } from '../shapes/pages.ts'
 import { requestFlushed } from '../shapes/request-flushed.ts'
 import type { ProtocolErrorLimit } from '../shapes/protocol-error-limit.ts'
 
 /** The most events that are buffered while walking back, so that a short backlog needs no request twice. */
 const MAX_BUFFERED = 400
-
-/** The most pages of one backlog, far more than the service lists, so that an endless list takes bounded memory. */
-const MAX_PAGES = 100_000
 
 /** The most restarts of the walk in a row after the pagination broke. */
 const MAX_RESTARTS = 3
@@ -73,7 +71,7 @@ export class MonitorBacklog {
   /** The next page of the walk; undefined at its end. */
   #older: { readonly cursor: string | undefined } | undefined = { cursor: undefined }
   /** The cursors of this walk. */
-  #cursors = new Set<string>()
+  #trail: PageTrail
   /** Whether this walk found an event that was emitted before. */
   #sawKnown = false
   /** The last events of this walk without their own id that were emitted before, in a row. */
@@ -97,6 +95,11 @@ export class MonitorBacklog {
     this.#monitorId = monitorId
     this.#query = query
     this.#position = position
+    this.#trail = this.#newTrail()
+  }
+
+  #newTrail(): PageTrail {
+    return new PageTrail(this.#context, eventList(this.#monitorId))
   }
 
   /** Whether the next walk begins at the newest event. One that failed goes on behind the pages that it has. */
@@ -155,7 +158,7 @@ export class MonitorBacklog {
       reportWarnings(this.#context, this.#monitorId, page)
       const { events, reached } = this.#newEventsOf(page)
       this.#add(cursor, events)
-      this.#continueWalk(reached ? undefined : nextCursor(page))
+      await this.#continueWalk(reached ? undefined : nextCursor(page), page, signal)
       if (this.#older === undefined) break
       this.#request(this.#older.cursor, signal)
       if (gate?.closed === true) await openOrAborted(gate, signal)
@@ -180,9 +183,9 @@ export class MonitorBacklog {
       return events
     }
     this.#isWalking = true
-    this.#cursors = new Set(cursor === undefined ? [] : [cursor])
+    this.#trail = this.#newTrail()
     this.#add(cursor, events)
-    this.#continueWalk(nextCursor(page))
+    await this.#continueWalk(nextCursor(page), page, signal)
     return undefined
   }
 
@@ -209,18 +212,20 @@ export class MonitorBacklog {
     return this.#knownInRow.size >= KNOWN_IN_ROW
   }
 
-  #continueWalk(cursor: string | undefined): void {
+  async #continueWalk(
+    cursor: string | undefined,
+    { events }: PaginatedMonitorEvents,
+    signal: AbortSignal,
+  ): Promise<void> {
     this.#older = undefined
     if (cursor === undefined) return
     const request = lineOf(this.#monitorId)
-    if (this.#cursors.has(cursor))
+    if (this.#trail.has(cursor))
       throw new BrokenPaginationError(
         request,
         new ProtocolError('the pages repeat a cursor', request, { retryable: false }),
       )
-    if (this.#pages.length >= MAX_PAGES || this.#cursors.size >= MAX_PAGES)
-      throw new ProtocolError(`the list has more than ${MAX_PAGES} pages`, request, { retryable: false })
-    this.#cursors.add(cursor)
+    await this.#trail.next(cursor, events, signal)
     this.#older = { cursor }
   }
 
@@ -286,7 +291,7 @@ export class MonitorBacklog {
     this.#buffered = 0
     this.#isWalking = true
     this.#older = { cursor: undefined }
-    this.#cursors = new Set()
+    this.#trail = this.#newTrail()
     this.#sawKnown = false
     this.#knownInRow.clear()
     this.#prefetched = undefined

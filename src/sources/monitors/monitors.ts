@@ -118,7 +118,13 @@ export function listMonitors(context: Context, options: ListMonitorsOptions = {}
       throw new ProtocolError('the page has no list of monitors', line)
     return { monitors: body['monitors'], next: cursorOf(body['next_cursor']) }
   }
-  const pages = pagesOf({ cursor: first, fetch, next: ({ next }) => next, line })
+  const pages = pagesOf(context, {
+    cursor: first,
+    fetch,
+    next: ({ next }) => next,
+    entries: ({ monitors }) => monitors,
+    line,
+  })
   return sourceOf(pages.pipe(concatMap(({ monitors }) => monitors)), signal)
 }
 

@@ -8,6 +8,7 @@ import type { RequestLine } from '../../transport/errors.ts'
 import { redactJson } from '../../transport/redact.ts'
 import type { Context } from '../context.ts'
 import { cursorOf, pagesOf } from '../shapes/pages.ts'
+import type { List } from '../shapes/pages.ts'
 
 /** Emits the pages of a monitor's events (§4.1), newest first, and completes after the last. */
 export function monitorPages(
@@ -15,12 +16,13 @@ export function monitorPages(
   monitorId: string,
   query: MonitorEventsQuery,
 ): Observable<PaginatedMonitorEvents> {
-  const pages = pagesOf({
+  const pages = pagesOf(context, {
     cursor: query.cursor,
     fetch: (cursor, signal) => monitorPage(context, monitorId, { ...query, cursor }, signal),
     // The events of one execution are one page: the service then ignores cursors (§4.1).
     next: (page) => (query.event_group_id === undefined ? nextCursor(page) : undefined),
-    line: lineOf(monitorId),
+    entries: ({ events }) => events,
+    ...eventList(monitorId),
   })
   return pages.pipe(tap((page) => reportWarnings(context, monitorId, page)))
 }
@@ -66,6 +68,14 @@ function redacted(warning: unknown, { transport }: Context): unknown {
 
 function isWarning(value: unknown): value is Warning {
   return isObject(value) && typeof value['type'] === 'string' && typeof value['message'] === 'string'
+}
+
+/** The most pages of events: ten for each of the some 300 executions that the service lists, which is enough for a `limit` of 1. */
+const MAX_PAGES = 3_000
+
+/** The list of a monitor's events. */
+export function eventList(monitorId: string): List {
+  return { line: lineOf(monitorId), maxPages: MAX_PAGES }
 }
 
 /** The request for a page, for errors. */
