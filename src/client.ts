@@ -245,7 +245,15 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
   })
   const scheduler: SchedulerLike = settings.scheduler ?? asyncScheduler
   const { random = Math.random } = settings
-  const context: Context = { transport, backoff, scheduler, random, patience, report }
+  const context: Context = {
+    transport,
+    backoff,
+    scheduler,
+    random,
+    patience,
+    report,
+    groupRuns: { prefix: '/v1beta' },
+  }
   const reporting = <T>(source: Source<T>, name: string) => reportRunAhead(context, source, name)
   return {
     search: searchCalls(context),

@@ -170,6 +170,7 @@ export type { SearchEachOptions, SearchOutcome, SearchQueries, SearchQuery } fro
 export type { Logger } from './sources/log-diagnostic.ts'
 export type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
 export type { RecordedLists, RecordedWebhooks, Recording, RecordOptions } from './sources/record.ts'
+export { AllSourcesFailedError } from './sources/watch.ts'
 export type { WatchedWebhooks, WatchOptions } from './sources/watch.ts'
 export type {
   Watched,

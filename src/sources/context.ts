@@ -64,4 +64,12 @@ export interface Context {
   /** How long an incomplete stream is resumed without a new event, in ms. */
   readonly patience: number
   readonly report: (diagnostic: Diagnostic) => void
+  /** Where the service has the streams of a group's runs. */
+  readonly groupRuns: GroupRunsPath
+}
+
+/** The prefix of the path of a group's runs stream: that of the interface document (§4.5), or the one that newer services have alone. */
+export interface GroupRunsPath {
+  /** The one that was found last. */
+  prefix: '/v1beta' | '/v1'
 }

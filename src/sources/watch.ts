@@ -1,4 +1,4 @@
-import { catchError, EMPTY, isObservable, merge, NEVER } from 'rxjs'
+import { catchError, concat, defer, EMPTY, isObservable, merge, NEVER, tap, throwError } from 'rxjs'
 import type { MonoTypeOperatorFunction, Observable } from 'rxjs'
 import { dedupe } from '../../operators/dedupe.ts'
 import { mergeWebhooks } from '../../operators/merge-webhooks.ts'
@@ -7,14 +7,22 @@ import { checkObject, checkOptions } from '../protocol/check.ts'
 import { monitorSource, runSource } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
-import { NotFoundError } from '../transport/errors.ts'
+import { NotFoundError, RivuletError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
 import { withReconnect } from './shapes/with-reconnect.ts'
 import { sourceOf } from './shapes/source.ts'
 import type { Source, SourceOptions } from './shapes/source.ts'
 import { executionEvents, runResult } from './webhook-expansion.ts'
 import { affectsAllSources, areEmpty, watchedStreams } from './watched-streams.ts'
-import type { Watched, WatchedFindAll, WatchedGroup, WatchedMonitor, WatchedRun } from './watched-streams.ts'
+import type {
+  OpenMember,
+  Watched,
+  WatchedFindAll,
+  WatchedGroup,
+  WatchedMonitor,
+  WatchedRun,
+  WatchedStreams,
+} from './watched-streams.ts'
 
 /** The source of webhooks. */
 export interface WatchedWebhooks {
@@ -36,13 +44,29 @@ export interface WatchOptions extends SourceOptions {
   readonly hold?: number
 }
 
+/** Every source of a `client.watch` has failed for good. `cause` is the error of the first one. */
+export class AllSourcesFailedError extends RivuletError {
+  override readonly name = 'AllSourcesFailedError'
+  readonly retryable = false
+  /** The error of each source, by its path, such as `/v1/monitors/monitor_1`. */
+  readonly failures: ReadonlyMap<string, Error>
+
+  constructor(failures: ReadonlyMap<string, Error>) {
+    const [[source, cause] = ['', undefined]] = failures
+    const request = cause instanceof RivuletError ? cause : { method: 'GET', path: source }
+    super(`all ${failures.size} sources of watch have failed, this one first`, request, { cause })
+    this.failures = failures
+  }
+}
+
 /**
  * Merges monitors, task groups, single and FindAll runs and webhooks into one typed stream, each event once in its most complete form.
  * Completes when the lists have completed, every group and run is done and every monitor is cancelled; with only webhooks, never.
  *
  * A monitor, group or run that fails permanently, such as one with a wrong id, emits `source.failed` and the others continue. It is
  * subscribed to again after it was removed from its list and added, and by the next subscription. An error that affects all
- * errors the result: a rejected key (401). So does an `IncompleteStreamError`.
+ * errors the result: a rejected key (401). So does an `IncompleteStreamError`. Where every source has failed, the result errors with an
+ * {@link AllSourcesFailedError} in place of completing.
  */
 export function watch(context: Context, options: WatchOptions): Source<ResearchEvent> {
   checkOptions('options', options ?? null, WATCH_OPTIONS)
@@ -58,11 +82,8 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
     if (!isObservable(webhooks.deliveries))
       throw new ArgumentError('webhooks.deliveries', 'an Observable', webhooks.deliveries)
   }
-  const streams = merge(
-    watchedStreams(context, watched, (_, project) => project(() => undefined)),
-    // With webhooks only, it never completes.
-    hasStreams ? EMPTY : NEVER,
-  )
+  // With webhooks only, it never completes.
+  const streams = merge(notAllFailing(context, watched), hasStreams ? EMPTY : NEVER)
   const { scheduler } = context
   const onDuplicate = (event: ResearchEvent) => context.report({ kind: 'duplicate', event })
   const merged =
@@ -88,6 +109,33 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
           }),
         )
   return sourceOf(merged, signal)
+}
+
+/** Errors instead of completing if every source has failed. */
+function notAllFailing(context: Context, watched: WatchedStreams): Observable<ResearchEvent> {
+  const untracked: OpenMember = (_, project) => project(() => undefined)
+  // Checks arrays at the call.
+  watchedStreams(context, watched, untracked)
+  return defer(() => {
+    const sources = new Set<string>()
+    const failures = new Map<string, Error>()
+    const streams = watchedStreams(context, watched, (member, project) =>
+      defer(() => {
+        sources.add(member.source)
+        // It may have failed before it was removed from its list.
+        failures.delete(member.source)
+        return untracked(member, project)
+      }),
+    )
+    const noted = tap<ResearchEvent>((event) => {
+      if (event.type === 'source.failed') failures.set(event.source, event.data.error)
+    })
+    const end = defer(() => {
+      const haveAllFailed = failures.size > 0 && failures.size === sources.size
+      return haveAllFailed ? throwError(() => new AllSourcesFailedError(failures)) : EMPTY
+    })
+    return concat(streams.pipe(noted), end)
+  })
 }
 
 const WATCH_OPTIONS = ['monitors', 'taskGroups', 'runs', 'findAlls', 'webhooks', 'hold', 'signal']

@@ -15,7 +15,7 @@ import {
 } from 'rxjs'
 import type { Observable, SchedulerAction, SchedulerLike } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createClient, groupSource, monitorSource } from 'rivulet'
+import { AllSourcesFailedError, createClient, groupSource, monitorSource } from 'rivulet'
 import type { Diagnostic, ResearchEvent, WatchedMonitor, WebhookDelivery } from 'rivulet'
 import { answer, openStream, queryOf, serve, sse } from '../support/serve.ts'
 import { settled } from '../support/settled.ts'
@@ -265,11 +265,29 @@ describe('a source of watch that fails permanently', () => {
   it('lets watch complete when all the others have', async () => {
     const { client } = await partlyFailing()
 
-    const seen = await lastValueFrom(
-      client.watch({ monitors: ['bad'], taskGroups: ['gone'] }).pipe(toArray()),
-    )
+    const watched = client.watch({ monitors: ['bad'], taskGroups: ['g'] })
+    const seen = await lastValueFrom(watched.pipe(toArray()))
 
-    expect(seen.map(({ type }) => type)).toEqual(['source.failed', 'source.failed'])
+    expect(seen.map(({ type }) => type)).toContain('source.failed')
+  })
+
+  it('errors the result with all errors once every source has failed, in each subscription', async () => {
+    const { client } = await partlyFailing()
+    const watched = client.watch({ monitors: ['bad'], taskGroups: ['gone'] })
+
+    for (let subscription = 0; subscription < 2; subscription++) {
+      const types: string[] = []
+      const error: unknown = await lastValueFrom(watched.pipe(tap(({ type }) => types.push(type)))).then(
+        null,
+        (thrown: unknown) => thrown,
+      )
+
+      expect(types).toEqual(['source.failed', 'source.failed'])
+      expect(error).toBeInstanceOf(AllSourcesFailedError)
+      const { failures } = error as AllSourcesFailedError
+      expect([...failures.keys()].toSorted()).toEqual(['/v1/monitors/bad', '/v1/tasks/groups/gone'])
+      for (const failure of failures.values()) expect(failure).toMatchObject({ status: 404, ref_id: 'r' })
+    }
   })
 
   it('errors the result if the key is rejected', async () => {
@@ -338,7 +356,7 @@ describe('an Observable list of watch', () => {
       ),
     )
 
-    await ended
+    await expect(ended).rejects.toBeInstanceOf(AllSourcesFailedError)
 
     expect(seen).toEqual(['source.failed /v1/monitors/bad', 'source.failed /v1/monitors/bad'])
   })

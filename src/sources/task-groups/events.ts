@@ -1,5 +1,4 @@
 import { checkId, checkInteger, checkOneOf, checkOptions } from '../../protocol/check.ts'
-import { groupSource } from '../../protocol/event.ts'
 import type { GroupEvent } from '../../protocol/event.ts'
 import { checkRequest, namesOf } from '../../protocol/requests/check.ts'
 import { groupEventsQuery } from '../../protocol/requests/tasks.ts'
@@ -42,8 +41,7 @@ export function groupEvents(
   if (timeout !== undefined) checkInteger('timeout', timeout, 1)
   checkUntil(until)
   const query = { last_event_id: cursorOrStart(last_event_id), timeout }
-  const path = `${groupSource(groupId)}/events`
-  const stream = groupStream(context, groupId, { kind: 'events', path, query, until, tracking })
+  const stream = groupStream(context, groupId, { kind: 'events', query, until, tracking })
   return sourceOf(stream, signal)
 }
 

@@ -19,7 +19,8 @@ export const GROUP_RUNS_OPTIONS = [...namesOf(groupRunsQuery), 'until', 'signal'
 
 /**
  * Emits each run of a group when it ends, with its input and output if requested (§4.5). Reconnects after failures. Completes
- * when no run is active and every run was emitted; errors with an `IncompleteStreamError` if the service does not send some.
+ * when no run is active and every run was emitted; errors with an `IncompleteStreamError` if the service does not send some. A service
+ * that answers with 404 under `/v1beta` is asked under `/v1` too, as newer ones have the stream there alone.
  */
 export function groupRuns(
   context: Context,
@@ -33,7 +34,6 @@ export function groupRuns(
   const { signal, last_event_id, status, include_input, include_output, until } = options
   checkUntil(until)
   const query = { last_event_id: cursorOrStart(last_event_id), status, include_input, include_output }
-  const path = `/v1beta/tasks/groups/${encodeURIComponent(groupId)}/runs`
-  const stream = groupStream(context, groupId, { kind: 'runs', path, query, until, tracking })
+  const stream = groupStream(context, groupId, { kind: 'runs', query, until, tracking })
   return sourceOf(stream, signal)
 }

@@ -4,8 +4,10 @@ import { groupEvent, groupSource, unknownEvent } from '../../protocol/event.ts'
 import type { GroupEvent, GroupRunEvent } from '../../protocol/event.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
 import type { RunStatus } from '../../protocol/task.ts'
+import { NotFoundError } from '../../transport/errors.ts'
 import type { RequestLine } from '../../transport/errors.ts'
-import type { Context } from '../context.ts'
+import type { ApiRequest } from '../../transport/transport.ts'
+import type { Context, GroupRunsPath } from '../context.ts'
 import { GroupPosition } from './position.ts'
 import type { StreamKind } from './position.ts'
 import { getTaskGroup } from './task-groups.ts'
@@ -15,7 +17,7 @@ import type { PositionedStream, Shortfall } from '../shapes/positioned-reader.ts
 import { resumableStream } from '../shapes/resumable-stream.ts'
 
 /** One of the two streams of a group. */
-export interface GroupStream extends PositionedStream {
+export interface GroupStream extends Omit<PositionedStream, 'path'> {
   readonly kind: StreamKind
   readonly query: PositionedStream['query'] & {
     readonly last_event_id?: string | undefined
@@ -57,9 +59,13 @@ class GroupReader extends PositionedReader<GroupEvent, TaskGroupStatus> {
   readonly #context: Context
   readonly #groupId: string
   readonly #kind: StreamKind
+  /** The prefix of the path of this connection. */
+  #prefix: GroupRunsPath['prefix'] = '/v1'
+  /** Whether this connection tries the other prefix, after a 404. */
+  #triesOther = false
 
   constructor(context: Context, groupId: string, stream: GroupStream, position: GroupPosition) {
-    super(context, stream, position)
+    super(context, { ...stream, path: `${groupSource(groupId)}/${stream.kind}` }, position)
     this.#context = context
     this.#groupId = groupId
     this.#kind = stream.kind
@@ -67,6 +73,33 @@ class GroupReader extends PositionedReader<GroupEvent, TaskGroupStatus> {
 
   get source(): string {
     return groupSource(this.#groupId)
+  }
+
+  override connect(): ApiRequest {
+    const request = super.connect()
+    if (this.#kind === 'events') return request
+    if (!this.#triesOther) this.#prefix = this.#context.groupRuns.prefix
+    return this.#prefixed(request)
+  }
+
+  #prefixed<Request extends RequestLine>(request: Request): Request {
+    return { ...request, path: request.path.replace('/v1', this.#prefix) }
+  }
+
+  override open(): void {
+    super.open()
+    this.#triesOther = false
+    if (this.#kind === 'runs') this.#context.groupRuns.prefix = this.#prefix
+  }
+
+  override isRetryable(error: unknown): boolean {
+    // A group that does not exist has a 404 at both.
+    if (error instanceof NotFoundError && this.#kind === 'runs' && !this.#triesOther) {
+      this.#triesOther = true
+      this.#prefix = this.#prefix === '/v1' ? '/v1beta' : '/v1'
+      return true
+    }
+    return super.isRetryable(error)
   }
 
   protected eventOf(wire: unknown, id: string | undefined, receivedAt: number): GroupEvent {
@@ -88,6 +121,6 @@ class GroupReader extends PositionedReader<GroupEvent, TaskGroupStatus> {
         : `${missing} of ${expected} ended runs are missing`
     const advice =
       'subscribe again, without last_event_id if the same are missing, or read a single run with tasks.result'
-    return new IncompleteStreamError(request, { missing, expected, what, advice, patience })
+    return new IncompleteStreamError(this.#prefixed(request), { missing, expected, what, advice, patience })
   }
 }
