@@ -41,8 +41,8 @@ const PAGE = 500
 /** The number of keys after which no more entries are looked at ahead, and of states that are read at once. */
 const KEYS_AHEAD = 1_000
 
-/** How long functions may keep the event loop before others run, in ms. */
-const MAX_TURN = 20
+/** How long functions may keep the event loop before others run, in ms. The last of them may take up to some 40 ms more, as rules do. */
+const MAX_TURN = 10
 
 /** After how long a batch is committed that slow functions have begun, in ms. */
 const MAX_BATCH_TIME = 100

@@ -1,15 +1,16 @@
-import { isCelError, plan, type CelError, type CelInput, type CelResult } from '@bufbuild/cel'
+import { celError, isCelError, plan, type CelError, type CelInput, type CelResult } from '@bufbuild/cel'
 import type { Expr } from '@bufbuild/cel-spec/cel/expr/syntax_pb.js'
 import type { ResearchEventType } from '../../protocol/event.ts'
 import type { Json } from '../../protocol/json.ts'
 import { checkExpression, eventNames } from './check.ts'
-import { ENVIRONMENT, resetBounds } from './environment.ts'
+import { ENVIRONMENT, resetMembers } from './environment.ts'
 import { ExpressionError } from './expression-error.ts'
 import { Problem, type EventView, type Expression } from './expression.ts'
 import { toJsonValue } from './json-value.ts'
 import { rewrite } from './rewrite.ts'
-import { parseExpression } from './syntax.ts'
+import { parseExpression, sizeOf } from './syntax.ts'
 import { MISSING, VARIABLES, View, withView } from './view.ts'
+import { spend, STEP } from './work.ts'
 
 /** What an expression may name, and what it must be. */
 export interface ExpressionScope {
@@ -44,7 +45,7 @@ export function compileExpression(text: string, scope: ExpressionScope = {}): Ex
 /** The expression of a checked tree. */
 export function planned(root: Expr, text: string, textOf: (node: Expr) => string): Expression {
   const { root: rewritten, watched } = rewrite(root)
-  const evaluate = plan(ENVIRONMENT, rewritten)
+  const evaluate = planOf(rewritten)
   return new PlannedExpression(
     text,
     evaluate,
@@ -52,8 +53,21 @@ export function planned(root: Expr, text: string, textOf: (node: Expr) => string
   )
 }
 
-/** What the library plans. */
+/** What the library plans. Its steps count as work. */
 export type Plan = (variables: Record<string, CelInput>) => CelResult
+
+export function planOf(root: Expr): Plan {
+  const steps = STEP * sizeOf(root)
+  const evaluate = plan(ENVIRONMENT, root)
+  return (variables) => {
+    try {
+      spend(steps)
+      return evaluate(variables)
+    } catch (error) {
+      return celError(error)
+    }
+  }
+}
 
 class PlannedExpression implements Expression {
   readonly text: string
@@ -72,7 +86,8 @@ class PlannedExpression implements Expression {
     const known = view.results.get(this.text)
     if (known !== undefined) return known
     const value = this.#evaluate(view, changed)
-    view.results.set(this.text, value)
+    // A rule with more work left may have the value, and one that gets a long one has to pay for hashing it.
+    if (view.work.left >= 0 && isShort(value)) view.results.set(this.text, value)
     return value
   }
 
@@ -82,12 +97,17 @@ class PlannedExpression implements Expression {
   }
 }
 
+function isShort(value: Json | Problem): boolean {
+  if (typeof value === 'string') return value.length <= 1_000
+  return typeof value !== 'object' || value === null || value instanceof Problem
+}
+
 /** The value of a plan, as JSON. */
 export function evaluated(evaluate: Plan, variables: Record<string, CelInput>): Json | Problem {
-  resetBounds()
+  resetMembers()
   const value = evaluate(variables)
   if (isCelError(value)) return problemOf(value)
-  if (typeof value === 'boolean' || typeof value === 'string') return value
+  if (typeof value === 'boolean') return value
   try {
     return toJsonValue(value)
   } catch (error) {

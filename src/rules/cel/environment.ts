@@ -16,19 +16,11 @@ import {
 } from '@bufbuild/cel'
 import { isObject } from '../../protocol/event.ts'
 import { fieldOf, namesOf, originOf, sourceOf } from './json-value.ts'
-import {
-  basesOf,
-  confidenceOf,
-  cut,
-  domainsOf,
-  isQuoted,
-  MAX_TEXT,
-  outputOf,
-  textOf,
-  urlsOf,
-} from './output.ts'
+import { basesOf, confidenceOf, cut, domainsOf, isQuoted, outputOf, textOf, urlsOf } from './output.ts'
+import { counted } from './costs.ts'
 import { patternOf } from './pattern.ts'
 import { currentView, MISSING, type View } from './view.ts'
+import { spend, STEP, VALUE } from './work.ts'
 
 const { BOOL, DOUBLE, DYN, INT, STRING, UINT } = CelScalar
 const LIST = listType(DYN)
@@ -42,57 +34,63 @@ const MAX_MEMBERS = 1_000
 /** Maximum number of parts that `split` makes. */
 const MAX_SPLIT = 10_000
 
-/** Maximum number of nodes of the syntax tree that macros of one evaluation evaluate. */
-const MAX_STEPS = 20_000
-
-/** Maximum number of values within lists and maps that one evaluation compares. */
-const MAX_COMPARED = 5_000
-
-/** Maximum number of characters that regular expressions of one evaluation read; one with `^`, `$` or `\\b` reads each several times. */
-const MAX_READ = 8 * MAX_TEXT
+/** What regular expressions need for a character. */
+const PATTERN_CHARACTER = 12
 
 /** Functions that only rewritten expressions call. No name of a user can begin with `@`. */
 export const BOUNDED = '@bounded'
 export const NEW_LIST = '@list'
 export const APPEND = '@append'
 
-/** What one evaluation has used of its bounds. Begins anew with each. */
-const used = { members: 0, steps: 0, compared: 0, read: 0 }
+/** How many members the macros of this evaluation have visited. */
+let visited = 0
 
-/** Begins the bounds anew, before an evaluation. */
-export function resetBounds(): void {
-  used.members = 0
-  used.steps = 0
-  used.compared = 0
-  used.read = 0
+/** Called before an evaluation. */
+export function resetMembers(): void {
+  visited = 0
+}
+
+/** An error takes some microseconds. */
+const THROWN = 15_000
+
+function missing(what: string): Error {
+  spend(THROWN)
+  return new Error(MISSING + what)
 }
 
 function event(): View {
   const view = currentView()
-  if (view === undefined) throw new Error(`${MISSING}event`)
+  if (view === undefined) throw missing('event')
   return view
 }
 
 function defaultOutput(): unknown {
   const output = outputOf(event())
-  if (output == null) throw new Error(`${MISSING}data.output`)
+  if (output == null) throw missing('data.output')
   return output
 }
 
-const textIn = (json: unknown): string => currentView()?.once(textOf, json) ?? textOf(json, undefined)
-const domainsIn = (json: unknown): readonly string[] =>
-  currentView()?.once(domainsOf, json) ?? domainsOf(json)
+const textIn = (json: unknown): string => once(textOf, json)
+const domainsIn = (json: unknown): readonly string[] => once(domainsOf, json)
+
+/** Computes a value once for an event. */
+function once<Out>(compute: (json: unknown, view: View | undefined) => Out, json: unknown): Out {
+  const view = currentView()
+  if (view === undefined) return compute(json, undefined)
+  view.share(outputOf(view))
+  return view.once(compute, json)
+}
 
 function confidence(output: unknown, field: string): string {
   const level = confidenceOf(basesOf(output, field))
-  if (level === undefined) throw new Error(`${MISSING}the confidence of ${field}`)
+  if (level === undefined) throw missing(`the confidence of ${field}`)
   return level
 }
 
 function quoted(output: unknown, field: string): boolean {
   const content = isObject(output) ? output['content'] : undefined
   const value = isObject(content) ? (Object.hasOwn(content, field) ? content[field] : undefined) : content
-  if (value == null) throw new Error(`${MISSING}data.output.content.${field}`)
+  if (value == null) throw missing(`data.output.content.${field}`)
   const bases = basesOf(output, field)
   const members = Array.isArray(value) ? value.slice(0, 100) : [value]
   return members.length > 0 && members.every((member) => isQuoted(bases, textOf(member, undefined)))
@@ -101,7 +99,7 @@ function quoted(output: unknown, field: string): boolean {
 function age(): number {
   const { time, received } = event().event
   const seconds = time === null ? Number.NaN : (Date.parse(received) - Date.parse(time)) / 1_000
-  if (Number.isNaN(seconds)) throw new Error(`${MISSING}time`)
+  if (Number.isNaN(seconds)) throw missing('time')
   return seconds
 }
 
@@ -141,12 +139,10 @@ const GROWING = new WeakMap<CelList, CelInput[]>()
 
 /** What a macro goes through, counted. `steps` is the size of what it evaluates for each member. */
 function bounded(range: CelValue, steps: bigint): CelValue {
-  if (isCelList(range) || isCelMap(range)) {
-    used.members += range.size
-    used.steps += range.size * Number(steps)
-  }
-  if (used.members > MAX_MEMBERS) throw new Error(`more than ${MAX_MEMBERS} members are visited`)
-  if (used.steps > MAX_STEPS) throw new Error(`more than ${MAX_STEPS} steps are needed for the members`)
+  if (!isCelList(range) && !isCelMap(range)) return range
+  visited += range.size
+  if (visited > MAX_MEMBERS) throw new Error(`more than ${MAX_MEMBERS} members are visited`)
+  spend(STEP * range.size * Number(steps))
   return range
 }
 
@@ -155,7 +151,7 @@ const LIBRARY_EQUALS = celEnv().funcs.find('_==_')
 
 /** Equality as CEL has it, with a bound. JSON is compared as it is, however deep. */
 function equals(left: CelValue, right: CelValue): boolean {
-  reserve(1)
+  spend(VALUE + comparedCharacters(left, right))
   const leftJson = originOf(left)
   const rightJson = originOf(right)
   if (leftJson !== undefined && rightJson !== undefined) return equalJson(leftJson, rightJson)
@@ -183,17 +179,18 @@ function equalJson(left: unknown, right: unknown): boolean {
   while (waiting.length > 0) {
     const b = waiting.pop()
     const a = waiting.pop()
+    spend(VALUE + comparedCharacters(a, b))
     if (a === b) continue
     if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
     if (Array.isArray(a) !== Array.isArray(b)) return false
     if (Array.isArray(a) && Array.isArray(b)) {
       if (a.length !== b.length) return false
-      reserve(a.length)
+      spend(VALUE * a.length)
       for (let index = 0; index < a.length; index++) waiting.push(a[index], b[index])
       continue
     }
     const names = namesOf(a)
-    reserve(names.length)
+    spend(3 * VALUE * names.length)
     if (names.length !== namesOf(b).length) return false
     for (const name of names) {
       const other = fieldOf(b, name)
@@ -204,15 +201,17 @@ function equalJson(left: unknown, right: unknown): boolean {
   return true
 }
 
-/** Counts values that are about to be compared. */
-function reserve(count: number): void {
-  used.compared += count
-  if (used.compared > MAX_COMPARED) throw new Error(`more than ${MAX_COMPARED} values are compared`)
+/** How many characters are compared: texts of different lengths differ at once. */
+function comparedCharacters(left: unknown, right: unknown): number {
+  return typeof left === 'string' && typeof right === 'string' && left.length === right.length
+    ? left.length
+    : 0
 }
 
 function isIn(value: CelValue, members: CelList): boolean {
   const json = originOf(members)
   const plain = typeof value === 'bigint' ? Number(value) : value
+  spend(members.size * (VALUE + (typeof plain === 'string' ? plain.length : 0)))
   if (Array.isArray(json) && (typeof plain !== 'object' || plain === null) && !Number.isNaN(plain)) {
     return json.includes(plain)
   }
@@ -264,7 +263,7 @@ function remainder(a: number, b: number): number {
 }
 
 /** Maximum number of places where `replace` replaces. */
-const MAX_PARTS = 100_000
+const MAX_PARTS = 10_000
 
 /** Functions of texts, those of CEL and of its extension for texts, with bounds. */
 const TEXTS: readonly CelFunc[] = [
@@ -274,10 +273,10 @@ const TEXTS: readonly CelFunc[] = [
     return characters(this)
   }),
   celMethod('lowerAscii', STRING, [], STRING, function () {
-    return inCase(this, 'A', 'Z')
+    return once(lower, this)
   }),
   celMethod('upperAscii', STRING, [], STRING, function () {
-    return inCase(this, 'a', 'z')
+    return once(upper, this)
   }),
   celMethod('trim', STRING, [], STRING, function () {
     return this.trim()
@@ -312,9 +311,14 @@ const TEXTS: readonly CelFunc[] = [
   }),
 ]
 
+const lower = (value: unknown): string => inCase(String(value), 'A', 'Z')
+const upper = (value: unknown): string => inCase(String(value), 'a', 'z')
+
 /** The text with these letters of ASCII in the other case. At most 256 kB of it. */
 function inCase(value: string, first: string, last: string): string {
-  const units = Buffer.from(cut(value, currentView()), 'utf16le')
+  const given = cut(value, currentView())
+  spend(4 * given.length)
+  const units = Buffer.from(given, 'utf16le')
   const [least, most] = [first.charCodeAt(0), last.charCodeAt(0)]
   for (let at = 0; at < units.length; at += 2) {
     const low = units[at] ?? 0
@@ -363,12 +367,13 @@ const RE2 = {
     test: (value: string): boolean => {
       const searched = cut(value, currentView())
       const pattern = patternOf(text)
-      used.read += searched.length * pattern.cost
-      if (used.read > MAX_READ) throw new Error('regular expressions read too much text')
+      spend(PATTERN_CHARACTER * searched.length * pattern.cost)
       return pattern.test(searched)
     },
   }),
 }
 
 /** What expressions are planned with. */
-export const ENVIRONMENT: CelEnv = celEnv({ funcs: [...OWN, ...MIXED, ...TEXTS, ...BOUND], re2: RE2 })
+export const ENVIRONMENT: CelEnv = counted(
+  celEnv({ funcs: [...OWN, ...MIXED, ...TEXTS, ...BOUND], re2: RE2 }),
+)

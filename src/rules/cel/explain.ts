@@ -1,8 +1,6 @@
-import { plan } from '@bufbuild/cel'
 import type { Expr } from '@bufbuild/cel-spec/cel/expr/syntax_pb.js'
 import type { Json } from '../../protocol/json.ts'
-import { evaluated } from './compile.ts'
-import { ENVIRONMENT } from './environment.ts'
+import { evaluated, planOf } from './compile.ts'
 import type { EventView, Expression, Problem } from './expression.ts'
 import { pathOf, rewrite } from './rewrite.ts'
 import { childrenOf, parseExpression, type Syntax } from './syntax.ts'
@@ -37,7 +35,7 @@ export function explain(
 /** `changed` has the values of the calls of `changed()` that are still to come. */
 function explainNode(node: Expr, syntax: Syntax, view: View, changed: boolean[]): Explanation {
   const { root, watched } = rewrite(node)
-  const planned = plan(ENVIRONMENT, root)
+  const planned = planOf(root)
   view.changed = changed
   const value = withView(view, () => evaluated(planned, VARIABLES))
   const inner = [...changed]

@@ -29,6 +29,8 @@ export interface Expression {
 export interface EventView {
   /** Whether a text was cut (`text()`), so far. */
   readonly isCut: boolean
+  /** The work that its expressions may still do. One that needs more is a {@link Problem}. */
+  readonly work: { left: number }
 }
 
 /** A text with `${…}`. */

@@ -13,6 +13,7 @@ import { isMessage, toJson } from '@bufbuild/protobuf'
 import { isReflectMessage } from '@bufbuild/protobuf/reflect'
 import { DurationSchema, TimestampSchema } from '@bufbuild/protobuf/wkt'
 import type { Json } from '../../protocol/json.ts'
+import { HASHED, spend, VALUE } from './work.ts'
 
 /** Maximum depth of a result. */
 const MAX_DEPTH = 64
@@ -156,6 +157,7 @@ export function originOf(value: CelValue): object | undefined {
  */
 export function toJsonValue(value: Exclude<CelResult, Error>, depth = 0): Json {
   if (depth > MAX_DEPTH) throw new RangeError(`the value is more than ${MAX_DEPTH} deep`)
+  spend(typeof value === 'string' ? HASHED * value.length : VALUE)
   switch (typeof value) {
     case 'string':
     case 'boolean':
@@ -195,9 +197,11 @@ function integer(value: bigint): number | string {
 /** A copy of JSON. What no JSON has, such as the members of an error, is left out. */
 function copied(json: unknown, depth: number, values: { left: number }): Json {
   if (depth > MAX_DEPTH) throw new RangeError(`the value is more than ${MAX_DEPTH} deep`)
+  if (typeof json === 'string') spend(HASHED * json.length)
   if (isScalar(json)) return json
   if (typeof json !== 'object' || json === null) return null
   const names = Array.isArray(json) ? json : namesOf(json)
+  spend(3 * VALUE * names.length)
   values.left -= names.length
   if (values.left < 0) throw new RangeError(`the value has more than ${MAX_VALUES} values within it`)
   if (Array.isArray(json)) return json.map((member) => copied(member, depth + 1, values))

@@ -2,6 +2,7 @@ import { getDomain } from 'tldts'
 import { isObject } from '../../protocol/event.ts'
 import { fieldOf, namesOf } from './json-value.ts'
 import type { View } from './view.ts'
+import { spend, VALUE } from './work.ts'
 
 /** Maximum length of a text that is made or searched, in characters. */
 export const MAX_TEXT = 256 * 1024
@@ -29,6 +30,7 @@ export function textOf(json: unknown, view: View | undefined): string {
   const waiting: unknown[] = [content]
   while (waiting.length > 0) {
     const value = waiting.pop()
+    spend(3 * VALUE)
     if (typeof value === 'object' && value !== null) {
       const names = Array.isArray(value) ? value : namesOf(value)
       const count = Math.min(names.length, left)
@@ -39,6 +41,7 @@ export function textOf(json: unknown, view: View | undefined): string {
       }
     } else if (value !== null && value !== undefined && value !== '') {
       const part = String(value)
+      spend(part.length)
       parts.push(part)
       length += part.length + 1
       if (length > MAX_TEXT) break
@@ -54,13 +57,17 @@ export function cut(text: string, view: View | undefined): string {
   return text.slice(0, MAX_TEXT)
 }
 
+/** For the domain of a URL. */
+const PARSED_URL = 2_000
+
 /** Maximum number of citations that are looked at. */
-const MAX_CITATIONS = 10_000
+const MAX_CITATIONS = 2_000
 
 /** The registrable domains among the URLs of an output's citations, sorted. */
 export function domainsOf(json: unknown): readonly string[] {
   const domains = new Set<string>()
   for (const url of urlsOf(basisOf(json))) {
+    spend(PARSED_URL)
     const domain = domainOf(url)
     if (domain !== undefined) domains.add(domain)
   }
@@ -83,12 +90,11 @@ function domainOf(url: string): string | undefined {
 
 /** The bases of a field: `company`, or `company.name` and `company.0` within it. Case matters. */
 export function basesOf(json: unknown, field: string): readonly Readonly<Record<string, unknown>>[] {
-  return basisOf(json).filter((basis) => {
-    const name = basis['field']
-    return (
-      typeof name === 'string' &&
-      (name === field || name.startsWith(`${field}.`) || name.startsWith(`${field}[`))
-    )
+  const bases = basisOf(json)
+  spend(10 * VALUE * bases.length)
+  const within = [`${field}.`, `${field}[`]
+  return bases.filter(({ field: name }) => {
+    return typeof name === 'string' && (name === field || within.some((start) => name.startsWith(start)))
   })
 }
 
@@ -106,6 +112,7 @@ function citationsOf(
     if (!Array.isArray(members)) continue
     for (const member of members) {
       if (citations.length >= MAX_CITATIONS) return citations
+      spend(VALUE)
       if (isObject(member)) citations.push(member)
     }
   }
@@ -138,6 +145,7 @@ export function isQuoted(bases: readonly Readonly<Record<string, unknown>>[], te
       if (typeof excerpt !== 'string') continue
       length += excerpt.length
       if (length > MAX_TEXT) return false
+      spend(20 * excerpt.length)
       if (plain(excerpt).includes(wanted)) return true
     }
   }

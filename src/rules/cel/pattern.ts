@@ -50,7 +50,7 @@ export function patternOf(text: string): Pattern {
 }
 
 /** `^`, `$` and `\b` are looked at for each character. */
-const ASSERTION_COST = 8
+const ASSERTION_COST = 4
 
 type Re2 = ReturnType<RE2JS['re2']>
 type Resolved = ReturnType<Re2['dfa']['resolveEmptyWidth']>

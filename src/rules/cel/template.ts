@@ -1,10 +1,9 @@
-import { plan, type CelInput } from '@bufbuild/cel'
+import type { CelInput } from '@bufbuild/cel'
 import type { Expr } from '@bufbuild/cel-spec/cel/expr/syntax_pb.js'
 import type { ResearchEventType } from '../../protocol/event.ts'
 import type { Json } from '../../protocol/json.ts'
 import { checkExpression, eventNames, type CheckedScope } from './check.ts'
-import { evaluated, planned, type Plan } from './compile.ts'
-import { ENVIRONMENT } from './environment.ts'
+import { evaluated, planned, planOf, type Plan } from './compile.ts'
 import type { Shape } from './event-shape.ts'
 import { ExpressionError, type ExpressionProblem } from './expression-error.ts'
 import { Problem, type AlertScope, type EventView, type Expression, type Template } from './expression.ts'
@@ -142,7 +141,7 @@ function interpolation(text: string, scope: TemplateScope, index: number): Part 
   }
   if (scope.of === 'label' || ofAlert !== undefined) {
     check(syntax, { ...alertScope(scope), allowChanged: false, result: 'value' })
-    return { kind: 'alert', evaluate: plan(ENVIRONMENT, syntax.root) }
+    return { kind: 'alert', evaluate: planOf(syntax.root) }
   }
   const { types } = scope
   check(syntax, { types, names: eventNames(types), hasEvent: true, allowChanged: false, result: 'value' })

@@ -3,6 +3,7 @@ import type { ResearchEvent } from '../../protocol/event.ts'
 import type { Json } from '../../protocol/json.ts'
 import type { EventView, Problem } from './expression.ts'
 import { fieldOf, toCelValue } from './json-value.ts'
+import { ALERT_WORK, Allowance, EVENT_WORK, spending, uncounted } from './work.ts'
 
 /** An event, or an entry of a log. */
 export type ViewedEvent = ResearchEvent & { readonly revision?: number; readonly backfill?: boolean }
@@ -55,12 +56,14 @@ export const VARIABLES: Record<string, CelInput> = {}
 export class View implements EventView {
   readonly event: ViewedEvent
   isCut = false
+  readonly work = new Allowance(EVENT_WORK)
   /** The values of expressions without `changed()`. */
   readonly results = new Map<string, Json | Problem>()
   /** For each `changed()` of the expression that is evaluated, its value. */
   changed: readonly boolean[] = []
   readonly #values: (CelInput | CelError | undefined)[] = []
   readonly #memory = new Map<unknown, Map<unknown, unknown>>()
+  readonly #shared = new Set<unknown>()
 
   constructor(event: ViewedEvent) {
     this.event = event
@@ -97,6 +100,14 @@ export class View implements EventView {
     return fieldOf(this.event, name)
   }
 
+  /**
+   * What is computed once of this value, and of texts that come of it, counts as no work: it is bounded, and the first rule would have to
+   * pay for all others.
+   */
+  share(json: unknown): void {
+    this.#shared.add(json)
+  }
+
   /** The function's value for this JSON, computed once. */
   once<In, Out>(compute: (json: In, view: View) => Out, json: In): Out {
     let values = this.#memory.get(compute)
@@ -104,7 +115,12 @@ export class View implements EventView {
       values = new Map()
       this.#memory.set(compute, values)
     }
-    if (!values.has(json)) values.set(json, compute(json, this))
+    if (!values.has(json)) {
+      const isShared = this.#shared.has(json)
+      const value = isShared ? uncounted(() => compute(json, this)) : compute(json, this)
+      if (isShared && typeof value === 'string') this.share(value)
+      values.set(json, value)
+    }
     // The map of a function has its results only.
     return values.get(json) as Out
   }
@@ -113,12 +129,12 @@ export class View implements EventView {
 /** The view whose expression is evaluated at the moment: the functions of the library get no context. */
 let current: View | undefined
 
-/** Runs an evaluation whose functions read this view. */
+/** Runs an evaluation whose functions read this view, and use up its allowance of work. */
 export function withView<T>(view: View | undefined, evaluate: () => T): T {
   const before = current
   current = view
   try {
-    return evaluate()
+    return spending(view?.work ?? new Allowance(ALERT_WORK), evaluate)
   } finally {
     current = before
   }

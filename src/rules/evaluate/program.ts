@@ -1,5 +1,6 @@
 import type { ResearchEventType } from '../../protocol/event.ts'
 import type { EventView } from '../cel/expression.ts'
+import { EVENT_WORK } from '../cel/work.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
 import { AbsenceWatch, EVIDENCE, isWatched, unknownOutput } from './absence.ts'
 import type { Evidence } from './absence.ts'
@@ -151,8 +152,13 @@ class Program implements RuleProgram {
     let work: Map<string, Work> | undefined
     let view: EventView | undefined
     const tally: Tally = { missing: 0, errors: 0 }
-    for (const prepared of this.#rulesOf(entry.type)) {
+    const rules = this.#rulesOf(entry.type)
+    let left = EVENT_WORK
+    for (const [index, prepared] of rules.entries()) {
       view ??= this.#viewOf(entry)
+      // What a rule leaves is shared by those after it, so that none has less than an equal part.
+      const share = Math.floor(left / (rules.length - index))
+      view.work.left = share
       const wasCut = view.isCut
       if (prepared.absence !== undefined && !isWatched(prepared, entry.source, true)) continue
       let keyed: KeyedFact | undefined
@@ -163,6 +169,8 @@ class Program implements RuleProgram {
         work ??= new Map()
         work.set(prepared.rule.name, { prepared, failure: { error } })
         continue
+      } finally {
+        left -= share - Math.max(0, view.work.left)
       }
       if (keyed !== undefined) {
         const { key } = keyed

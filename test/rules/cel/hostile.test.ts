@@ -51,7 +51,7 @@ describe('hostile input', () => {
 
   it('cannot make patterns read without an end', () => {
     const matches = Array.from({ length: 20 }, (_, index) => `C.x.matches('z${index}')`).join(' || ')
-    expect(evaluate(matches, { x: 'a'.repeat(MEGABYTE) })).toEqual(error('read too much text'))
+    expect(evaluate(matches, { x: 'a'.repeat(MEGABYTE) })).toEqual(error('more work'))
   })
 
   it.each(['^a', 'a$', String.raw`\ba\b`, 'a|^b', '(?m)^b$', String.raw`\Aa\z`])(
@@ -83,14 +83,16 @@ describe('hostile input', () => {
       l: Array.from({ length: 60_000 }, (_, i) => i),
       m: Array.from({ length: 60_000 }, (_, i) => i),
     }
-    expect(evaluate('C.l == C.m', many)).toEqual(error('5000 values are compared'))
+    expect(evaluate('C.l == C.m', many)).toBe(true)
     expect(evaluate('C.l.exists(x, x == 0)', many)).toEqual(error('1000 members'))
     expect(evaluate('size(C.l)', many)).toBe(60_000)
     expect(evaluate('59999 in C.l', many)).toBe(true)
     const few = { l: Array.from({ length: 70 }, (_, i) => i) }
     expect(evaluate('C.l.all(x, C.l.all(y, x + y >= 0))', few)).toEqual(error('more than 1000'))
-    expect(evaluate(`C.l.all(x, [${'x + 1,'.repeat(300)}1].size() > 0)`, few)).toEqual(error('steps'))
     const list = Array.from({ length: 1_000 }, (_, i) => i)
+    expect(evaluate(`C.l.all(x, [${'x + 1,'.repeat(300)}1].size() > 0)`, { l: list })).toEqual(
+      error('more work'),
+    )
     expect(evaluate('C.l.map(x, x)', { l: list })).toEqual(list)
     expect(evaluate('size(C.l.filter(x, x >= 500))', { l: list })).toBe(500)
   })
@@ -108,7 +110,7 @@ describe('hostile input', () => {
   it('cannot make a text grow without an end', () => {
     const x = 'a'.repeat(MEGABYTE)
     expect(evaluate('C.x + C.x', { x })).toEqual(error('is made'))
-    expect(evaluate('C.x.replace("a", C.x)', { x })).toEqual(error('100000 places'))
+    expect(evaluate('C.x.replace("a", C.x)', { x })).toEqual(error('10000 places'))
     expect(evaluate('"aaaa".replace("a", C.x)', { x })).toEqual(error('is made'))
     expect(evaluate('[C.x, C.x].join()', { x })).toEqual(error('is made'))
     expect(evaluate('C.x.split("")', { x })).toEqual(error('10000 parts'))

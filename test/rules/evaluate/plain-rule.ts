@@ -90,6 +90,7 @@ export interface PlainRule {
 
 class FieldsView implements EventView {
   readonly isCut = false
+  readonly work = { left: Infinity }
   readonly fields: Fields
 
   constructor(fields: Fields) {
