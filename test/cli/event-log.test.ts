@@ -335,6 +335,23 @@ describe('rivulet log dead-letters', () => {
     )
   })
 
+  it('lists more than a page of them', async () => {
+    const { file } = await logOf(Array.from({ length: 120 }, (_, n) => run(`trun_${n}`)))
+    {
+      await using log = await openLog(sqliteLog(file))
+      const job = log.consume('billing', { deadLetters: 'log', retries: 0 }, () => {
+        throw new TypeError('no such account')
+      })
+      await expect.poll(() => log.deadLetters({ consumer: 'billing' }).count()).toBe(120)
+      await job.stop()
+    }
+
+    const { code, stdout, stderr } = await rivulet(['log', 'dead-letters', '--log', file, '--json']).ended
+
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout.trimEnd().split('\n')).toHaveLength(120)
+  })
+
   it.each([
     ['consumer "biling": it has "billing"', ['--consumer', 'biling']],
     ['consumer "biling": it has "billing"', ['--consumer', 'biling', '--redeliver', 'all']],

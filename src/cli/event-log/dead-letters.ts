@@ -68,9 +68,9 @@ async function deadLetters(options: DeadLettersOptions, signal: AbortSignal): Pr
   const output = createOutput(process.stdout, { json: options.json === true, signal })
   const { log, store } = file
   if (reader !== undefined) await knownReader(log, reader)
-  if (which === undefined || reader === undefined) return list(store, reader, output)
+  if (which === undefined || reader === undefined) return await list(store, reader, output)
   const count = await log.deadLetters(reader)[change](which)
-  if (output.json) return output.value({ [change === 'remove' ? 'removed' : 'redelivered']: count })
+  if (output.json) return await output.value({ [change === 'remove' ? 'removed' : 'redelivered']: count })
   const letters = count === 1 ? '1 dead letter is' : `${count} dead letters are`
   await output.line(`${letters} ${change === 'remove' ? 'removed' : 'handed out again'}.`)
 }

@@ -59,7 +59,7 @@ async function migrate(options: MigrateCommandOptions, signal: AbortSignal): Pro
     progress.stop()
   }
   const output = createOutput(process.stdout, { json, signal })
-  if (json) return output.value({ migrated })
+  if (json) return await output.value({ migrated })
   const { entries, hash, streams, readers, states, deadLetters, webhooks, identities } = migrated
   const count = (number: number) => number.toLocaleString('en')
   await output.line(`${to} has what ${from} has:`)

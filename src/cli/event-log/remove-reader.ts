@@ -44,7 +44,7 @@ async function removeReader(options: RemoveReaderOptions, signal: AbortSignal): 
   const { kind, name, lag, deadLetters } = await knownReader(file.log, reader)
   await file.log.remove(reader)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
-  if (output.json) return output.value({ removed: { kind, name, behind: lag.entries, deadLetters } })
+  if (output.json) return await output.value({ removed: { kind, name, behind: lag.entries, deadLetters } })
   const behind = `It was ${counted(lag.entries, 'entry', 'entries')} behind`
   const letters = `had ${counted(deadLetters, 'dead letter', 'dead letters')}`
   await output.line(`The ${kind} ${oneLine(name, 200)} is removed. ${behind} and ${letters}.`)

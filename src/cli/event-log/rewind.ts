@@ -50,7 +50,7 @@ async function rewind(
   try {
     const rewound = await rewindEffects(database, opened.store, consumer)
     const output = createOutput(process.stdout, { json, signal })
-    if (json) return output.value({ rewound })
+    if (json) return await output.value({ rewound })
     for (const { from, to } of rewound) {
       await output.line(
         `The consumer ${oneLine(consumer, 200)} goes on after ${to}. It was at ${from ?? 'no position'}.`,

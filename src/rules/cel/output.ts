@@ -5,7 +5,7 @@ import type { View } from './view.ts'
 import { spend, VALUE } from './work.ts'
 
 /** Maximum length of a text that is made or searched, in characters. */
-export const MAX_TEXT = 256 * 1024
+const MAX_TEXT = 256 * 1024
 
 /** The output of an event: `data.output`, of a snapshot what changed (`data.changed_output`), of a cancelled monitor its latest snapshot. */
 export function outputOf(view: View): unknown {
