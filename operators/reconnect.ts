@@ -1,13 +1,6 @@
 import { asyncScheduler, defaultIfEmpty, defer, Observable, of, Subscriber, Subscription, take } from 'rxjs'
 import type { MonoTypeOperatorFunction, ObservableInput, SchedulerLike, Unsubscribable } from 'rxjs'
-import {
-  backoffDelay,
-  INITIAL_DELAY,
-  isRetryable,
-  MAX_DELAY,
-  retryAfterOf,
-  usableDelay,
-} from '../src/protocol/backoff.ts'
+import { INITIAL_DELAY, isRetryable, MAX_DELAY, retryDelay, usableDelay } from '../src/protocol/backoff.ts'
 import type { Backoff } from '../src/protocol/backoff.ts'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { checkConfig, checkDuration } from '../src/protocol/check.ts'
@@ -43,7 +36,7 @@ export interface ReconnectConfig<T = unknown> extends Backoff {
   readonly progress?: (value: T) => boolean
   /**
    * Returns the latest `retry:` of the server, in ms: the minimum delay before each reconnection, after a clean close too, and
-   * the initial delay of the backoff. Default: none.
+   * the initial delay of the backoff if it is longer than `initialDelay`. Default: none.
    */
   readonly serverDelay?: () => number | undefined
   /** Called before the delay of each reconnection. What it throws errors the result. */
@@ -195,7 +188,7 @@ class ReconnectingSubscription<T> implements Unsubscribable {
     this.#failures += 1
     this.#connectionDuration()
     if (this.#failures <= this.#settings.maxFailures && this.#isRetryable(error)) {
-      this.#reconnect(error, Math.max(retryAfterOf(error) ?? 0, this.#backoff()))
+      this.#reconnect(error, this.#backoff(error))
     } else {
       this.#subscriber.error(error)
     }
@@ -216,7 +209,7 @@ class ReconnectingSubscription<T> implements Unsubscribable {
 
   #delayAfterClose(duration: number): number {
     const min = this.#minDelay
-    const longEnough = min || this.#settings.initialDelay
+    const longEnough = Math.max(min, this.#settings.initialDelay)
     return this.#reconnects === 0 && duration >= longEnough ? min : this.#backoff()
   }
 
@@ -224,12 +217,12 @@ class ReconnectingSubscription<T> implements Unsubscribable {
     return usableDelay(this.#settings.callbacks.serverDelay?.()) ?? 0
   }
 
-  #backoff(): number {
+  #backoff(error?: unknown): number {
     const { initialDelay, maxDelay, callbacks } = this.#settings
     const random = () => callbacks.random?.() ?? Math.random()
     const min = this.#minDelay
-    const delay = backoffDelay(this.#backoffs++, { initialDelay: min || initialDelay, maxDelay }, random)
-    return Math.max(min, delay)
+    const backoff = { initialDelay: Math.max(min, initialDelay), maxDelay }
+    return Math.max(min, retryDelay(error, this.#backoffs++, backoff, random))
   }
 
   #reconnect(cause: unknown, wantedDelay: number): void {

@@ -2,7 +2,7 @@ import { isObject } from './event.ts'
 
 /** How the delay between attempts grows. */
 export interface Backoff {
-  /** Upper bound of the first delay, in ms. Default 500. */
+  /** Upper bound of the first delay, in ms; with 0, attempts follow each other at once. Default 500. */
   readonly initialDelay?: number
   /** Upper bound of every delay, in ms. Default 30,000. */
   readonly maxDelay?: number
@@ -14,8 +14,14 @@ export const INITIAL_DELAY = 500
 export const MAX_DELAY = 30_000
 
 /**
+ * The least part of its bound that a delay has. Full jitter allows a delay of 0, and a `random` that returns 0 again and again
+ * would make a hot loop. Small, so that hardly any clients meet at it.
+ */
+const LEAST_JITTER = 0.01
+
+/**
  * Exponential backoff with full jitter, in ms: a random delay below a bound that doubles with each failure, so that clients
- * that failed together do not retry together. `attempt` counts from 0.
+ * that failed together do not retry together. At least a hundredth of the bound. `attempt` counts from 0.
  */
 export function backoffDelay(
   attempt: number,
@@ -23,7 +29,8 @@ export function backoffDelay(
   random: () => number = Math.random,
 ): number {
   const { initialDelay = INITIAL_DELAY, maxDelay = MAX_DELAY } = backoff
-  return random() * Math.min(maxDelay, initialDelay * 2 ** Math.min(attempt, 30))
+  const bound = Math.min(maxDelay, initialDelay * 2 ** Math.min(attempt, 30))
+  return bound * Math.max(LEAST_JITTER, random())
 }
 
 /**

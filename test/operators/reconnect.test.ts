@@ -122,6 +122,19 @@ describe('reconnect', () => {
       expectSubscriptions(source.subscriptions).toBe(['(^!)', '----(^!)', '10ms (^!)', '16.75ms (^!)'])
     }))
 
+  it.each([0, 1])('does not wait shorter than without it if the delay of the server is %d', (delay) =>
+    inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
+      const config = { ...full, done: never, serverDelay: () => delay }
+      const fails = cold<string>('#', undefined, dropped)
+      const closes = cold('a|')
+      expectObservable(fails.pipe(reconnect(config)), '^-------------!').toBe('')
+      expectObservable(closes.pipe(reconnect(config)), '^-------!').toBe('a--a--a--')
+      // Delays of 2, 4 and 8 after failures; of 2 after each close that came soon after an event.
+      expectSubscriptions(fails.subscriptions).toBe(['(^!)', '--(^!)', '------(^!)'])
+      expectSubscriptions(closes.subscriptions).toBe(['^!', '---^!', '------^!'])
+    }),
+  )
+
   it('ignores an invalid delay of the server', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       const source = inTurn(
@@ -398,7 +411,7 @@ describe('reconnect', () => {
     const mixed: SchedulerLike = {
       now: () => scheduler.now(),
       schedule<T>(work: (this: SchedulerAction<T>, state?: T) => void, delay = 0, state?: T) {
-        return (delay > 0 ? scheduler : queueScheduler).schedule(work, delay, state)
+        return delay > 1 ? scheduler.schedule(work, delay, state) : queueScheduler.schedule(work, 0, state)
       },
     }
     let connections = 0
@@ -406,7 +419,7 @@ describe('reconnect', () => {
       connections += 1
       return connections === 1 ? EMPTY : throwError(() => dropped)
     })
-    // The first delay is 0.
+    // The first delay is the shortest one.
     const random = () => (connections === 1 ? 0 : 1)
     const subscription = source
       .pipe(reconnect({ ...full, random, scheduler: mixed, done: never }))
