@@ -14,8 +14,13 @@ export interface QueuedStreamSettings {
   readonly connect: (attempt: number, sink: MessageSink) => Flow
   readonly queue: QuotaQueue | undefined
   readonly scheduler: SchedulerLike
-  /** The delay after a failed attempt, in ms. */
-  readonly delayAfter: (error: RivuletError, attempt: number) => number
+  /** The delay after a failed attempt, in ms. Passes a 429 to the queue. */
+  readonly delayAfter: (
+    error: RivuletError,
+    attempt: number,
+    startedAt: number,
+    queue: QuotaQueue | undefined,
+  ) => number
   /** Whether to open another connection after `delay` ms. Called only for a stream that has not begun. */
   readonly retries: (error: RivuletError, attempt: number, delay: number) => boolean
 }
@@ -63,12 +68,13 @@ export class QueuedStream implements Flow {
   }
 
   #connect(attempt: number, startedAt: number): void {
-    const { connect } = this.#settings
+    const { connect, queue } = this.#settings
     const sink = this.#sink
     let isOpen = false
     const flow = connect(attempt, {
       open() {
         isOpen = true
+        queue?.accepted()
         sink.open()
       },
       message: (message) => sink.message(message),
@@ -85,15 +91,13 @@ export class QueuedStream implements Flow {
 
   #failed(error: RivuletError, attempt: number, startedAt: number): void {
     const { queue, scheduler, delayAfter, retries } = this.#settings
-    const delay = delayAfter(error, attempt)
-    const isRefused = queue !== undefined && error instanceof RateLimitError
-    if (isRefused) queue.refused(startedAt, delay)
+    const delay = delayAfter(error, attempt, startedAt, queue)
     const willRetry = retries(error, attempt, delay)
     // `retries` may have called code of the user, which aborted the stream.
     if (this.#isOver) return
     if (!willRetry) return this.#sink.error(error)
     // The queue has the delay itself: a delay here would let later requests overtake this one.
-    if (isRefused) return this.#enter(attempt + 1)
+    if (queue !== undefined && error instanceof RateLimitError) return this.#enter(attempt + 1)
     this.#timer = scheduler.schedule(() => this.#enter(attempt + 1), delay)
   }
 }

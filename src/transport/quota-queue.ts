@@ -21,6 +21,8 @@ export class QuotaQueue {
   readonly #waiting = new Set<QuotaEntry>()
   #timer: Subscription | undefined
   #pausedUntil = 0
+  /** Number of 429s in a row, of which those of one moment are one. */
+  #refusals = 0
   /** Set after a 429. */
   #learned: LearnedLimit | undefined
   #time = 0
@@ -49,14 +51,27 @@ export class QuotaQueue {
     }
   }
 
-  /** The service answered with 429: no request starts within `delay` ms. */
-  refused(startedAt: number, delay: number): void {
+  /** The service accepted a request. */
+  accepted(): void {
+    this.#refusals = 0
+  }
+
+  /**
+   * The service answered with 429: no request starts within the delay in ms, which it returns.
+   *
+   * @param delayAfter The delay after so many refusals in a row, of any request: with a count of its own, each would begin with
+   * the shortest delay.
+   */
+  refused(startedAt: number, delayAfter: (refusals: number) => number): number {
     const now = this.#now()
+    if (startedAt >= this.#pausedUntil) this.#refusals += 1
+    const delay = delayAfter(this.#refusals)
     this.#pausedUntil = Math.max(this.#pausedUntil, now + delay)
     this.#learned ??= new LearnedLimit(this.#limit, this.#window)
     this.#learned.refused(startedAt, now, this.#pausedUntil)
     this.#stopTimer()
     this.#startAllowed()
+    return delay
   }
 
   get #isEmpty(): boolean {

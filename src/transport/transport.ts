@@ -135,7 +135,17 @@ export function createTransport(settings: TransportSettings): Transport {
     redact: redactorOf(request),
   })
 
-  const delayAfter = (error: RivuletError, number: number) => retryDelay(error, number - 1, backoff, random)
+  /** How long to wait after the attempt with this number, in ms. A 429 pauses its whole quota. */
+  const delayAfter = (
+    error: RivuletError,
+    number: number,
+    startedAt: number,
+    queue: QuotaQueue | undefined,
+  ) => {
+    const after = (failures: number) => retryDelay(error, failures - 1, backoff, random)
+    if (queue === undefined || !(error instanceof RateLimitError)) return after(number)
+    return queue.refused(startedAt, (refusals) => after(Math.max(number, refusals)))
+  }
 
   const withRetries = (
     wire: WireRequest,
@@ -150,7 +160,7 @@ export function createTransport(settings: TransportSettings): Transport {
         inTurn(queue, number > 1, signal, async (startedAt) => {
           const observation = observeRequest(observers, wire, { path, isStream: false, attempt: number })
           try {
-            return await attempt(
+            const response = await attempt(
               exchange,
               observation?.wire ?? wire,
               expected,
@@ -158,9 +168,10 @@ export function createTransport(settings: TransportSettings): Transport {
               signal,
               observation,
             )
+            queue?.accepted()
+            return response
           } catch (error) {
-            if (error instanceof RivuletError) delay = delayAfter(error, number)
-            if (error instanceof RateLimitError) queue?.refused(startedAt, delay)
+            if (error instanceof RivuletError) delay = delayAfter(error, number, startedAt, queue)
             throw error
           }
         }),

@@ -110,7 +110,7 @@ describe('after a 429, the queue of a quota', () => {
   it('starts nothing until the delay is over', () => {
     const { scheduler, queue, started, enter, at } = queueOf({ requests: 9, window: 10 })
     enter('a')
-    at(1, () => queue.refused(0, 30))
+    at(1, () => queue.refused(0, () => 30))
     at(2, () => enter('b'))
     at(2, () => enter('a', true))
     scheduler.flush()
@@ -121,8 +121,8 @@ describe('after a 429, the queue of a quota', () => {
 
   it('keeps the longest of several delays', () => {
     const { scheduler, queue, started, enter } = queueOf({ requests: 9, window: 10 })
-    queue.refused(0, 30)
-    queue.refused(0, 5)
+    queue.refused(0, () => 30)
+    queue.refused(0, () => 5)
     enter('a')
     scheduler.flush()
 
@@ -133,8 +133,8 @@ describe('after a 429, the queue of a quota', () => {
     const { scheduler, queue, started, enter, at } = queueOf({ requests: 40, window: 100 })
     for (let n = 0; n < 7; n++) enter('first')
     // The service accepted 5 of 7.
-    at(1, () => queue.refused(0, 99))
-    at(2, () => queue.refused(0, 98))
+    at(1, () => queue.refused(0, () => 99))
+    at(2, () => queue.refused(0, () => 98))
     at(3, () => {
       for (let n = 0; n < 14; n++) enter('next')
     })
@@ -149,7 +149,7 @@ describe('after a 429, the queue of a quota', () => {
   it('returns to the known limit in time', () => {
     const { scheduler, queue, started, enter, at } = queueOf({ requests: 4, window: 10 })
     enter('a')
-    queue.refused(0, 10)
+    queue.refused(0, () => 10)
     for (const time of [10, 20, 30, 40, 50]) at(time, () => enter('b'))
     for (let n = 0; n < 4; n++) at(70, () => enter('c'))
     scheduler.flush()
@@ -160,9 +160,9 @@ describe('after a 429, the queue of a quota', () => {
   it('does not lower the limit for a late response to an earlier request', () => {
     const { scheduler, queue, started, enter, at } = queueOf({ requests: 40, window: 100 })
     for (let n = 0; n < 6; n++) enter('first')
-    queue.refused(0, 100)
+    queue.refused(0, () => 100)
     at(101, () => enter('a'))
-    at(102, () => queue.refused(0, 8))
+    at(102, () => queue.refused(0, () => 8))
     at(103, () => {
       for (const name of 'bcde') enter(name)
     })
@@ -180,7 +180,7 @@ describe('after a 429, the queue of a quota', () => {
       return schedule(work, delay, state)
     }
     enter('a')
-    queue.refused(0, 0.25)
+    queue.refused(0, () => 0.25)
     enter('b')
     scheduler.flush()
 
@@ -211,7 +211,7 @@ it('never starts more than the quota in any window, whatever enters, leaves and 
         for (const { after, kind, delay } of actions) {
           time += after
           scheduler.schedule(() => {
-            if (kind === 'refused') return queue.refused(starts.at(-1) ?? 0, delay)
+            if (kind === 'refused') return queue.refused(starts.at(-1) ?? 0, () => delay)
             if (kind === 'leave') return leaves.pop()?.()
             let hasStarted = false
             entered += 1

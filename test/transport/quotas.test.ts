@@ -14,7 +14,11 @@ const search: ApiRequest = { method: 'POST', path: '/a', body: {}, quota: 'searc
 const small = { search: { requests: 1, window: 60_000 } }
 
 /** A transport to a server that answers with these statuses, then with 200. `started` has the paths and times of the starts. */
-async function setUp(settings: Partial<TransportSettings>, statuses: readonly number[] = []) {
+async function setUp(
+  settings: Partial<TransportSettings>,
+  statuses: readonly number[] = [],
+  retryAfter = '90',
+) {
   const scheduler = new VirtualTimeScheduler()
   const clock = settings.scheduler ?? scheduler
   const left = [...statuses]
@@ -22,7 +26,7 @@ async function setUp(settings: Partial<TransportSettings>, statuses: readonly nu
     const status = left.shift() ?? 200
     if (request.headers.accept === 'text/event-stream')
       response.writeHead(200, { 'content-type': 'text/event-stream' }).end('data: a\n\n')
-    else json(response, status, {}, status === 200 ? {} : { 'retry-after': '90' })
+    else json(response, status, {}, status === 200 ? {} : { 'retry-after': retryAfter })
   })
   const transport = createTransport({ baseUrl: origin, apiKey: 'k', scheduler, ...settings })
   const started: string[] = []
@@ -100,6 +104,23 @@ describe('requests with a quota', () => {
     await transport.request(search)
 
     expect(started).toEqual(['/a@0', '/a@90000'])
+  })
+
+  it('back off together from refusals in a row, until one of them is accepted', async () => {
+    const settings = {
+      scheduler: new ImpatientScheduler(),
+      retries: 1,
+      backoff: { initialDelay: 100, maxDelay: 1_000 },
+      random: () => 1,
+    }
+    const statuses = [429, 429, 429, 429, 429, 200, 429]
+    const { transport, started } = await setUp(settings, statuses, '0')
+
+    for (const path of ['/a', '/b', '/c', '/d']) await transport.request({ ...search, path }).catch(() => {})
+
+    // Delays of 100, 200, 400, 800 and 1,000, although each request has two attempts; then 100 again.
+    const [c, d] = ['/c@1500', '/c@2500']
+    expect(started).toEqual(['/a@0', '/a@100', '/b@300', '/b@700', c, d, '/d@62500', '/d@62600'])
   })
 
   it('count the answers that are streamed', async () => {
