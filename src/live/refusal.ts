@@ -1,4 +1,5 @@
 import type { RefusalCode } from '../protocol/live.ts'
+import { parseRetryAfter } from '../protocol/retry-after-header.ts'
 import type { Environment } from './environment.ts'
 import { isRecord } from './is-record.ts'
 import { LiveError } from './live-error.ts'
@@ -31,8 +32,7 @@ export async function refusalOf(
   const body = await jsonOf(response, MAX_ERROR, signal).catch(() => undefined)
   const { status, headers } = response
   const fallback = BY_STATUS[status] ?? (status < 500 ? 'invalid' : failed)
-  const header = headers.get('retry-after') ?? ''
-  const wait = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - environment.now()
+  const wait = parseRetryAfter(headers.get('retry-after'), headers.get('date'), environment.now())
   return errorOf(isRecord(body) ? body['error'] : undefined, fallback, `HTTP ${status}`, wait)
 }
 

@@ -2,20 +2,21 @@
 export const MAX_RETRY_AFTER = 3_600_000
 
 /**
- * A `Retry-After` header in ms from now, at most {@link MAX_RETRY_AFTER}; undefined where it is absent or malformed. A date
- * is compared with the response's own `Date`, so that a wrong local clock does not matter.
+ * A `Retry-After` header in ms from now, at most `max`; undefined if it is absent or malformed. A date is compared with the
+ * response's own `Date`, so that a wrong local clock does not matter.
  */
 export function parseRetryAfter(
   value: string | null | undefined,
   date: string | null | undefined,
   now: number,
+  max = MAX_RETRY_AFTER,
 ): number | undefined {
   if (value === undefined || value === null) return undefined
   const text = value.trim()
-  if (/^\d+(\.\d+)?$/.test(text)) return Math.min(Number(text) * 1_000, MAX_RETRY_AFTER)
+  if (/^\d+(\.\d+)?$/.test(text)) return Math.min(Number(text) * 1_000, max)
   const until = parseHttpDate(text)
   if (until === undefined) return undefined
-  return Math.min(Math.max(0, until - (parseHttpDate(date ?? '') ?? now)), MAX_RETRY_AFTER)
+  return Math.min(Math.max(0, until - (parseHttpDate(date ?? '') ?? now)), max)
 }
 
 /** Parses the three forms of an HTTP date. All begin with the day's name and are in GMT. */

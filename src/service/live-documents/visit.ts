@@ -14,6 +14,8 @@ import { NO_VALIDATORS, type Resource, type Validators } from './store.ts'
 
 /** Maximum size of a page, in bytes. */
 const MAX_PAGE_BYTES = 4 * 2 ** 20
+/** The longest wait that a site can ask for, in ms: the longest one between two requests of a URL that fails. */
+const MAX_RETRY_AFTER = 86_400_000
 /** How long a request may take with its redirects and its body, in ms of real time. */
 const TIMEOUT = 20_000
 
@@ -148,7 +150,10 @@ async function findingOf(
   }
   if (status === 404 || status === 410) return { type: 'missing', status }
   if (status < 200 || status > 299) {
-    throw new StatusError(status, parseRetryAfter(headers['retry-after'], headers['date'], now()))
+    throw new StatusError(
+      status,
+      parseRetryAfter(headers['retry-after'], headers['date'], now(), MAX_RETRY_AFTER),
+    )
   }
   if (isNoIndex(headers['x-robots-tag'])) return { type: 'excluded', reason: 'noindex' }
 

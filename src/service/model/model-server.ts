@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import pRetry from 'p-retry'
 import { Agent, type Dispatcher, request } from 'undici'
+import { INITIAL_DELAY, retryDelay } from '../../protocol/backoff.ts'
 import { isObject } from '../../protocol/event.ts'
 import { parseRetryAfter } from '../../protocol/retry-after-header.ts'
 import { redactor } from '../tool-servers/redactor.ts'
@@ -29,15 +30,15 @@ export interface ModelLimits {
   readonly silence?: number
   /** How long an answer may take in all, with its repeated requests, in ms of real time. Default 300,000. */
   readonly total?: number
-  /** Time before a failed request is sent again, in ms of real time, doubled each time. Default 500. */
+  /** Upper bound of the first delay before a failed request is sent again, in ms of real time. Default 500. */
   readonly pause?: number
-  /** Waits for a `Retry-After`, in ms of real time. Default: a timer. */
+  /** Waits before a request is sent again, in ms of real time. Default: a timer. */
   readonly wait?: (time: number, signal: AbortSignal) => Promise<void>
 }
 
 const SILENCE = 60_000
 const TOTAL = 300_000
-const PAUSE = 500
+const PAUSE = INITIAL_DELAY
 /** How often a failed request is sent again. */
 const RETRIES = 2
 /** The longest `Retry-After` that is waited for, in ms. After a longer one, an earlier request would be refused again. */
@@ -74,13 +75,13 @@ export class ModelServer {
     const latest = performance.now() + total
     return await pRetry(() => this.#attempt(messages, latest, signal), {
       retries: RETRIES,
-      minTimeout: pause,
-      maxRetryTime: total,
+      minTimeout: 0,
       signal,
-      async shouldRetry({ error }) {
+      async shouldRetry({ error, attemptNumber }) {
         if (!(error instanceof ModelError) || !error.isTransient) return false
-        if (error.retryAfter > Math.min(MAX_WAIT, latest - performance.now())) return false
-        if (error.retryAfter > 0) await wait(error.retryAfter, signal)
+        const time = retryDelay(error, attemptNumber - 1, { initialDelay: pause })
+        if (time > Math.min(MAX_WAIT, latest - performance.now())) return false
+        await wait(time, signal)
         return true
       },
     })

@@ -114,6 +114,18 @@ describe('a page that fails', () => {
     expect(corpus.size).toBe(2)
   })
 
+  it('is not requested before a Retry-After that is longer than its host pauses', async () => {
+    const pages = await site({ '/a': { status: 503, headers: { 'retry-after': '7200' } }, '/b': html('b') })
+    const { pass } = await liveDocuments([`${pages.url}/a`, `${pages.url}/b`])
+    expect(pages.paths()).toEqual(['/a'])
+
+    await pass(60 * MINUTE)
+    expect(pages.paths()).toEqual(['/b'])
+    await pass(60 * MINUTE)
+
+    expect(pages.paths()).toContain('/a')
+  })
+
   it('pauses its host after several failures, which are then requested one after another', async () => {
     const content = Object.fromEntries(
       Array.from({ length: 9 }, (_, index) => [`/${index}`, { status: 500 }]),
