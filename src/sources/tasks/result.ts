@@ -1,13 +1,14 @@
 import { catchError, concatMap, defer, firstValueFrom, map, takeUntil, throwError, timer } from 'rxjs'
 import type { MonoTypeOperatorFunction, Observable } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { isRetryable } from '../../protocol/backoff.ts'
+import { backoffDelay, isRetryable } from '../../protocol/backoff.ts'
 import { checkId, checkOptions, checkWait } from '../../protocol/check.ts'
 import { isObject, isRun, runSource } from '../../protocol/event.ts'
 import type { TaskOutput } from '../../protocol/output.ts'
 import type { AnswerSchema } from '../../protocol/standard-schema.ts'
 import type { TaskRun, TaskRunResult } from '../../protocol/task.ts'
 import { ApiError, NotFoundError, ProtocolError } from '../../transport/errors.ts'
+import type { RequestLine } from '../../transport/errors.ts'
 import type { Context } from '../context.ts'
 import { checkOutput, OutputSchemaError, validatorOf } from '../shapes/answer-schema.ts'
 import type { CheckedOutput } from '../shapes/answer-schema.ts'
@@ -47,12 +48,16 @@ const RESULT_WAIT = 50
 /** How much later than the wait the response may come, in ms. */
 const RESPONSE_TIME = 10_000
 
+/** The least number of results of an active run in a row before an error. */
+const MIN_EARLY = 3
+
 /**
  * Creates `tasks.result`, which emits the result of a run when it has completed; beyond the interface document. It asks again
  * while the run is active, and after failures, with backoff.
  *
  * Errors with a {@link RunFailedError} for a run that failed or was cancelled, with a {@link RunTimeoutError} after the
- * `timeout`, and with an `OutputSchemaError` for an output that does not match the `schema`.
+ * `timeout`, and with an `OutputSchemaError` for an output that does not match the `schema`. If the service sends results of a run
+ * that has not ended for the client's `patience`, in place of a 408, errors with a `ProtocolError`.
  */
 export function createResult(context: Context) {
   function result<Content>(
@@ -99,13 +104,12 @@ export async function checkedResult<Content>(
 /** Emits the result of a run once it has ended. `timeout` is in ms. */
 export function resultOf(context: Context, runId: string, timeout: number): Observable<TaskRunResult> {
   return defer(() => {
-    const errors = new ProtocolErrorLimit()
-    const deadline = context.scheduler.now() + timeout
+    const wait = new ResultWait(context, runId, timeout)
     return fromAsync<TaskRunResult>(async (subscriber, signal) => {
-      subscriber.next(await askUntilEnded(context, runId, deadline, errors, signal))
+      subscriber.next(await wait.ask(signal))
     }).pipe(
       withReconnect(context, runSource(runId), {
-        retryable: (error) => errors.permitsRetry(error) && isRetryable(error),
+        retryable: (error) => wait.errors.permitsRetry(error) && isRetryable(error),
       }),
       endingAfter(context, runId, timeout),
     )
@@ -128,61 +132,73 @@ export function endingAfter<T>(
   return takeUntil(over)
 }
 
-/**
- * Requests the result until the run has ended. A 408 is the service's answer for an active run, and no failure. A 200 for an active run
- * breaks the interface: it is asked again for the client's patience.
- */
-async function askUntilEnded(
-  context: Context,
-  runId: string,
-  deadline: number,
-  errors: ProtocolErrorLimit,
-  signal: AbortSignal,
-): Promise<TaskRunResult> {
-  const { transport, scheduler, backoff, patience } = context
-  let activeSince: number | undefined
-  for (;;) {
-    const askedAt = scheduler.now()
-    const wait = Math.min(RESULT_WAIT, Math.max(1, Math.ceil((deadline - askedAt) / 1_000)))
-    const request = {
-      method: 'GET',
-      path: `${runSource(runId)}/result`,
-      query: { timeout: wait },
-      minHeaders: wait * 1_000 + RESPONSE_TIME,
-      // The transport would count a 408 as a failure.
-      retries: 0,
-      idempotent: true,
-    } as const
-    let retryAfter = 0
-    try {
-      const { body } = await transport.request(request, signal)
-      const result = resultIn(request, runId, body)
-      if (result !== undefined) return result
-      errors.reset()
-      activeSince ??= askedAt
-      if (scheduler.now() - activeSince >= patience) {
-        const message = `the service sent results of a run that had not ended for ${patience} ms`
-        throw new ProtocolError(message, request, { retryable: false })
+/** The wait for the end of one run, over all attempts. */
+class ResultWait {
+  readonly errors = new ProtocolErrorLimit()
+  readonly #context: Context
+  readonly #runId: string
+  readonly #deadline: number
+  /** Number of answers that the run is active. */
+  #answers = 0
+  /** The results of an active run, since the last 408: when the first one came, and how many. */
+  #early: { readonly since: number; results: number } | undefined
+
+  /** @param timeout In ms. */
+  constructor(context: Context, runId: string, timeout: number) {
+    this.#context = context
+    this.#runId = runId
+    this.#deadline = context.scheduler.now() + timeout
+  }
+
+  /** Requests the result until the run has ended. A 408 is the service's answer for an active run, and no failure. */
+  async ask(signal: AbortSignal): Promise<TaskRunResult> {
+    const { transport, scheduler, backoff, random } = this.#context
+    for (;;) {
+      const askedAt = scheduler.now()
+      const wait = Math.min(RESULT_WAIT, Math.max(1, Math.ceil((this.#deadline - askedAt) / 1_000)))
+      const request = {
+        method: 'GET',
+        path: `${runSource(this.#runId)}/result`,
+        query: { timeout: wait },
+        minHeaders: wait * 1_000 + RESPONSE_TIME,
+        // The transport would count a 408 as a failure.
+        retries: 0,
+        idempotent: true,
+      } as const
+      let retryAfter = 0
+      try {
+        const { body } = await transport.request(request, signal)
+        const result = resultIn(request, this.#runId, body)
+        if (result !== undefined) return result
+        this.#countEarly(request, askedAt)
+      } catch (error) {
+        if (error instanceof NotFoundError) throw await reasonFor(this.#context, this.#runId, error, signal)
+        if (!(error instanceof ApiError) || error.status !== 408) throw error
+        this.#early = undefined
+        retryAfter = error.retryAfter ?? 0
       }
-    } catch (error) {
-      if (error instanceof NotFoundError) throw await reasonFor(context, runId, error, signal)
-      if (!(error instanceof ApiError) || error.status !== 408) throw error
-      errors.reset()
-      activeSince = undefined
-      retryAfter = error.retryAfter ?? 0
+      this.errors.reset()
+      // A service that does not wait is asked less and less often.
+      const waited = Math.max(0, scheduler.now() - askedAt)
+      const pause = Math.max(retryAfter, backoffDelay(this.#answers++, backoff, random) - waited)
+      if (pause > 0) await firstValueFrom(sourceOf(timer(pause, scheduler), signal))
     }
-    // A service that does not wait would be asked in a hot loop.
-    const pause = Math.max(retryAfter, backoff.initialDelay - Math.max(0, scheduler.now() - askedAt))
-    if (pause > 0) await firstValueFrom(sourceOf(timer(pause, scheduler), signal))
+  }
+
+  /** Counts the result of a run that is active, in place of a 408. Throws once that has lasted for the client's patience. */
+  #countEarly(request: RequestLine, now: number): void {
+    const { patience } = this.#context
+    this.#early ??= { since: now, results: 0 }
+    this.#early.results += 1
+    // A suspended process may find its time over at the second one.
+    if (this.#early.results < MIN_EARLY || now - this.#early.since < patience) return
+    const message = `the service sent results of a run that had not ended for ${patience} ms; wait again with tasks.result`
+    throw new ProtocolError(message, request, { retryable: false })
   }
 }
 
 /** Reads a response; undefined if the run is still active. */
-function resultIn(
-  request: { readonly method: string; readonly path: string },
-  runId: string,
-  body: unknown,
-): TaskRunResult | undefined {
+function resultIn(request: RequestLine, runId: string, body: unknown): TaskRunResult | undefined {
   if (!isObject(body) || !isRun(body['run'])) throw new ProtocolError('the result has no run', request)
   const { run, output } = body
   if (run.run_id !== runId)

@@ -2,6 +2,7 @@ import { lastValueFrom, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { z } from 'zod'
 import { NotFoundError, OutputSchemaError, ProtocolError, RunFailedError, RunTimeoutError } from 'rivulet'
+import { ImpatientScheduler } from '../../support/impatient-scheduler.ts'
 import { answer } from '../../support/serve.ts'
 import { runAs, runService, text } from './run-service.ts'
 
@@ -20,18 +21,23 @@ describe('the result of a run', () => {
     expect(diagnostics).toEqual([])
   })
 
-  it('is asked for not more often than the initial delay, if the service does not wait', async () => {
-    const scheduler = new VirtualTimeScheduler()
-    const { client } = await runService(
-      { result: (response, nth) => (nth < 4 ? answer(response, active, 408) : answer(response, completed)) },
-      { initialDelay: 500, random: () => 1, scheduler },
-    )
-    const result = lastValueFrom(client.tasks.result('r'))
-    const timer = setInterval(() => scheduler.flush(), 1)
-    await result.finally(() => clearInterval(timer))
+  it.each([408, 200])(
+    'is asked for less and less often, if the service answers %d at once',
+    async (status) => {
+      const scheduler = new ImpatientScheduler()
+      const body = status === 408 ? active : { run: runAs('running'), output: null }
+      const { client } = await runService(
+        {
+          result: (response, nth) => (nth < 6 ? answer(response, body, status) : answer(response, completed)),
+        },
+        { initialDelay: 500, maxDelay: 3_000, random: () => 1, scheduler },
+      )
 
-    expect(scheduler.now()).toBe(1_500)
-  })
+      await client.tasks.result('r')
+
+      expect(scheduler.now()).toBe(500 + 1_000 + 2_000 + 3_000 + 3_000)
+    },
+  )
 
   it('is asked for again after the Retry-After of a 408', async () => {
     const scheduler = new VirtualTimeScheduler()
@@ -80,20 +86,33 @@ describe('the result of a run', () => {
     expect(await client.tasks.result('r')).toEqual(completed)
   })
 
-  it('is a ProtocolError if the service sends that of an active run for longer than the patience', async () => {
-    const scheduler = new VirtualTimeScheduler()
-    const { client, lines } = await runService(
-      { result: (response) => answer(response, { run: runAs('running'), output: null }) },
-      { initialDelay: 500, patience: 3_000, scheduler },
-    )
-    const result = lastValueFrom(client.tasks.result('r'))
-    const timer = setInterval(() => scheduler.flush(), 1)
-    const error: unknown = await result.then(null, (e: unknown) => e).finally(() => clearInterval(timer))
+  it.each([
+    ['without failures', 0, 5],
+    ['with failures between', 2, 8],
+  ])(
+    'is a ProtocolError if it is that of an active run for the patience, %s',
+    async (_, failing, requests) => {
+      const { client, lines } = await runService(
+        {
+          result: (response, nth) =>
+            nth % 3 < failing ? answer(response, active, 503) : answer(response, { run: runAs('running') }),
+        },
+        {
+          initialDelay: 500,
+          maxDelay: 1_000,
+          patience: 3_000,
+          random: () => 1,
+          scheduler: new ImpatientScheduler(),
+        },
+      )
 
-    expect(error).toBeInstanceOf(ProtocolError)
-    expect(error).toMatchObject({ retryable: false, message: expect.stringContaining('had not ended') })
-    expect(lines()).toHaveLength(7)
-  })
+      const error: unknown = await client.tasks.result('r').then(null, (e: unknown) => e)
+
+      expect(error).toBeInstanceOf(ProtocolError)
+      expect(error).toMatchObject({ retryable: false, message: expect.stringContaining('had not ended') })
+      expect(lines()).toHaveLength(requests)
+    },
+  )
 
   it('is a RunTimeoutError after the whole timeout', async () => {
     const { client, lines } = await runService({ result: (response) => answer(response, active, 408) })
