@@ -60,7 +60,7 @@ export function isRetryable(error: unknown): error is Retryable {
 }
 
 /** The `retryAfter` of the error, in ms; undefined if it is absent or not a valid delay. */
-export function retryAfterOf(error: unknown): number | undefined {
+function retryAfterOf(error: unknown): number | undefined {
   return isObject(error) ? usableDelay(error['retryAfter']) : undefined
 }
 
