@@ -428,7 +428,7 @@ function checked(options: ResearchServiceOptions) {
     docs,
     data,
     apiKey = `key_${secret()}`,
-    webhookSecret = `whsec_${secret()}`,
+    webhookSecret = `whsec_${randomBytes(24).toString('base64')}`,
     clock,
     refreshInterval = REFRESH_INTERVAL,
     speed = 1,

@@ -20,6 +20,7 @@ export type {
   SignedContent,
   SignedRequestOptions,
   WebhookHeaders,
+  WebhookSecret,
   WebhookSecrets,
   WebhookToSign,
 } from './signature.ts'

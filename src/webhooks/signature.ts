@@ -2,8 +2,14 @@ import { hmac } from '#hmac'
 import { ArgumentError, hidden } from '../protocol/argument-error.ts'
 import { checkInteger } from '../protocol/check.ts'
 
-/** One secret, or several during a rotation. Each is the key itself, in UTF-8; it is not decoded. */
-export type WebhookSecrets = string | readonly string[]
+/**
+ * The key of signatures (§6.1): a text is the key itself, in UTF-8, and is not decoded. Senders by Standard Webhooks have a text that
+ * stands for bytes, in Base64 after `whsec_`: give the bytes, `Buffer.from(text.replace('whsec_', ''), 'base64')`.
+ */
+export type WebhookSecret = string | Uint8Array
+
+/** One secret, or several during a rotation. */
+export type WebhookSecrets = WebhookSecret | readonly WebhookSecret[]
 
 /** The signed content of a webhook (§6.1). */
 export interface SignedContent {
@@ -55,14 +61,14 @@ export function signatureEntries(signatureHeader: string): readonly string[] {
 /**
  * The secrets as an array. An error never contains them.
  *
- * @throws {ArgumentError} for an empty list, or a secret that is not a non-empty string.
+ * @throws {ArgumentError} for an empty list, or a secret that is neither a non-empty string nor bytes.
  */
-export function secretList(secrets: WebhookSecrets): readonly string[] {
-  const list = typeof secrets === 'string' ? [secrets] : secrets
-  const expected = 'a non-empty string or a list of them'
+export function secretList(secrets: WebhookSecrets): readonly WebhookSecret[] {
+  const list = typeof secrets === 'string' || secrets instanceof Uint8Array ? [secrets] : secrets
+  const expected = 'a non-empty string, bytes, or a list of them'
   if (!Array.isArray(list) || list.length === 0) throw new ArgumentError('secrets', expected, hidden(secrets))
   for (const secret of list) {
-    if (typeof secret !== 'string' || secret === '')
+    if ((typeof secret !== 'string' && !(secret instanceof Uint8Array)) || secret.length === 0)
       throw new ArgumentError('secrets', expected, hidden(secret))
   }
   return list
@@ -149,6 +155,6 @@ export async function verifyEntries(
 }
 
 /** The entry of a signature header for this secret. */
-async function entryOf({ id, timestamp, body }: SignedContent, secret: string): Promise<string> {
+async function entryOf({ id, timestamp, body }: SignedContent, secret: WebhookSecret): Promise<string> {
   return `v1,${await hmac.sign(secret, `${id}.${timestamp}.`, body)}`
 }

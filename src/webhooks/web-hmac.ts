@@ -5,15 +5,18 @@ const ALGORITHM: HmacKeyGenParams = { name: 'HMAC', hash: 'SHA-256' }
 const MAX_KEYS = 64
 
 const utf8 = new TextEncoder()
+const NO_BYTES = new Uint8Array(0)
 
 // Keys instead of promises: on some runtimes, a request cannot await a promise of another request.
-const keys = new Map<string, CryptoKey>()
+const keys = new Map<string | Uint8Array, CryptoKey>()
 let comparing: CryptoKey | undefined
 
-async function keyOf(secret: string): Promise<CryptoKey> {
+async function keyOf(secret: string | Uint8Array): Promise<CryptoKey> {
   const known = keys.get(secret)
   if (known !== undefined) return known
-  const key = await crypto.subtle.importKey('raw', utf8.encode(secret), ALGORITHM, false, ['sign'])
+  const key = await crypto.subtle.importKey('raw', joined(bytesOf(secret), NO_BYTES), ALGORITHM, false, [
+    'sign',
+  ])
   const [oldest] = keys.keys()
   if (keys.size >= MAX_KEYS && oldest !== undefined) keys.delete(oldest)
   keys.set(secret, key)

@@ -81,7 +81,7 @@ describe('a research service', () => {
   it('generates a random key and secret', async () => {
     const [one, two] = [await opened(), await opened()]
     expect(one.apiKey).toMatch(/^key_.{32}$/)
-    expect(one.webhookSecret).toMatch(/^whsec_.{32}$/)
+    expect(one.webhookSecret).toMatch(/^whsec_[\w+/]{32}$/)
     expect(one.apiKey).not.toBe(two.apiKey)
     expect(one.webhookSecret).not.toBe(two.webhookSecret)
   })

@@ -875,7 +875,7 @@ describe('createWebhookReceiver', () => {
 
   it.each([[''], [['one', '']]])('reports an empty secret, and shows no other: %j', (secrets) => {
     expect(() => receiverWith({ secrets })).toThrow(
-      'secrets must be a non-empty string or a list of them, got an empty string',
+      'secrets must be a non-empty string, bytes, or a list of them, got an empty string',
     )
   })
 

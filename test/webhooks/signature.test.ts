@@ -157,12 +157,15 @@ describe('verifySignature', () => {
     ).toBe(false)
   })
 
-  it('uses the secret unchanged, without decoding a part after a prefix', async () => {
+  it('uses a text unchanged, without decoding a part after a prefix, and bytes as the key', async () => {
     const decoded = Buffer.from(SECRET.slice('whsec_'.length), 'base64')
     const content = `${VECTOR.id}.${VECTOR.timestamp}.${VECTOR.body}`
     const signature = `v1,${createHmac('sha256', decoded).update(content).digest('base64')}`
 
     expect(await verifySignature(VECTOR_CONTENT, signature, SECRET)).toBe(false)
+    expect(await verifySignature(VECTOR_CONTENT, signature, decoded)).toBe(true)
+    expect(await verifySignature(VECTOR_CONTENT, signature, ['other', new Uint8Array(decoded)])).toBe(true)
+    await expect(verifySignature(VECTOR_CONTENT, signature, new Uint8Array(0))).rejects.toThrow('secrets')
   })
 
   it('accepts any signed content, with any of the secrets', async () => {

@@ -48,11 +48,11 @@ export function alertWebhook(log: EventLog, options: AlertWebhookOptions): LogJo
   const { url, secrets, auth } = options
   const endpoint = endpointOf('url', url, auth)
   const settings = groupedSettings('alert-webhook', options)
-  if (secrets !== undefined) secretList(secrets)
-  const hidden = {
-    ...endpoint,
-    secrets: [...endpoint.secrets, ...(secrets === undefined ? [] : [secrets].flat())],
-  }
+  const signing = secrets === undefined ? [] : secretList(secrets)
+  const texts = signing.map((secret) =>
+    typeof secret === 'string' ? secret : Buffer.from(secret).toString('base64'),
+  )
+  const hidden = { ...endpoint, secrets: [...endpoint.secrets, ...texts] }
   return deliverGrouped(log, {
     settings,
     types: ['alert.firing', 'alert.resolved', 'alert.unknown'],

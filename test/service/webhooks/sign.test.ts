@@ -1,3 +1,6 @@
+import { Webhook } from 'standardwebhooks'
+import { verifySignature } from 'rivulet/webhooks'
+import { createResearchService } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
 import { signatures } from '../../../src/service/webhooks/sign.ts'
 
@@ -13,5 +16,24 @@ describe('signatures', () => {
     const both = signatures(['old', 'new'], signed)
 
     expect(both).toBe(`${signatures(['old'], signed)} ${signatures(['new'], signed)}`)
+  })
+
+  it('by the secret of a service verify as the interface has them, and with a library of Standard Webhooks', async () => {
+    await using service = await createResearchService({ docs: import.meta.dirname })
+    const { webhookSecret } = service
+    const timestamp = Math.floor(Date.now() / 1_000)
+    const signature = signatures([webhookSecret], { ...signed, timestamp })
+    const headers = {
+      'webhook-id': signed.id,
+      'webhook-timestamp': String(timestamp),
+      'webhook-signature': signature,
+    }
+
+    expect(new Webhook(webhookSecret).verify(signed.body, headers)).toEqual({ a: 'ü' })
+    const content = { id: signed.id, timestamp: String(timestamp), body: signed.body }
+    expect(await verifySignature(content, signature, webhookSecret)).toBe(true)
+    const bytes = Buffer.from(webhookSecret.replace('whsec_', ''), 'base64')
+    expect(await verifySignature(content, signature, new Uint8Array(bytes))).toBe(true)
+    expect(await verifySignature(content, signature, bytes.subarray(1))).toBe(false)
   })
 })
