@@ -103,20 +103,19 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
     return store
   }
 
+  /** @param listener Another function each time. */
   subscribe(store: ViewStore, listener: (snapshot: ViewSnapshot<unknown>) => void): () => void {
-    // The same function may subscribe twice.
-    const own = (snapshot: ViewSnapshot<unknown>) => listener(snapshot)
     if (!this.#isClosed) {
       // It may be granted now: the user has logged in, for instance.
       const isRefused = store.status.state === 'denied'
       if (isRefused && this.#environment.now() - store.lastFrame > ASK_AGAIN) this.#endLinger(store)
-      store.listeners.add(own)
+      store.listeners.add(listener)
       this.#start()
       this.want(store)
     }
     callAll([listener], store.snapshot)
     return () => {
-      if (!store.listeners.delete(own) || store.listeners.size > 0 || this.#isClosed) return
+      if (!store.listeners.delete(listener) || store.listeners.size > 0 || this.#isClosed) return
       store.lingers = true
       store.cancelLinger()
       store.cancelLinger = this.#environment.later(LINGER, () => this.#endLinger(store))

@@ -1,8 +1,9 @@
 import type { ViewRequest, ViewShapes } from '../protocol/live.ts'
+import { callAll } from './call-all.ts'
 import { Client } from './client.ts'
 import { platform } from './environment.ts'
 import type { Environment } from './environment.ts'
-import type { ConnectOptions, InteropView, Live, ObservableView, ViewSnapshot } from './live.ts'
+import type { ConnectOptions, Live, LiveObservable, ObservableView } from './live.ts'
 import { LiveError } from './live-error.ts'
 import type { ViewStore } from './view-store.ts'
 
@@ -57,36 +58,43 @@ export function connectIn<V extends ViewShapes>(options: ConnectOptions, environ
 }
 
 function makeView(store: ViewStore, client: Client): ObservableView<unknown> {
-  const subscribe = (listener: (snapshot: ViewSnapshot<unknown>) => void) => client.subscribe(store, listener)
-  const observable = (): InteropView<unknown> => ({
-    subscribe: (observer) => ({
-      unsubscribe: subscribe((snapshot) => {
-        if (typeof observer === 'function') observer(snapshot)
-        else observer?.next?.(snapshot)
-      }),
-    }),
-  })
-  return {
+  const rows = observableOf(
+    (listener) => client.subscribe(store, listener),
+    () => store.snapshot,
+  )
+  return Object.assign(rows, {
     address: store.address,
-    subscribe,
-    getSnapshot: () => store.snapshot,
     getServerSnapshot: () => store.initial,
     status: () => store.snapshot.status,
-    // Libraries look for the symbol where the platform or a polyfill has it, else for this text.
-    [Symbol.observable ?? '@@observable']: observable,
-    '@@observable': observable,
-  } as ObservableView<unknown>
+  })
 }
 
 function storeOf<Value>(listeners: Set<(value: Value) => void>, getSnapshot: () => Value) {
-  return {
-    subscribe(listener: (value: Value) => void) {
-      // The same function may subscribe twice.
-      const own = (value: Value) => listener(value)
-      listeners.add(own)
-      listener(getSnapshot())
-      return () => void listeners.delete(own)
+  return observableOf<Value>((listener) => {
+    listeners.add(listener)
+    callAll([listener], getSnapshot())
+    return () => void listeners.delete(listener)
+  }, getSnapshot)
+}
+
+/** @param listen Is given another function each time. It returns what ends that, which may be called twice. */
+function observableOf<Value>(
+  listen: (listener: (value: Value) => void) => () => void,
+  getSnapshot: () => Value,
+): LiveObservable<Value> {
+  const observable = () => values
+  const values = {
+    subscribe(observer: Parameters<LiveObservable<Value>['subscribe']>[0]) {
+      const end = listen((value) => {
+        if (typeof observer === 'function') observer(value)
+        else observer.next?.(value)
+      })
+      return Object.assign(end, { unsubscribe: end })
     },
     getSnapshot,
-  }
+    // Libraries look for the symbol where the platform or a polyfill has it, else for this text.
+    [Symbol.observable ?? '@@observable']: observable,
+    '@@observable': observable,
+  } as LiveObservable<Value>
+  return values
 }

@@ -50,36 +50,40 @@ export interface ViewSnapshot<Row> {
   readonly gaps: number
 }
 
-/** The rows of a view with its params, kept up to date while anyone subscribes. */
-export interface LiveView<Row> {
-  readonly address: string
-  /**
-   * Calls the listener now, and at most once a frame when something has changed. Returns a function that ends it. So it is a store
-   * of Svelte, Solid and React as it is.
-   */
-  subscribe(listener: (snapshot: ViewSnapshot<Row>) => void): () => void
+/** A value that changes: a store of React, Svelte and Solid as it is. */
+export interface LiveStore<Value> {
+  /** Calls the listener now, and at most once a frame when the value has changed. Returns a function that ends it. */
+  subscribe(listener: (value: Value) => void): () => void
   /** The same object until something changes. */
-  getSnapshot(): ViewSnapshot<Row>
+  getSnapshot(): Value
+}
+
+/** The rows of a view with its params, kept up to date while anyone subscribes. */
+export interface LiveView<Row> extends LiveStore<ViewSnapshot<Row>> {
+  readonly address: string
   /** What the server has rendered, for hydration. */
   getServerSnapshot(): ViewSnapshot<Row>
   status(): LiveStatus
 }
 
-/** A view that libraries take which take any observable, such as RxJS's `from`. */
-export interface ObservableView<Row> extends LiveView<Row> {
-  [Symbol.observable](): InteropView<Row>
-  '@@observable'(): InteropView<Row>
+/** A {@link LiveStore} that is an observable too, which never ends: for RxJS's `from` and Angular's `toSignal`. */
+export interface LiveObservable<Value> extends LiveStore<Value> {
+  subscribe(
+    observer: ((value: Value) => void) | { readonly next?: ((value: Value) => void) | undefined },
+  ): LiveSubscription
+  [Symbol.observable](): LiveObservable<Value>
+  '@@observable'(): LiveObservable<Value>
 }
 
-/** What a view is for libraries that take any observable, such as RxJS's `from`. It emits what `subscribe` gives, and never ends. */
-export interface InteropView<Row> {
-  subscribe(
-    observer:
-      | ((snapshot: ViewSnapshot<Row>) => void)
-      | { readonly next?: (snapshot: ViewSnapshot<Row>) => void }
-      | null
-      | undefined,
-  ): { unsubscribe(): void }
+/** Ends a subscription: called itself, as stores end, or by its `unsubscribe`, as observables do. A second call does nothing. */
+export interface LiveSubscription {
+  (): void
+  unsubscribe(): void
+}
+
+/** What `live.view` returns. */
+export interface ObservableView<Row> extends LiveView<Row>, LiveObservable<ViewSnapshot<Row>> {
+  subscribe: LiveObservable<ViewSnapshot<Row>>['subscribe']
 }
 
 /** A connection as developers look at it. Made where it is asked for; times in Unix ms. */
@@ -129,15 +133,9 @@ export interface Live<V extends ViewShapes> extends Disposable {
     ...params: [ParamOf<V[Name]>] extends [never] ? [] : [params: ParamsOf<V[Name]>]
   ): ObservableView<RowOf<V[Name]>>
   /** The connection's own state: that of its worst view, or of the token. */
-  readonly status: {
-    subscribe(listener: (status: LiveStatus) => void): () => void
-    getSnapshot(): LiveStatus
-  }
+  readonly status: LiveObservable<LiveStatus>
   /** For developers: roles, positions and times. Costs nothing where it is not asked for. */
-  readonly inspect: {
-    subscribe(listener: (inspection: LiveInspection) => void): () => void
-    getSnapshot(): LiveInspection
-  }
+  readonly inspect: LiveObservable<LiveInspection>
   /** Rejects with a `LiveError`. */
   search(request: SearchRequest, options?: { readonly signal?: AbortSignal }): Promise<SearchResponse>
   /** Never sent twice, unless the first one cannot have been taken. Rejects with a `LiveError`. */

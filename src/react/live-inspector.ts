@@ -1,7 +1,6 @@
 import { createElement, useEffect, useState } from 'react'
 import type { ReactElement, SyntheticEvent } from 'react'
-import type { InspectedView, Live, LiveInspection } from '../live/live.ts'
-import type { ViewShapes } from '../protocol/live.ts'
+import type { InspectedView, LiveInspection, LiveStatus, LiveStore } from '../live/live.ts'
 import { withEvents } from './inspected-events.ts'
 import type { InspectedEvent } from './inspected-events.ts'
 import { addInspectorStyles } from './inspector-styles.ts'
@@ -11,7 +10,7 @@ type ToggleEvent = SyntheticEvent<HTMLDetailsElement>
 
 /** Props of `LiveInspector`. */
 export interface LiveInspectorProps {
-  readonly live: Pick<Live<ViewShapes>, 'status' | 'inspect'>
+  readonly live: { readonly status: LiveStore<LiveStatus>; readonly inspect: LiveStore<LiveInspection> }
   /** Whether it is open at first. Default false. */
   readonly defaultOpen?: boolean
 }

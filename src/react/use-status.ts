@@ -1,19 +1,21 @@
 import { useMemo } from 'react'
-import type { Live, LiveStatus, LiveView } from '../live/live.ts'
-import type { ViewShapes } from '../protocol/live.ts'
+import type { LiveStatus, LiveStore, LiveView } from '../live/live.ts'
 import { useSelection } from './use-selection.ts'
 import { whole } from './use-view.ts'
 
 /** The same on the server and while its HTML is hydrated, where times differ. */
 const ON_SERVER: LiveStatus = { state: 'connecting', since: 0 }
 
+/** A view, or a connection. */
+type WithStatus = LiveView<unknown> | { readonly status: LiveStore<LiveStatus> }
+
 /** The status of a view, or of a whole connection: `connecting`, `live`, `stale`, `offline` or `denied`, since when, and why. */
-export function useStatus(of: LiveView<unknown> | Pick<Live<ViewShapes>, 'status'>): LiveStatus {
+export function useStatus(of: WithStatus): LiveStatus {
   const store = useMemo(() => statusStore(of), [of])
   return useSelection(store, whole, Object.is)
 }
 
-function statusStore(of: LiveView<unknown> | Pick<Live<ViewShapes>, 'status'>) {
+function statusStore(of: WithStatus) {
   if (!('address' in of)) {
     const { status } = of
     return {

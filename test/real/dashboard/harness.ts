@@ -137,11 +137,11 @@ mount(root, {
         return () => listeners.delete(listener)
       },
       getSnapshot: () => status,
-    },
+    } as never,
     inspect: {
       subscribe: () => () => {},
       getSnapshot: () => ({ role: 'idle', followers: 0, views: [] }),
-    },
+    } as never,
     search,
     addRuns,
     close() {},
