@@ -6,7 +6,7 @@ import { checkInteger, checkOptions } from '../../protocol/check.ts'
 import { revokedEvent } from '../../protocol/gateway-event.ts'
 import type { TokenOptions } from '../gateway-options.ts'
 import type { Grant, Revocation } from '../grant.ts'
-import { refusalResponse } from '../http-answer.ts'
+import { refusalCode, refusalResponse } from '../http-answer.ts'
 import { Journal } from '../journal.ts'
 import { GrantedAccess } from './access.ts'
 import type { Access } from './access.ts'
@@ -20,7 +20,7 @@ import { SessionCookie } from './session-cookie.ts'
 import { SubjectConnections } from './subject-connections.ts'
 import { Tickets } from './tickets.ts'
 import { Tokens } from './tokens.ts'
-import type { VerifiedToken } from './tokens.ts'
+import type { TokenKind, VerifiedToken } from './tokens.ts'
 
 /** Settings of an {@link Authority}. */
 export interface AuthorityOptions {
@@ -120,18 +120,17 @@ export class Authority {
    * methods need the bearer token, which no other site can make a browser send.
    */
   async authenticate(request: Request): Promise<Access | Response> {
-    const verified = await this.#verify(request)
-    if (verified === undefined) return refusalResponse('unauthenticated', 'the request needs a bearer token')
-    if (verified === 'expired') return refusalResponse('expired', 'the token has expired')
-    if (verified === 'unauthenticated') {
-      return refusalResponse('unauthenticated', 'the token is not valid for this gateway')
+    const bearer = bearerOf(request)
+    if (bearer !== undefined) return this.#access(bearer, 'token')
+    const mayHaveCookie = request.method === 'GET' || request.method === 'HEAD'
+    let refusal = refusalResponse('unauthenticated', 'the request needs a bearer token')
+    // A bad one before a good one does not lock its user out.
+    for (const session of mayHaveCookie ? this.#cookie.tokensOf(request) : []) {
+      const access = await this.#access(session, 'session')
+      if (!(access instanceof Response) || refusalCode(access) === 'unavailable') return access
+      refusal = access
     }
-    const unavailable = await this.#unavailable()
-    if (unavailable !== undefined) return unavailable
-    const { grant, id, issued, expires } = verified
-    const access = new GrantedAccess(grant, { grant: id, issued, expires }, this.#open)
-    if (this.#revocations.has(access)) return refusalResponse('revoked', 'the grant was revoked')
-    return access
+    return refusal
   }
 
   /** Answers `POST …/session`: exchanges a ticket for a cookie. */
@@ -174,14 +173,19 @@ export class Authority {
     await Promise.all([this.#feed.stop(), this.journal.close()])
   }
 
-  /** The token of a request; undefined where it has none. */
-  async #verify(request: Request): Promise<VerifiedToken | 'expired' | 'unauthenticated' | undefined> {
-    const now = this.#scheduler.now()
-    const bearer = bearerOf(request)
-    if (bearer !== undefined) return this.#tokens.verify(bearer, 'token', now)
-    const mayHaveCookie = request.method === 'GET' || request.method === 'HEAD'
-    const session = mayHaveCookie ? this.#cookie.tokenOf(request) : undefined
-    return session === undefined ? undefined : this.#tokens.verify(session, 'session', now)
+  /** What a token grants, or the response that refuses it. */
+  async #access(token: string, kind: TokenKind): Promise<Access | Response> {
+    const verified = await this.#tokens.verify(token, kind, this.#scheduler.now())
+    if (verified === 'expired') return refusalResponse('expired', 'the token has expired')
+    if (verified === 'unauthenticated') {
+      return refusalResponse('unauthenticated', 'the token is not valid for this gateway')
+    }
+    const unavailable = await this.#unavailable()
+    if (unavailable !== undefined) return unavailable
+    const { grant, id, issued, expires } = verified
+    const access = new GrantedAccess(grant, { grant: id, issued, expires }, this.#open)
+    if (this.#revocations.has(access)) return refusalResponse('revoked', 'the grant was revoked')
+    return access
   }
 
   /** Without the revocations, no token can be accepted. */

@@ -1,6 +1,9 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { isLoopback } from './origins.ts'
 
+/** The most cookies of one name that are looked at, so that a request without a token costs little. */
+const MAX_COOKIES = 20
+
 /** The cookie of a session, which `EventSource` sends: for the gateway's own path, and not to scripts or with requests of other sites. */
 export class SessionCookie {
   readonly #path: string
@@ -14,14 +17,15 @@ export class SessionCookie {
     this.#path = path === '' ? '/' : path
   }
 
-  /** The token of a request's cookie. */
-  tokenOf(request: Request): string | undefined {
+  /**
+   * The tokens of a request's cookies of this name, of which a browser may send several: one for each path, and one for each domain, such as those that
+   * another application of the domain has set.
+   */
+  tokensOf(request: Request): readonly string[] {
     const name = `${nameFor(request)}=`
-    for (const pair of (request.headers.get('cookie') ?? '').split(';')) {
-      const cookie = pair.trim()
-      if (cookie.startsWith(name)) return cookie.slice(name.length)
-    }
-    return undefined
+    const pairs = (request.headers.get('cookie') ?? '').split(';').map((pair) => pair.trim())
+    const tokens = pairs.filter((pair) => pair.startsWith(name)).map((pair) => pair.slice(name.length))
+    return tokens.slice(0, MAX_COOKIES)
   }
 
   /** The value of `Set-Cookie`. */

@@ -294,6 +294,40 @@ describe('a ticket', () => {
     expect(await codeOf(await own.authenticate(withCookie(response)))).toEqual([401, 'revoked'])
   })
 
+  it('has a cookie that is good beside others of its name, in any order', async () => {
+    const own = await authority()
+    const sessionOf = async (ticket: string) => {
+      const cookie = (await exchange(own, ticket)).headers.getSetCookie()[0] ?? ''
+      return /=([^;]+)/.exec(cookie)?.[1] ?? ''
+    }
+    const good = await sessionOf(await own.ticket(GRANT))
+    const revokedTicket = await own.ticket(GRANT)
+    const revoked = await sessionOf(revokedTicket)
+    await own.revoke({ grant: revokedTicket })
+    const other = await sessionOf(
+      await (await authority({ tokens: { secret: 'x'.repeat(32) } })).ticket(GRANT),
+    )
+    const request = (...sessions: readonly string[]) =>
+      new Request('http://localhost/live/stream', {
+        headers: { cookie: sessions.map((session) => `rivulet=${session}`).join('; ') },
+      })
+
+    for (const bad of [
+      '',
+      'a.b.c',
+      'x=y',
+      `"${good}"`,
+      good.slice(1),
+      await own.sign(GRANT),
+      revoked,
+      other,
+    ]) {
+      expect(await codeOf(await own.authenticate(request(bad, good)))).toBe('admitted')
+      expect(await codeOf(await own.authenticate(request(good, bad)))).toBe('admitted')
+      expect(await codeOf(await own.authenticate(request(bad, bad)))).not.toBe('admitted')
+    }
+  })
+
   it('whose grant does not fit into a cookie is refused when it is made', async () => {
     const sources = Array.from({ length: 100 }, (_, n) => `/v1/monitors/monitor_of_a_tenant_${n}`)
     const own = await authority()
