@@ -93,7 +93,8 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
       new FollowedView({ name, process: viewProcessName(own, name) }, definition, log.states, counters),
     ]),
   )
-  const requests = new GatewayRequests({ client, journal: authority.journal, scheduler: asyncScheduler })
+  const { journal, sessions } = authority
+  const requests = new GatewayRequests({ client, journal, sessions, scheduler: asyncScheduler })
   const lag = new Lag(log)
   const streams = new Streams({
     views: followed,

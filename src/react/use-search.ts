@@ -13,7 +13,7 @@ export interface UseSearchOptions {
 export interface UseSearchResult {
   /**
    * Searches for a text or a whole request, instead of what was searched for before. A text is one query in `fast` mode (§4.7), in
-   * the session of the answer before it. An empty text ends the search. The same function in each rendering.
+   * the session of the answer before it, unless a search has failed since. An empty text ends the search. The same function in each rendering.
    */
   readonly search: (query: string | SearchRequest) => void
   /** The results of the last answer, also while the next one is awaited and after an error. Empty before. */
@@ -78,7 +78,11 @@ export function useSearch(
             if (!signal.aborted) session.current = response.session_id
             update({ status: 'success', response, error: undefined })
           },
-          (error: unknown) => update({ status: 'error', error: asError(error) }),
+          (error: unknown) => {
+            // The session may be why: it is of the subject of another token, for instance.
+            if (!signal.aborted) session.current = undefined
+            update({ status: 'error', error: asError(error) })
+          },
         )
       }
       const timer = setTimeout(send, debounce)

@@ -73,6 +73,11 @@ export class Authority {
     this.#feed = new RevocationFeed(log, scheduler, this.#revocations, () => this.#open.endRevoked())
   }
 
+  /** The ids of sessions of the service, as pages have them: each is good for its subject alone, at any gateway with the same secret. */
+  get sessions(): Pick<Tokens, 'seal' | 'unseal'> {
+    return this.#tokens
+  }
+
   /** Rejects where revocations are not kept any more for gateways that start later. */
   get failure(): Promise<never> {
     return this.#feed.failure

@@ -1,4 +1,4 @@
-import { compactVerify, errors, jwtVerify, SignJWT } from 'jose'
+import { base64url, compactVerify, errors, jwtVerify, SignJWT } from 'jose'
 import { ArgumentError, hidden } from '../../protocol/argument-error.ts'
 import { checkOptions, checkText } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/event.ts'
@@ -69,8 +69,6 @@ export class Tokens {
   /** @throws ArgumentError where the token is longer than this. */
   async sign({ kind, grant, id, issued, expires, until }: TokenToSign): Promise<string> {
     const { sub, timeToLive: _, ...rights } = grant
-    const [key] = await this.#imported()
-    if (key === undefined) throw new TypeError('there is no secret')
     const token = await new SignJWT({ ...rights, ...(until !== undefined && { until: until / 1000 }) })
       .setProtectedHeader({ alg: ALGORITHM, typ: TYPE[kind] })
       .setIssuer(ISSUER)
@@ -79,7 +77,7 @@ export class Tokens {
       .setJti(id)
       .setIssuedAt(issued / 1000)
       .setExpirationTime(expires / 1000)
-      .sign(key)
+      .sign(await this.#signingKey())
     checkLength(token, kind)
     return token
   }
@@ -123,6 +121,35 @@ export class Tokens {
       }
     }
     return undefined
+  }
+
+  /** Adds a signature to the id, so that {@link Tokens.unseal} gives it back for this subject alone. The id can be read. */
+  async seal(id: string, sub: string): Promise<string> {
+    const signature = await crypto.subtle.sign('HMAC', await this.#signingKey(), this.#sealed(id, sub))
+    return `${id}.${base64url.encode(new Uint8Array(signature))}`
+  }
+
+  /** The id that was sealed for this subject; undefined for anything else. */
+  async unseal(sealed: string, sub: string): Promise<string | undefined> {
+    const end = sealed.lastIndexOf('.')
+    const [id, text] = [sealed.slice(0, end), sealed.slice(end + 1)]
+    if (end === -1 || !/^[\w-]{43}$/.test(text)) return undefined
+    const signature = new Uint8Array(base64url.decode(text))
+    for (const key of await this.#imported()) {
+      if (await crypto.subtle.verify('HMAC', key, signature, this.#sealed(id, sub))) return id
+    }
+    return undefined
+  }
+
+  /** No token has such a text as what is signed of it, since that has no brackets. */
+  #sealed(id: string, sub: string): Uint8Array<ArrayBuffer> {
+    return new TextEncoder().encode(JSON.stringify([this.#audience, sub, id]))
+  }
+
+  async #signingKey(): Promise<CryptoKey> {
+    const [key] = await this.#imported()
+    if (key === undefined) throw new TypeError('there is no secret')
+    return key
   }
 
   #imported(): Promise<readonly CryptoKey[]> {

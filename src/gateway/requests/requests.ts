@@ -1,19 +1,20 @@
 import type { SchedulerLike } from 'rxjs'
 import { BodyIntake } from '../../http/body-intake.ts'
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/event.ts'
 import { isId } from '../../protocol/id.ts'
 import { searchEvent } from '../../protocol/gateway-event.ts'
 import type { GatewaySearch } from '../../protocol/gateway.ts'
 import { MAX_RUNS_PER_REQUEST } from '../../protocol/limits.ts'
-import { checkRequest } from '../../protocol/requests/check.ts'
-import type { Schema } from '../../protocol/requests/schema.ts'
+import { checkRequest, unnamedField } from '../../protocol/requests/check.ts'
+import { list } from '../../protocol/requests/kinds.ts'
+import type { ObjectShape, Schema, Shape } from '../../protocol/requests/schema.ts'
 import { searchRequest } from '../../protocol/requests/search.ts'
-import { addRunsRequest } from '../../protocol/requests/tasks.ts'
+import { addRunsRequest, runInput } from '../../protocol/requests/tasks.ts'
 import type { SearchRequest, SearchResponse } from '../../protocol/search.ts'
-import type { AddRunsRequest } from '../../protocol/task-group.ts'
 import type { RunInput } from '../../protocol/task.ts'
 import type { Access } from '../access/access.ts'
+import type { Authority } from '../access/authority.ts'
 import { jsonBody } from '../access/request-body.ts'
 import { SubjectConnections } from '../access/subject-connections.ts'
 import type { GatewayClient } from '../gateway-options.ts'
@@ -43,24 +44,8 @@ const BODY_TIMEOUT = 10_000
 const MAX_RECORDED_REQUEST = 8 * KIB
 const MAX_RECORDED_RESPONSE = 56 * KIB
 
-/** The fields of a search. A page sends nothing that this version does not know. */
-const SEARCH_FIELDS = Object.keys({
-  search_queries: true,
-  objective: true,
-  mode: true,
-  advanced_settings: true,
-  max_chars_total: true,
-  session_id: true,
-  client_model: true,
-} satisfies Record<keyof SearchRequest, true>)
-
-const RUNS_FIELDS = Object.keys({
-  inputs: true,
-  default_task_spec: true,
-} satisfies Record<keyof AddRunsRequest, true>)
-
 /**
- * The fields of an input. Not those by which the service calls elsewhere (`webhook`, `mcp_servers`), nor those that name what
+ * The fields of an input that a page may send. Not those by which the service calls elsewhere (`webhook`, `mcp_servers`), nor those that name what
  * another subject may have asked (`memory_scope_key`, `previous_interaction_id`).
  */
 const INPUT_FIELDS: readonly string[] = [
@@ -72,11 +57,18 @@ const INPUT_FIELDS: readonly string[] = [
   'task_spec',
 ] satisfies (keyof RunInput)[]
 
+/** A request to add runs, as a page may send it. */
+const PAGE_RUNS: Shape = {
+  ...addRunsRequest,
+  required: { inputs: list<unknown>(only(runInput, INPUT_FIELDS), 'runs') },
+}
+
 /** Settings of {@link GatewayRequests}. */
 export interface RequestsOptions {
   /** Undefined where every request is refused. */
   readonly client: GatewayClient | undefined
   readonly journal: Pick<Journal, 'record'>
+  readonly sessions: Authority['sessions']
   readonly scheduler: SchedulerLike
 }
 
@@ -84,6 +76,7 @@ export interface RequestsOptions {
 export class GatewayRequests {
   readonly #client: GatewayClient | undefined
   readonly #journal: Pick<Journal, 'record'>
+  readonly #sessions: Authority['sessions']
   readonly #scheduler: SchedulerLike
   readonly #searches = new MinuteLimits()
   readonly #runs = new MinuteLimits()
@@ -101,9 +94,10 @@ export class GatewayRequests {
   readonly #running = new SubjectConnections(MAX_RUNNING)
   readonly #closing = new AbortController()
 
-  constructor({ client, journal, scheduler }: RequestsOptions) {
+  constructor({ client, journal, sessions, scheduler }: RequestsOptions) {
     this.#client = client
     this.#journal = journal
+    this.#sessions = sessions
     this.#scheduler = scheduler
   }
 
@@ -116,7 +110,7 @@ export class GatewayRequests {
     if (wait > 0) return tooMany(`at most ${perMinute} searches a minute`, wait)
     const body = await jsonBody(request, this.#searchBodies)
     if (body instanceof Response) return body
-    const checked = checkedBody(searchRequest, body, SEARCH_FIELDS)
+    const checked = await this.#ownSession(access, checkedBody(searchRequest, searchRequest, body))
     if (checked instanceof Response) return checked
     let response: SearchResponse
     try {
@@ -125,8 +119,12 @@ export class GatewayRequests {
       return serviceRefusal(error, false)
     }
     // A client of one's own may return anything.
-    if (isObject(response)) await this.#record(access, checked, response)
-    return answered(access, response, false)
+    if (!isObject(response)) return serviceRefusal(undefined, false)
+    await this.#record(access, checked, response)
+    const { session_id } = response
+    if (!isText(session_id)) return answered(access, response, false)
+    const session = await this.#sessions.seal(session_id, access.sub)
+    return answered(access, { ...response, session_id: session }, false)
   }
 
   /** Answers `POST …/runs`, whose body is that of the service with the `group`. It is sent to the service once. */
@@ -153,15 +151,13 @@ export class GatewayRequests {
     const { group, ...rest } = body
     if (!isId(group)) return refusalResponse('invalid', 'group must be an id')
     if (!groups.includes(group) && !groups.includes('*')) return forbidden('adding runs to this group')
-    const checked = checkedBody(addRunsRequest, rest, RUNS_FIELDS)
+    const checked = checkedBody(addRunsRequest, PAGE_RUNS, rest)
     if (checked instanceof Response) return checked
     const { inputs } = checked
     const max = Math.min(MAX_RUNS_PER_REQUEST, perMinute)
     if (inputs.length === 0 || inputs.length > max) {
       return refusalResponse('invalid', `inputs must be 1 to ${max}`)
     }
-    const denied = inputs.flatMap(Object.keys).find((field) => !INPUT_FIELDS.includes(field))
-    if (denied !== undefined) return forbidden(`the field ${denied.slice(0, 60)} of an input`)
     const isAllowed = ({ processor }: RunInput) =>
       processor === undefined || processors.includes(processor) || processors.includes('*')
     if (!inputs.every(isAllowed)) return forbidden('this processor')
@@ -185,6 +181,14 @@ export class GatewayRequests {
     return AbortSignal.any([request.signal, this.#closing.signal])
   }
 
+  /** The request with the session as the service knows it, or the response that refuses one that was not given to this subject. */
+  async #ownSession({ sub }: Access, request: SearchRequest | Response): Promise<SearchRequest | Response> {
+    if (request instanceof Response || request.session_id === undefined) return request
+    const session = await this.#sessions.unseal(request.session_id, sub)
+    if (session === undefined) return forbidden('session_id: it is not of an answer to this subject')
+    return { ...request, session_id: session }
+  }
+
   async #record(access: Access, request: SearchRequest, response: SearchResponse): Promise<void> {
     const asked = bounded<SearchRequest, SearchRequest>(request, MAX_RECORDED_REQUEST, { search_queries: [] })
     const found = bounded<SearchResponse, SearchResponse>(response, MAX_RECORDED_RESPONSE, { results: [] })
@@ -204,23 +208,40 @@ export class GatewayRequests {
   }
 }
 
-/** The body as a request of this schema, or the response that refuses it. */
+/** Some fields of an object. */
+function only({ kind, required, optional }: ObjectShape, names: readonly string[]): ObjectShape {
+  const these = (fields: ObjectShape['required']) =>
+    Object.fromEntries(Object.entries(fields).filter(([name]) => names.includes(name)))
+  return { kind, required: these(required), optional: these(optional) }
+}
+
+/**
+ * The body as a request of this schema, or the response that refuses it.
+ *
+ * @param allowed What a page may send of it. Anything else, at any depth, would be sent with the gateway's key.
+ */
 function checkedBody<T>(
   schema: Schema<T>,
+  allowed: Shape,
   body: Readonly<Record<string, unknown>>,
-  fields: readonly string[],
 ): T | Response {
-  const unknown = Object.keys(body).find((name) => !fields.includes(name))
-  if (unknown !== undefined) return refusalResponse('invalid', `there is no field ${unknown.slice(0, 60)}`)
   try {
     const request: unknown = body
     checkRequest(schema, request)
-    return request
+    const unknown = unnamedField(schema, request)
+    if (unknown !== undefined) return refusalResponse('invalid', `there is no field ${shown(unknown)}`)
+    const withheld = unnamedField(allowed, request)
+    return withheld === undefined ? request : forbidden(`the field ${shown(withheld)}`)
   } catch (error) {
     if (error instanceof ArgumentError) return refusalResponse('invalid', error.message.slice(0, 300))
     // It is nested so deeply that it overflows the stack.
     return refusalResponse('invalid', 'the body cannot be checked')
   }
+}
+
+/** The path of a field, for a message: a page chooses its names. */
+function shown(path: string): string {
+  return path.length > 200 ? `${path.slice(0, 200)}…` : path
 }
 
 /** An answer of the service. */

@@ -12,6 +12,57 @@ export function checkRequest<T>(schema: Schema<T>, request: unknown): asserts re
   check(schema, 'request', request, '')
 }
 
+/**
+ * The path of the first field of a valid request, at any depth, that the schema does not name; undefined if it names all. What the schema
+ * leaves to the caller is not looked at: the fields of a free JSON object, and the keys of a record.
+ */
+export function unnamedField(shape: Shape, value: unknown, path = ''): string | undefined {
+  switch (shape.kind) {
+    case 'list':
+      if (!Array.isArray(value)) return unnamedField(shape.item, value, path)
+      return firstOf(value.entries(), ([index, entry]) =>
+        unnamedField(shape.item, entry, `${path}[${index}]`),
+      )
+    case 'either':
+      return unnamedField(shape.other, value, path)
+    case 'nullable':
+    case 'defaulted':
+      return unnamedField(shape.value, value, path)
+    case 'object':
+      return unnamedAmong({ ...shape.required, ...shape.optional }, value, path)
+    case 'variants': {
+      const variant = isObject(value) ? shape.variants[String(value['type'])] : undefined
+      const type: Shape = { kind: 'unknown' }
+      return variant && unnamedAmong({ ...variant.required, ...variant.optional, type }, value, path)
+    }
+    default:
+      return undefined
+  }
+}
+
+function unnamedAmong(
+  fields: Readonly<Record<string, Shape>>,
+  value: unknown,
+  path: string,
+): string | undefined {
+  if (!isObject(value)) return undefined
+  return firstOf(Object.entries(value), ([name, entry]) => {
+    const field = path === '' ? name : `${path}.${name}`
+    // Not those that every object inherits, such as `constructor`.
+    const shape = Object.hasOwn(fields, name) ? fields[name] : undefined
+    return shape === undefined ? field : unnamedField(shape, entry, field)
+  })
+}
+
+/** The first result that is not undefined. */
+function firstOf<Item>(items: Iterable<Item>, find: (item: Item) => string | undefined): string | undefined {
+  for (const item of items) {
+    const found = find(item)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
 /** The names of a query's parameters. */
 export function namesOf(query: ObjectShape): string[] {
   return Object.keys(query.optional)

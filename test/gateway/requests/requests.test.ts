@@ -55,7 +55,7 @@ async function scene(service: RequestListener | GatewayClient, scheduler = async
       : service
   const log = await logOf()
   const own = await authority({ log })
-  const requests = new GatewayRequests({ client, journal: own.journal, scheduler })
+  const requests = new GatewayRequests({ client, journal: own.journal, sessions: own.sessions, scheduler })
   const base = await serve(
     nodeListener((request: Request) =>
       own.protect(request, async () => {
@@ -100,7 +100,7 @@ describe('a search of a page', () => {
     expect(response.status).toBe(200)
     expect(await response.json()).toEqual({
       results: [{ url: 'https://a.example', title: 'A' }],
-      session_id: 'ses_1',
+      session_id: expect.stringMatching(/^ses_1\./),
     })
     const { entries } = await log.read(await log.positionAt('start'), { types: ['gateway.search'] })
     expect(entries).toMatchObject([
@@ -309,6 +309,109 @@ describe('requests of a page', () => {
 
     scheduler.frame = 30_000
     expect([(await search()).status, (await search()).status]).toEqual([200, 429])
+  })
+})
+
+describe('a field that a page may not send', () => {
+  const inSearch = (more: object) => ({ search_queries: ['q'], ...more })
+  const inInput = (more: object) => ({ group: 'tgrp_1', inputs: [{ input: 'x' }, { input: 'x', ...more }] })
+
+  it.each<readonly [string, object, number, string]>([
+    ['search', inSearch({ constructor: 1 }), 400, 'constructor'],
+    ['search', inSearch({ advanced_settings: { live: true } }), 400, 'advanced_settings.live'],
+    [
+      'search',
+      inSearch({ advanced_settings: { source_policy: { proxy: 'x' } } }),
+      400,
+      'advanced_settings.source_policy.proxy',
+    ],
+    [
+      'search',
+      inSearch({ advanced_settings: { fetch_policy: { url: 'x' } } }),
+      400,
+      'advanced_settings.fetch_policy.url',
+    ],
+    [
+      'runs',
+      inInput({ advanced_settings: { mcp_servers: [] } }),
+      400,
+      'inputs[1].advanced_settings.mcp_servers',
+    ],
+    ['runs', inInput({ advanced_settings: { webhook: {} } }), 400, 'inputs[1].advanced_settings.webhook'],
+    [
+      'runs',
+      inInput({ task_spec: { output_schema: { type: 'auto', url: 'x' } } }),
+      400,
+      'inputs[1].task_spec.output_schema.url',
+    ],
+    [
+      'runs',
+      { ...inInput({}), default_task_spec: { input_schema: 'x', processor: 'ultra' } },
+      400,
+      'default_task_spec.processor',
+    ],
+    ['runs', inInput({ webhook: { url: 'https://e.example', event_types: [] } }), 403, 'inputs[1].webhook'],
+    ['runs', inInput({ previous_interaction_id: 'trun_1' }), 403, 'inputs[1].previous_interaction_id'],
+    ['runs', inInput({ enable_events: true }), 403, 'inputs[1].enable_events'],
+    ['runs', inInput({ ['x'.repeat(5_000)]: 1 }), 400, `inputs[1].${'x'.repeat(190)}…`],
+  ])('is refused with its path: of %s, %j', async (path, body, status, field) => {
+    let requests = 0
+    const { post } = await scene((_, response) => {
+      requests += 1
+      answer(response, RESULTS)
+    })
+    const response = await post(`/live/${path}`, body)
+
+    expect(response.status).toBe(status)
+    const { message } = (await response.json()).error
+    expect(message.split(' field ')).toEqual([
+      status === 400 ? 'there is no' : 'the grant does not allow the',
+      field,
+    ])
+    expect(requests).toBe(0)
+  })
+})
+
+describe('a session of searches', () => {
+  /** A service that keeps the session that it is given, and answers with it. */
+  async function sessions() {
+    const asked: unknown[] = []
+    const client: GatewayClient = {
+      search: ({ session_id = 'ses_1' }) => {
+        asked.push(session_id)
+        return Promise.resolve({ ...RESULTS, session_id })
+      },
+      taskGroups: { addRuns: () => Promise.resolve(ADDED) },
+    }
+    const { post } = await scene(client)
+    const search = async (sub: string, session_id?: string) =>
+      (await post('/live/search', { search_queries: ['q'], session_id }, { grant: { ...GRANT, sub } })).json()
+    return { asked, search }
+  }
+
+  it('goes on for the subject that it was given to', async () => {
+    const { asked, search } = await sessions()
+    const first = await search('ada')
+    const second = await search('ada', first.session_id)
+
+    expect(second.session_id).toBe(first.session_id)
+    expect(asked).toEqual(['ses_1', 'ses_1'])
+  })
+
+  it('is refused to any other subject, and where it was not given', async () => {
+    const { asked, search } = await sessions()
+    const { session_id } = await search('ada')
+    const refused = await Promise.all(
+      [
+        ['bob', session_id],
+        ...['ses_1', 'ses_1.', `ses_2${session_id.slice(5)}`].map((id) => ['ada', id]),
+      ].map(([sub, id]) => search(sub, id)),
+    )
+
+    for (const { error } of refused) {
+      expect(error).toMatchObject({ code: 'forbidden', message: expect.stringContaining('session_id') })
+    }
+    expect(asked).toEqual(['ses_1'])
   })
 })
 
