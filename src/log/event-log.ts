@@ -22,8 +22,8 @@ export interface Forgotten {
   /** Number of deleted entries. */
   readonly entries: number
   /**
-   * Names of the processes whose state mentions the source or the id at its end, views of gateways included. A short id may be mentioned by
-   * chance.
+   * Names of the processes whose state or timers mention the source or the id at its end, views of gateways included. A short id may be
+   * mentioned by chance.
    */
   readonly processes: readonly string[]
 }

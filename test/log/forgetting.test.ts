@@ -95,6 +95,26 @@ describe.each(STORES)('a process after a source was forgotten, %s', (_name, open
     ])
   })
 
+  it.each<[string, Pick<ProcessOptions<Count>, 'key' | 'event'>]>([
+    ['key', { key: ({ source }) => source, event: (_state, _entry, context) => context.timer('t', 5_000) }],
+    [
+      'name',
+      { key: () => 'all', event: (_state, { source }, context) => context.timer(`about ${source}`, 5_000) },
+    ],
+    // The last entry that has set it is the cause of what it does.
+    ['cause', { key: () => 'all', event: (_state, _entry, context) => context.timer('t', 5_000) }],
+  ])('is named where a timer alone mentions the source, by its %s', async (_by, functions) => {
+    const store = open(() => 0)
+    const log = await openLog(store)
+    onTestFinished(() => log.close())
+    log.process('waiting', { version: 1, init: () => ({ seen: 0 }), timer: () => {}, ...functions })
+    await append(store, [change('1', 'kept'), change('1', 'gone')])
+    const end = await store.positionAt('end')
+    while ((await store.reader('process:waiting'))?.cursor !== end) await turn()
+    expect(await log.forget({ source: GONE })).toEqual({ entries: 1, processes: ['waiting'] })
+    expect(await log.forget({ source: '/v1/monitors/unknown' })).toEqual({ entries: 0, processes: [] })
+  })
+
   it('that is built again has nothing of it, and repeats nothing', async () => {
     const { clock, store, log, first, caughtUp, output } = await ran()
     await first.stop()

@@ -1,15 +1,18 @@
 import { LogPositionError } from '../errors.ts'
 import { wholeName } from '../part-name.ts'
 import type { LogStore } from '../store/contract.ts'
+import type { Timer, TimerClock } from '../store/process-store.ts'
 
-/** How many states are read at once. */
+/** How many states and timers are read at once. */
 const PAGE = 1_000
 
 const KIND = 'process:'
 
+const CLOCKS: readonly TimerClock[] = ['event', 'recorded']
+
 /**
- * Finds the processes whose states mention a source or the id in it, as a key or anywhere in a state, also keys that were removed: views of a
- * gateway have rows by id. A short id may be mentioned by chance.
+ * Finds the processes that mention a source or the id in it: as a key or anywhere in a state, also keys that were removed, since views of a
+ * gateway have rows by id; and as the key, the name or the cause of a timer. A short id may be mentioned by chance.
  *
  * @returns Their names, in order.
  */
@@ -19,20 +22,23 @@ export async function processesMentioning(store: LogStore, source: string): Prom
   const texts = [...new Set([source, id])].filter((text) => text !== '')
   const forms = new Set([...texts, ...texts.map((text) => JSON.stringify(text).slice(1, -1))])
   const found = new Set<string>()
+  const mentions = (text: string | null) => text !== null && [...forms].some((form) => text.includes(form))
   for (const { name } of readers) {
     const process = wholeName(name)
     if (!process.startsWith(KIND) || found.has(process)) continue
-    if (await isMentioned(store, name, [...forms])) found.add(process)
+    const isMentioned = (await isInStates(store, name, mentions)) || (await isInTimers(store, name, mentions))
+    if (isMentioned) found.add(process)
   }
   return [...found].map((process) => process.slice(KIND.length)).toSorted()
 }
 
-async function isMentioned(store: LogStore, name: string, forms: readonly string[]): Promise<boolean> {
+type Mentions = (text: string | null) => boolean
+
+async function isInStates(store: LogStore, name: string, mentions: Mentions): Promise<boolean> {
   let after = await store.processes.start()
   try {
     for (;;) {
       const page = await store.processes.changes(name, after, { limit: PAGE })
-      const mentions = (text: string | null) => text !== null && forms.some((form) => text.includes(form))
       if (page.changes.some(({ key, state }) => mentions(key) || mentions(state))) return true
       if (page.isEnd) return false
       after = page.position
@@ -42,4 +48,22 @@ async function isMentioned(store: LogStore, name: string, forms: readonly string
     if (error instanceof LogPositionError) return true
     throw error
   }
+}
+
+async function isInTimers(store: LogStore, name: string, mentions: Mentions): Promise<boolean> {
+  for (const clock of CLOCKS) {
+    let after: Timer | undefined
+    do {
+      const timers = await store.processes.timers(name, {
+        clock,
+        until: Number.MAX_VALUE,
+        after,
+        limit: PAGE,
+      })
+      if (timers.some(({ key, name: own, cause }) => mentions(key) || mentions(own) || mentions(cause)))
+        return true
+      after = timers.length < PAGE ? undefined : timers.at(-1)
+    } while (after !== undefined)
+  }
+  return false
 }
