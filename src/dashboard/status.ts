@@ -22,6 +22,9 @@ const MAX_ALERTS = 1_000
 const MAX_AGE = 1_000
 const REST = 10
 
+/** How long a reading that does not end is waited for by those who ask, in ms: the calls of a log end within half of it. */
+const MAX_READING = 60_000
+
 /** Reads the status of a log, once for all who ask within a second. */
 export class StatusReader {
   readonly #log: EventLog
@@ -40,7 +43,7 @@ export class StatusReader {
     if (this.#last !== undefined && performance.now() < this.#last.until) return this.#last.status
     const began = performance.now()
     const status = this.#read()
-    const last = { status, until: Infinity }
+    const last = { status, until: began + MAX_READING }
     this.#last = last
     const end = () => {
       const now = performance.now()

@@ -1,0 +1,21 @@
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { memoryLog, openLog } from 'rivulet'
+import type { LogStats } from 'rivulet'
+import { StatusReader } from '../../src/dashboard/status.ts'
+
+it('a status that is never read is not waited for by those who ask a minute later', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const log = await openLog(memoryLog())
+  onTestFinished(() => log.close())
+  const stats = vi.spyOn(log, 'stats').mockReturnValueOnce(new Promise<LogStats>(() => {}))
+  const can = { search: false, addRuns: false, documents: false }
+  const status = new StatusReader(log, can, 'rules')
+
+  void status.read()
+  vi.advanceTimersByTime(59_000)
+  void status.read()
+  expect(stats).toHaveBeenCalledTimes(1)
+  vi.advanceTimersByTime(1_000)
+  expect(await status.read()).toMatchObject({ log: { entries: 0 } })
+})
