@@ -7,6 +7,7 @@ import type { Fence, LogStore, Position, StreamAppend } from '../store/contract.
 import { FencedError, LogError, LogInUseError } from '../errors.ts'
 import type { InboxStore } from '../store/inbox-store.ts'
 import type { LogObserver } from '../observer.ts'
+import { TOLERANCE } from '../store/log-clock.ts'
 import { entryWithJson } from '../store/prepared-entry.ts'
 import type { Retention } from '../retention.ts'
 import { streamParts } from './stream-parts.ts'
@@ -107,6 +108,8 @@ export class Recorder {
   #isFlushing = false
   #failed = false
   #ahead = 0
+  /** The time of the log as of the last append that looked at the clock, and the monotonic clock then, both in ms. */
+  #lookedAt: { readonly time: number; readonly monotonic: number } | undefined
 
   /** @param onFailure Called once, when the log has refused an append. Nothing is recorded any more. */
   constructor(
@@ -407,8 +410,25 @@ export class Recorder {
     this.#pending = this.#pending.slice(batch.length)
     this.#pendingLength -= lengthOf(batch)
     // An append of positions alone does not look at the clock.
-    if (batch.some(({ entry }) => entry !== undefined)) this.#ahead = ahead
-    if (clock !== undefined) this.#onClock(clock)
+    if (batch.some(({ entry }) => entry !== undefined)) this.#lookAt(ahead, clock)
+  }
+
+  /** Reports what has become of the wall clock, also if another writer of the log, such as a process, has noticed it first. */
+  #lookAt(ahead: number, noticed: LogClock | undefined): void {
+    const [time, monotonic, before, last] = [
+      Date.now() - ahead,
+      performance.now(),
+      this.#ahead,
+      this.#lookedAt,
+    ]
+    this.#ahead = ahead
+    this.#lookedAt = { time, monotonic }
+    if (noticed !== undefined) return this.#onClock(noticed)
+    if (Math.sign(ahead) === Math.sign(before)) return
+    const passed = last === undefined ? 0 : time - last.time - (monotonic - last.monotonic)
+    const by = Math.round(ahead === 0 ? passed : ahead)
+    if (ahead !== 0) return this.#onClock({ state: ahead > 0 ? 'ahead' : 'behind', by, at: time })
+    this.#onClock({ state: passed > TOLERANCE ? 'accepted' : 'returned', by, at: time })
   }
 }
 

@@ -1,5 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { Entry } from '../../../src/log/store/contract.ts'
+import type { LogClock } from '../../../src/protocol/event.ts'
+import type { Entry, LogStore, Position } from '../../../src/log/store/contract.ts'
+import { Recorder } from '../../../src/log/record/recorder.ts'
 import { Retention } from '../../../src/log/retention.ts'
 import { change } from '../../operators/events.ts'
 import { append, readAll } from './fixture.ts'
@@ -131,6 +133,34 @@ export function describeClock(name: string, open: Open): void {
       expect(await states()).toEqual([])
     })
 
+    it.each([
+      ['ahead', HOUR],
+      ['behind', -HOUR],
+    ])('is reported by a recorder when a process has noticed first that it is %s', async (state, by) => {
+      const { log, jump, pass, now } = await logOf()
+      const changes: LogClock[] = []
+      const { record, commit } = await recordingBeside(log, log, changes)
+      await record()
+      await commit()
+      jump(by)
+      for (const _ of ['notices', 'goes on']) {
+        pass(SECOND)
+        await commit()
+        await record()
+      }
+      jump(-by)
+      for (const _ of ['notices', 'goes on']) {
+        pass(SECOND)
+        await commit()
+        await record()
+      }
+      expect(changes.map((each) => each.state)).toEqual([state, 'returned'])
+      const [jumped, returned] = changes
+      expect(Math.abs((jumped?.by ?? 0) - by)).toBeLessThan(SLACK)
+      expect(Math.abs((jumped?.at ?? 0) - now())).toBeLessThan(SLACK)
+      expect(Math.abs(returned?.by ?? Infinity)).toBeLessThan(SLACK)
+    })
+
     it('of a reader does not change the age of what it reads', async () => {
       const { log, add, jump, pass, connect } = await logOf()
       await add()
@@ -146,6 +176,29 @@ export function describeClock(name: string, open: Open): void {
       expect(await log.retention.usage()).toMatchObject({ isTimeCertain: true })
     })
   })
+}
+
+/** A recorder over a log, and a process that appends to it, maybe from another open log. */
+async function recordingBeside(log: LogStore, other: LogStore, changes: LogClock[]) {
+  const onClock = (clock: LogClock) => void changes.push(clock)
+  const recorder = new Recorder(log, () => {}, { onClock })
+  onTestFinished(() => recorder.close())
+  const stream = await recorder.open('recorded')
+  const fence = await other.claim('process:p')
+  const cursor = await log.positionAt('end')
+  let committed: Position | null = null
+  let number = 0
+  return {
+    async record() {
+      stream.add(change(`recorded ${(number += 1)}`))
+      await recorder.flushed()
+    },
+    async commit() {
+      const entries = [{ event: change(`appended ${(number += 1)}`) }]
+      await other.commit(fence, { expect: committed, cursor, acknowledged: [], entries })
+      committed = cursor
+    },
+  }
 }
 
 function stateOf(entry: Entry): string[] {
@@ -200,6 +253,22 @@ export function describeOwnClock(name: string, open: Open): void {
       const { newest } = await log.retention.stats()
       // The last ones are not confirmed yet.
       expect(now() + suspended - (newest ?? 0)).toBeLessThan(7 * MINUTE)
+    })
+
+    it('is reported by a recorder when a process elsewhere has noticed first that it is ahead and believed', async () => {
+      const { jump, pass } = machine()
+      const { log, connect } = await open(Date.now)
+      const changes: LogClock[] = []
+      const { record, commit } = await recordingBeside(log, await connect('second'), changes)
+      await record()
+      jump(3 * HOUR)
+      for (const minutes of [0, 5, 5, 1]) {
+        pass(minutes * MINUTE)
+        await commit()
+        await record()
+      }
+      expect(changes).toMatchObject([{ state: 'ahead' }, { state: 'accepted' }])
+      for (const { by } of changes) expect(Math.abs(by - 3 * HOUR)).toBeLessThan(SLACK)
     })
 
     it('is believed by a program that begins after hours in which nothing was appended', async () => {
