@@ -10,9 +10,9 @@ export const TARGET_KB = 12
 /**
  * The limit in kB: the check fails above it. It is the current size, rounded up to the next half kB. Lower it when the bundle
  * gets smaller; raise it only for a reason. The last ones were the areas of runs, extract, FindAll, chat and responses, the
- * limiter of creating requests, the error of a log on servers, and work that is shared among processes.
+ * limiter of creating requests, the error of a log on servers, work that is shared among processes, and lists that never end.
  */
-const BOUND_KB = 92.5
+const BOUND_KB = 93.5
 
 const EVERYTHING = `
   export * from 'rivulet'
@@ -37,8 +37,8 @@ export interface PartWithLimit {
 /** What has a limit. */
 export const PARTS: readonly PartWithLimit[] = [
   { name: 'rivulet and rivulet/operators', module: EVERYTHING, boundKb: BOUND_KB },
-  { name: 'rivulet/live', module: `export * from 'rivulet/live'`, boundKb: 8.4 },
-  { name: 'rivulet/live and rivulet/react', module: LIVE_AND_REACT, boundKb: 10 },
+  { name: 'rivulet/live', module: `export * from 'rivulet/live'`, boundKb: 8.6 },
+  { name: 'rivulet/live and rivulet/react', module: LIVE_AND_REACT, boundKb: 10.2 },
 ]
 
 /** The bundle for a browser. Sizes in bytes. */
