@@ -84,7 +84,8 @@ export interface ClientOptions
   extends Backoff, Partial<Omit<TransportSettings, 'backoff' | 'onRetry' | 'onQuotaWait'>> {
   /**
    * How long an incomplete stream of a task group is resumed without a new event, in ms. Then it errors with an
-   * `IncompleteStreamError`. `Infinity` resumes forever. Default 300,000.
+   * `IncompleteStreamError`. Also how long `tasks.result` asks again while the service sends results of a run that has not ended; then
+   * it errors with a `ProtocolError`. `Infinity` sets no limit. Default 300,000.
    */
   readonly patience?: number | undefined
   /** Logs the `diagnostics`, with a level for each kind and without secrets. Default: none. */
