@@ -33,6 +33,8 @@ export async function barePublisher(servers: string, name: string) {
   const publish = (event: ResearchEvent, expect: object) => {
     const fields = headers()
     fields.set('Rv-Entry', `${event.id.padStart(22, '-').slice(-22)} 1 7 ${Date.now()} 12345 ${event.type}`)
+    fields.set('Rv-Type', event.type)
+    fields.set('Rv-Source', event.source)
     const payload = JSON.stringify(event)
     return js.publish(subjectOf(event.source), payload, { headers: fields, msgID: msgId(event), expect })
   }

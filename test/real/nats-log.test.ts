@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { inspect } from 'node:util'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { StreamConfig } from '@nats-io/jetstream'
@@ -83,6 +84,45 @@ describe('a writer of a log on a NATS server', () => {
     onTestFinished(() => restarted.close())
     await append(restarted, await restarted.claim('stream:t'), change('again'))
     expect(((await restarted.retention.stats()).newest ?? 0) - (now() + passed)).toBeLessThan(20_000)
+  })
+})
+
+describe('an operator who looks at a log on a NATS server', () => {
+  it('sees what each entry is about, and what each stream is for', async () => {
+    const name = `log-${++logs}`
+    const log = natsLog({ servers: server.url, name })
+    onTestFinished(() => log.close())
+    const odd = { ...change('2'), source: `é\r\nRv-Entry: ${'x'.repeat(10_000)}`, type: ' \u202E' }
+    await append(log, await log.claim('stream:s'), change('1'), odd as ReturnType<typeof change>)
+    const nats = await connect({ servers: server.url })
+    onTestFinished(() => nats.close())
+    const jsm = await jetstreamManager(nats)
+    const values = async (seq: number, field: string) =>
+      (await jsm.streams.getMessage(`rivulet_${name}_events`, { seq }))?.header.values(field)
+
+    expect(await values(1, 'Rv-Type')).toEqual(['monitor.event_stream'])
+    expect(await values(1, 'Rv-Source')).toEqual(['/v1/monitors/m'])
+    expect(await values(2, 'Rv-Type')).toEqual(['%20%E2%80%AE'])
+    expect(await values(2, 'Rv-Source')).toEqual([expect.stringMatching(/^%C3%A9%0D%0ARv-Entry:%20x{187}$/)])
+    expect(await values(2, 'Rv-Entry')).toHaveLength(1)
+    // As docs/scale.md says.
+    const hash = createHash('sha256').update('/v1/monitors/m').digest('base64url').slice(0, 22)
+    const lastFor = `rv.${name}.ev.*.${hash}`
+    const last = await jsm.streams.getMessage(`rivulet_${name}_events`, { last_by_subj: lastFor })
+    expect(last?.json()).toMatchObject({ id: change('1').id })
+    const streams = [`rivulet_${name}_events`, `rivulet_${name}_state`, `KV_rivulet_${name}_leases`]
+    const infos = await Promise.all(streams.map((stream) => jsm.streams.info(stream)))
+    const descriptions = infos.map(({ config }) => config.description)
+    expect(descriptions).toEqual([
+      expect.stringContaining(`Entries of the log "${name}"`),
+      expect.stringContaining(`State of the log "${name}"`),
+      expect.stringContaining(`Leases of the log "${name}"`),
+    ])
+    // An entry from before these headers.
+    const fields = headers()
+    fields.set('Rv-Entry', 'x 1 0 1 2 unknown')
+    await jetstream(nats).publish(`rv.${name}.ev.0.${hash}`, JSON.stringify(change('3')), { headers: fields })
+    expect((await readAll(log)).map(({ id }) => id)).toEqual(['1', '2', '3'])
   })
 })
 

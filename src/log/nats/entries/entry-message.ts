@@ -27,6 +27,13 @@ export interface WithFields {
 /** The field of an entry: one, since each takes time to write and to read. */
 const ENTRY = 'Rv-Entry'
 
+/** Fields for people: NATS's own tools show them with a message. A log does not read them, and entries of earlier versions lack them. */
+const TYPE = 'Rv-Type'
+const SOURCE = 'Rv-Source'
+
+/** Most characters that a field for people has of a text. */
+const MAX_SHOWN = 200
+
 /** The last word of the field of an entry that was read on a walk into the past. */
 const BACKFILL = 'backfill'
 
@@ -64,7 +71,17 @@ export function sentFields(
   { recorded, known }: Pick<EntryFields, 'recorded' | 'known'>,
 ): Readonly<Record<string, string>> {
   const fields = `${id} ${revision} ${entry.completeness} ${recorded} ${known} ${typeField(entry.type)}`
-  return { [ENTRY]: entry.backfill ? `${fields} ${BACKFILL}` : fields }
+  return {
+    [ENTRY]: entry.backfill ? `${fields} ${BACKFILL}` : fields,
+    [TYPE]: shown(entry.type),
+    [SOURCE]: shown(entry.source),
+  }
+}
+
+/** The beginning of a text as a field for people. What is not printable ASCII is percent-encoded. */
+function shown(text: string): string {
+  const beginning = text.slice(0, MAX_SHOWN)
+  return /^[!-~]*$/.test(beginning) ? beginning : encodeURI(beginning.toWellFormed())
 }
 
 /** A type as a field: itself, or its hash where it is long or has other characters than those of the service's types. */

@@ -109,8 +109,18 @@ export class Connection {
       // What a cluster stores once is gone with one server.
       const copies = replicas ?? (nats.info?.cluster === undefined ? 1 : 3)
       const stored = await Promise.all([
-        ensureStream(host, { name: names.events, subjects: [names.allEntries], replicas: copies }),
-        ensureStream(host, { name: names.state, subjects: names.allState, replicas: copies }),
+        ensureStream(host, {
+          name: names.events,
+          subjects: [names.allEntries],
+          description: `Entries of ${logName(log)}: one message each, an event as JSON`,
+          replicas: copies,
+        }),
+        ensureStream(host, {
+          name: names.state,
+          subjects: names.allState,
+          description: `State of ${logName(log)}: positions, consumers, processes, inbox`,
+          replicas: copies,
+        }),
       ])
       const fewest = Math.min(...stored)
       if (fewest < (replicas ?? Math.min(copies, 2))) {
@@ -128,7 +138,8 @@ export class Connection {
       }
       const kvm = new Kvm(nats)
       if (bucket === undefined) {
-        const ofBucket = { history: 1, ttl: lease, replicas: copies, storage: 'file' } as const
+        const description = `Leases of ${logName(log)}: which processes have it open`
+        const ofBucket = { description, history: 1, ttl: lease, replicas: copies, storage: 'file' } as const
         await createOnce(host, names.leaseStream, () => kvm.create(names.leases, ofBucket))
       }
       const leases = await patiently(host, () => kvm.open(names.leases))

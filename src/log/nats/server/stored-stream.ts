@@ -24,6 +24,8 @@ const CREATION_INTERVAL = 50
 export interface NewStream {
   readonly name: string
   readonly subjects: readonly string[]
+  /** What it is for, as the tools of NATS show it. */
+  readonly description: string
   readonly replicas: number
 }
 
@@ -79,7 +81,7 @@ export async function configOf(host: StreamHost, stream: string): Promise<Stream
  */
 export async function ensureStream(
   host: StreamHost,
-  { name, subjects, replicas }: NewStream,
+  { name, subjects, description, replicas }: NewStream,
 ): Promise<number> {
   const { jsm, log } = host
   const config = await configOf(host, name)
@@ -92,6 +94,7 @@ export async function ensureStream(
     jsm.streams.add({
       name,
       subjects: [...subjects],
+      description,
       storage: 'file',
       num_replicas: replicas,
       allow_rollup_hdrs: true,
