@@ -52,12 +52,12 @@ export function readIncoming(incoming: Readable, body: IncomingBody): void {
  * @param signal Aborted when the client is gone.
  */
 export function webRequest(incoming: NodeIncoming, signal: AbortSignal): Request | undefined {
-  const { method = 'GET', headers } = incoming
+  const { method = 'GET', headers, url = '/' } = incoming
   // HTTP/2 has a host of its own, which may stand beside the header.
   const host = headers[':authority'] ?? headers.host ?? 'localhost'
   try {
     const hasBody = method !== 'GET' && method !== 'HEAD'
-    return new Request(new URL(urlOf(incoming), `http://${String(host)}`), {
+    return new Request(new URL(url, `http://${String(host)}`), {
       method,
       headers: webHeaders(incoming),
       signal,
@@ -66,12 +66,6 @@ export function webRequest(incoming: NodeIncoming, signal: AbortSignal): Request
   } catch {
     return undefined
   }
-}
-
-/** Frameworks remove the path that a listener is mounted at, and keep the whole URL beside it: Express, Connect, Nest, Fastify's middie. */
-function urlOf(incoming: NodeIncoming & { readonly originalUrl?: unknown }): string {
-  const { originalUrl, url = '/' } = incoming
-  return typeof originalUrl === 'string' ? originalUrl : url
 }
 
 function webHeaders({ rawHeaders }: NodeIncoming): Headers {
