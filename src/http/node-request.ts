@@ -52,12 +52,12 @@ export function readIncoming(incoming: Readable, body: IncomingBody): void {
  * @param signal Aborted when the client is gone.
  */
 export function webRequest(incoming: NodeIncoming, signal: AbortSignal): Request | undefined {
-  const { method = 'GET', headers, url = '/' } = incoming
+  const { method = 'GET', headers } = incoming
   // HTTP/2 has a host of its own, which may stand beside the header.
   const host = headers[':authority'] ?? headers.host ?? 'localhost'
   try {
     const hasBody = method !== 'GET' && method !== 'HEAD'
-    return new Request(new URL(url, `http://${String(host)}`), {
+    return new Request(new URL(wholeUrl(incoming), `http://${String(host)}`), {
       method,
       headers: webHeaders(incoming),
       signal,
@@ -66,6 +66,12 @@ export function webRequest(incoming: NodeIncoming, signal: AbortSignal): Request
   } catch {
     return undefined
   }
+}
+
+/** The URL as the client has sent it. Express, Connect and others cut the prefix of a mount off `url`, and keep the whole of it. */
+function wholeUrl(incoming: NodeIncoming & { readonly originalUrl?: unknown }): string {
+  const { url = '/', originalUrl } = incoming
+  return typeof originalUrl === 'string' ? originalUrl : url
 }
 
 function webHeaders({ rawHeaders }: NodeIncoming): Headers {

@@ -208,6 +208,16 @@ describe('nodeListener', () => {
     expect(response.headers.get('x-other')).toBe('yes')
   })
 
+  it('has the whole URL of a request whose prefix a framework has cut off', async () => {
+    const listener = nodeListener(async ({ url }) => new Response(url))
+    const url = await serve((request, response) => {
+      const whole = request.url ?? ''
+      listener(Object.assign(request, { url: '/stream?a=1', originalUrl: whole }), response)
+    })
+
+    expect(await (await fetch(`${url}/api/live/stream?a=1`)).text()).toBe(`${url}/api/live/stream?a=1`)
+  })
+
   it('calls the respond of a wrapper around a receiver', async () => {
     const receiver = createWebhookReceiver({ secrets: SECRET })
     const requests: string[] = []
