@@ -6,7 +6,9 @@ export interface Result {
   readonly name: string
   /** The result: ours divided by the other side's, a size, or a share. */
   readonly ratio: number
-  readonly target: Target
+  /** Absent from a fact, which has no target. */
+  readonly target?: Target
+  /** Whether it meets its target; true for a fact. */
   readonly ok: boolean
   /** Both sides in their own unit, for information: they differ between machines. */
   readonly [detail: string]: unknown
@@ -38,15 +40,16 @@ function isResult(value: unknown): value is Result {
 /** Measures the figures of one file, in a process of its own. The folder for its files is empty, and is removed at the end. */
 export type Measure = (folder: string) => Promise<readonly Result[]>
 
-/** A figure as it is printed, with its target. */
+/** A figure as it is printed. Without a target it is a fact. */
 export function result(
   name: string,
   ratio: number,
-  target: Target,
+  target: Target | undefined,
   details: Readonly<Record<string, unknown>> = {},
 ): Result {
   if (!Number.isFinite(ratio)) throw new Error(`${name} came to ${ratio}`)
   const printed = rounded(ratio)
+  if (target === undefined) return { name, ratio: printed, ok: true, ...details }
   const ok = 'atLeast' in target ? printed >= target.atLeast : printed <= target.atMost
   return { name, ratio: printed, target, ok, ...details }
 }

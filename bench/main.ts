@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { ended, messageOf } from './child.ts'
 import { isReport, SkippedError } from './figure.ts'
-import type { Result } from './figure.ts'
+import type { Result, Target } from './figure.ts'
 
 /** Files of figures whose set-up takes minutes: only measured by their names. */
 const SLOW: ReadonlySet<string> = new Set(['service-search-100k'])
@@ -90,9 +90,14 @@ function messageOfError(error: unknown): string {
 }
 
 function line({ name, ratio, target, ok, ...details }: Result): string {
-  const bound = 'atLeast' in target ? `≥ ${target.atLeast}` : `≤ ${target.atMost}`
   const rest = Object.entries(details).map(([key, value]) => `${key} ${String(value)}`)
-  return `${ok ? '✓' : '✗'} ${name.padEnd(31)} ${String(ratio).padStart(7)}  ${bound.padEnd(8)}  ${rest.join(', ')}`
+  const mark = target === undefined ? '·' : ok ? '✓' : '✗'
+  return `${mark} ${name.padEnd(31)} ${String(ratio).padStart(7)}  ${boundOf(target).padEnd(8)}  ${rest.join(', ')}`
+}
+
+function boundOf(target: Target | undefined): string {
+  if (target === undefined) return ''
+  return 'atLeast' in target ? `≥ ${target.atLeast}` : `≤ ${target.atMost}`
 }
 
 function print(text: string): void {

@@ -84,6 +84,14 @@ export async function perSecond(count: number, work: () => unknown): Promise<num
   return count / (await seconds(work))
 }
 
+/** The rate per second of this process's processor time at which this work handles `count`: other work on the machine counts less. */
+export async function perProcessorSecond(count: number, work: () => unknown): Promise<number> {
+  const began = process.cpuUsage()
+  await work()
+  const { user, system } = process.cpuUsage(began)
+  return count / ((user + system) / 1e6)
+}
+
 /** The duration of the work. */
 export async function seconds(work: () => unknown): Promise<number> {
   const began = process.hrtime.bigint()

@@ -7,14 +7,19 @@ import { DatabaseSync } from 'node:sqlite'
 import { openLog } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
 import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
+import { receiveWebhooksByHand } from '../by-hand/webhooks.ts'
 import { expectCount } from '../expect-count.ts'
 import { result } from '../figure.ts'
-import type { Measure } from '../figure.ts'
-import { alternately } from '../rounds.ts'
+import type { Measure, Result, Target } from '../figure.ts'
+import { alternately, perProcessorSecond } from '../rounds.ts'
+import type { Comparison } from '../rounds.ts'
 import { startServer } from '../server.ts'
 
-const REQUESTS = 6_000
+const WEBHOOKS = 6_000
 const SECRET = 'whsec_of_the_bench'
+
+/** One in so many is sent again to the receivers in memory. */
+const AGAIN = 10
 
 /** Receives webhooks and stores them in a file. */
 interface Receiver {
@@ -26,38 +31,72 @@ interface Receiver {
 
 type OpenReceiver = (file: string) => Receiver | Promise<Receiver>
 
+/** Receives webhooks in memory, and calls `onDelivery` with the id of each. */
+type OpenInMemory = (onDelivery: (id: string) => void) => RequestListener
+
 /**
- * Webhooks per second, of 500 bytes: received, verified, stored in the inbox of a log in a file, then answered.
- * `createWebhookReceiver` with `log.inbox` behind `nodeListener`, against a `node:http` server with the same HMAC, rows and SQLite
- * settings, which groups commits by the same rule but does not parse the body or check the timestamp.
+ * Webhooks of 500 bytes per second of processor time. Another process sends requests that are already signed, over 64 connections.
  *
- * Another process sends requests that are already signed, with unique ids, over 64 connections. Each round has a new file.
+ * - `webhooks`: received, verified, stored in the inbox of a log in a file, then answered. `createWebhookReceiver` with `log.inbox`
+ *   behind `nodeListener`, against a `node:http` server with the same HMAC, rows and SQLite settings, which groups commits by the same
+ *   rule but does not parse the body or check the timestamp. Each round has a new file.
+ * - `webhook-by-hand`: stored in memory, against the same by hand (`by-hand/webhooks.ts`). Each webhook must be delivered once.
  */
 export const measure: Measure = async (folder) => {
   await using sender = await startServer('webhook-sender')
   let files = 0
-  const side = (open: OpenReceiver) => () => {
+  const stored = (open: OpenReceiver) => async () => {
     files += 1
-    return webhooksPerSecond(sender.url, open, join(folder, `${files}.db`))
+    const file = join(folder, `${files}.db`)
+    const { listener, table, close } = await open(file)
+    const rate = await sendTo(listener, sender.url)
+    await close()
+    expectCount(storedIn(file, table), WEBHOOKS, 'webhooks')
+    return rate
   }
-  const { ratio, ...details } = await alternately(side(openReceiver), side(openBareReceiver))
-  return [result('webhooks', ratio, { atLeast: 0.85 }, { ...details, unit: 'webhooks/s' })]
+  const delivered = (open: OpenInMemory) => async () => {
+    const ids: string[] = []
+    const rate = await sendTo(
+      open((id) => ids.push(id)),
+      sender.url,
+      AGAIN,
+    )
+    expectCount(ids.length, WEBHOOKS, 'deliveries')
+    expectCount(new Set(ids).size, WEBHOOKS, 'webhooks')
+    return rate
+  }
+  const floor = await alternately(stored(openReceiver), stored(openBareReceiver))
+  const byHand = await alternately(
+    delivered((onDelivery) => {
+      const receiver = createWebhookReceiver({ secrets: SECRET })
+      receiver.deliveries.subscribe(({ id }) => onDelivery(id))
+      return nodeListener(receiver)
+    }),
+    delivered((onDelivery) => receiveWebhooksByHand(SECRET, ({ id }) => onDelivery(id))),
+    { rounds: 15 },
+  )
+  return [figure('webhooks', floor), figure('webhook-by-hand', byHand, { atLeast: 0.85 })]
 }
 
-async function webhooksPerSecond(sender: string, open: OpenReceiver, file: string): Promise<number> {
-  const { listener, table, close } = await open(file)
+function figure(name: string, { ratio, ...details }: Comparison, target?: Target): Result {
+  return result(name, ratio, target, { ...details, unit: 'webhooks/s' })
+}
+
+/** The rate of a receiver. One in `again` is sent twice. */
+async function sendTo(listener: RequestListener, sender: string, again = Infinity): Promise<number> {
   const server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
   const port = typeof address === 'object' ? address?.port : undefined
-  const response = await fetch(`${sender}/?port=${port}&requests=${REQUESTS}&secret=${SECRET}`)
-  const answer = await response.text()
-  if (!response.ok) throw new Error(answer)
+  const rate = await perProcessorSecond(WEBHOOKS, async () => {
+    const query = `port=${port}&webhooks=${WEBHOOKS}&again=${again}&secret=${SECRET}`
+    const response = await fetch(`${sender}/?${query}`)
+    if (!response.ok) throw new Error(await response.text())
+    await response.text()
+  })
   server.closeAllConnections()
   server.close()
-  await close()
-  expectCount(storedIn(file, table), REQUESTS, 'webhooks')
-  return REQUESTS / Number(answer)
+  return rate
 }
 
 function storedIn(file: string, table: string): number {

@@ -1,6 +1,7 @@
 /**
- * Sends webhooks as fast as they are answered: `GET /?port={port}&requests={requests}&secret={secret}` returns the seconds. Requests
- * are signed and connections opened before. It uses raw sockets, to leave the processor to the receiver.
+ * Sends webhooks as fast as they are answered: `GET /?port={port}&webhooks={number}&secret={secret}` is answered after the last;
+ * with `&again={n}`, each n-th is sent twice. Requests are signed and connections opened before. It uses raw sockets, to leave the
+ * processor to the receiver.
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -16,25 +17,28 @@ const CONNECTIONS = 64
 const server = createServer((request, response) => {
   const { searchParams } = new URL(request.url ?? '/', 'http://localhost')
   const port = Number(searchParams.get('port'))
-  const requests = Array.from({ length: Number(searchParams.get('requests')) }, () =>
+  const webhooks = Array.from({ length: Number(searchParams.get('webhooks')) }, () =>
     signedRequest(searchParams.get('secret') ?? ''),
   )
-  const sent = Promise.all(requests).then((signed) => send(port, signed))
+  const again = Number(searchParams.get('again') ?? Infinity)
+  const sent = Promise.all(webhooks).then((signed) =>
+    send(
+      port,
+      signed.flatMap((webhook, number) => (number % again === again - 1 ? [webhook, webhook] : [webhook])),
+    ),
+  )
   sent.then(
-    (seconds) => response.end(String(seconds)),
+    () => response.end(),
     (error: unknown) => response.writeHead(500).end(String(error)),
   )
 })
 listen(server)
 
-/** Resolves with the seconds from the first request to the last response. */
-async function send(port: number, requests: Buffer[]): Promise<number> {
+/** Resolves after the last response. */
+async function send(port: number, requests: Buffer[]): Promise<void> {
   const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => connected(port)))
-  const began = performance.now()
   await Promise.all(sockets.map((socket) => sendOneByOne(socket, requests)))
-  const seconds = (performance.now() - began) / 1_000
   for (const socket of sockets) socket.destroy()
-  return seconds
 }
 
 async function connected(port: number): Promise<Socket> {
