@@ -3,8 +3,17 @@ import { closeSync, openSync, readSync, writeSync } from 'node:fs'
 /** What a process does with the log. Names are those of readers. */
 export type Role =
   | { readonly kind: 'record' }
-  /** A consumer with its cursor in the log. `pause`: how long its handler takes, in ms. */
-  | { readonly kind: 'consume'; readonly name: string; readonly pause: number; readonly share: boolean }
+  /**
+   * A consumer with its cursor in the log. `pause`: how long its handler takes, in ms; `hold`: how much longer for some entries, so that its
+   * cursor stays behind what it acknowledges.
+   */
+  | {
+      readonly kind: 'consume'
+      readonly name: string
+      readonly pause: number
+      readonly hold: number
+      readonly share: boolean
+    }
   /**
    * A consumer with `exactlyOnce`. Its rows have the generation, which each rewind raises. While it fails, some entries become dead
    * letters; otherwise it asks for them again.
@@ -16,16 +25,23 @@ export type Role =
       readonly generation: number
       readonly isFailing: boolean
     }
-  /** Counts the entries of each source, and has a timer for each. */
-  | { readonly kind: 'process'; readonly name: string }
+  /** Counts the entries of each source, and has a timer for each. `ballast`: the size of each state, in bytes. */
+  | { readonly kind: 'process'; readonly name: string; readonly ballast: number }
   /** Keeps its position in a file of its own. */
   | { readonly kind: 'read'; readonly name: string; readonly file: string }
+  /** Asks for the numbers of the log over and over. */
+  | { readonly kind: 'watch'; readonly name: string }
   /** Reads the whole log and the states of the process once. */
   | { readonly kind: 'audit'; readonly name: string; readonly process: string }
 
 /** Whether the effect of this event fails while effects do. */
 export function failsAtTimes(n: number): boolean {
   return n % 13 === 5
+}
+
+/** Whether the handler of a slow consumer takes long for this event. */
+export function isHeld(n: number): boolean {
+  return n % 40 === 7
 }
 
 /** What a process is started with. */
@@ -62,6 +78,8 @@ export type Line =
   | { readonly kind: 'timer'; readonly role: string; readonly source: string; readonly at: number }
   /** A reader with its position elsewhere has begun at the start of the log. */
   | { readonly kind: 'begun'; readonly role: string; readonly because: string | null }
+  /** The readers that the numbers of the log have now, where they are not those of before. */
+  | { readonly kind: 'readers'; readonly role: string; readonly names: readonly string[] }
   /** The state of a key. */
   | { readonly kind: 'state'; readonly source: string; readonly next: number; readonly faults: number }
   | { readonly kind: 'done' }

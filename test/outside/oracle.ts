@@ -39,6 +39,7 @@ export function findings(evidence: Evidence): string[] {
   return [
     ...ofConsumers(evidence),
     ...evidence.readers.flatMap((reader) => [...ofReader(reader, evidence)]),
+    ...ofWatch(evidence),
     ...ofEffects(evidence),
     ...ofAudit(evidence),
     ...ofTimes(evidence),
@@ -136,6 +137,19 @@ function* ofReader(reader: string, { journals }: Evidence): Iterable<string> {
       yield `${reader} got ${source} ${n} in the place of ${expected}, without a gap or an error`
     }
   }
+}
+
+/** The numbers of a log never leave out a reader that they had before. */
+function* ofWatch({ journals }: Evidence): Iterable<string> {
+  const missing = new Set<string>()
+  for (const lines of journals) {
+    const seen = new Set<string>()
+    for (const { names } of lines.filter((line) => line.kind === 'readers')) {
+      for (const name of seen) if (!names.includes(name)) missing.add(name)
+      for (const name of names) seen.add(name)
+    }
+  }
+  if (missing.size > 0) yield `the numbers of the log have left out ${[...missing].join(', ')}`
 }
 
 /**

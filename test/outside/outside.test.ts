@@ -65,6 +65,18 @@ describe('the oracle of the random test', () => {
       /got .* 2 in the place of 1/,
     ],
     [
+      'numbers of the log without a reader that they had before',
+      {
+        journals: [
+          numbers.map((n) => entry(n)),
+          [['plain', 'slow'], ['plain'], ['plain', 'slow']].map((names) => {
+            return { kind: 'readers', role: 'watch', names }
+          }),
+        ],
+      },
+      /have left out slow/,
+    ],
+    [
       'an effect that was not done',
       { effects: [effect(0), effect(1), effect(3)] },
       /effects of .* 2 to 2 were not done/,

@@ -8,11 +8,20 @@ import type { Entry, EventLog } from 'rivulet'
 import { exactlyOnce, sqliteLog } from 'rivulet/log/sqlite'
 import { natsLog } from 'rivulet/nats'
 import { realNow } from './clock.ts'
-import { failsAtTimes, openJournal } from './journal.ts'
+import { failsAtTimes, isHeld, openJournal } from './journal.ts'
 import type { EntryLine, ProcessSettings, Role } from './journal.ts'
 
 /** How long a claim on NATS lasts without a sign of life, in ms. */
 const LEASE = 1_500
+
+/** The largest states that there may be, in bytes. */
+const MAX_STATE_BYTES = 256 * 1024
+
+/** What the process keeps of each source. */
+interface Count {
+  readonly next: number
+  readonly faults: number
+}
 
 const settings: ProcessSettings = JSON.parse(process.env['OUTSIDE_PROCESS'] ?? '')
 const report = openJournal(settings.journal)
@@ -85,9 +94,11 @@ function start(role: Role, opened: EventLog): Promise<void> {
     case 'effects':
       return apply(role, opened)
     case 'process':
-      return count(role.name, opened)
+      return count(role, opened)
     case 'read':
       return read(role, opened)
+    case 'watch':
+      return watch(role.name, opened)
     case 'audit':
       return audit(role, opened)
   }
@@ -99,10 +110,13 @@ function record(opened: EventLog): Promise<void> {
   return client.record({ monitors, log: opened, wait, tick: 400 }).done
 }
 
-function consume({ name, pause, share }: Role & { kind: 'consume' }, opened: EventLog): Promise<void> {
+function consume({ name, pause, hold, share }: Role & { kind: 'consume' }, opened: EventLog): Promise<void> {
   const options = { concurrency: 4, key: ({ source }: Entry) => source, ...(share ? { share } : { wait }) }
   return opened.consume(name, options, async (entry) => {
-    if (pause > 0) await delay(pause)
+    const line = lineOf(name, entry)
+    const takes = pause + (line !== undefined && isHeld(line.n) ? hold : 0)
+    // It hurries up when it is to stop.
+    if (takes > 0) await delay(takes, undefined, { signal }).catch(() => {})
     see(name, entry)
   }).done
 }
@@ -130,20 +144,25 @@ async function redeliver(name: string, opened: EventLog): Promise<void> {
   for (; !signal.aborted; await delay(200)) if ((await letters.count()) > 0) await letters.redeliver('all')
 }
 
-function count(name: string, opened: EventLog): Promise<void> {
-  return opened.process<{ next: number; faults: number }>(name, {
+function count({ name, ballast }: Role & { kind: 'process' }, opened: EventLog): Promise<void> {
+  return opened.process<Count & { readonly fired: number; readonly ballast: string }>(name, {
     version: 1,
     types: ['monitor.event_stream'],
     key: ({ source }) => source,
-    init: () => ({ next: 0, faults: 0 }),
-    event: ({ next, faults }, entry, context) => {
+    maxStateBytes: MAX_STATE_BYTES,
+    init: () => ({ next: 0, faults: 0, fired: 0, ballast: 'x'.repeat(ballast) }),
+    event: (state, entry, context) => {
       const line = lineOf(name, entry)
       if (line === undefined) return
-      context.set({ next: line.n + 1, faults: faults + (line.n === next ? 0 : 1) })
+      const { next, faults } = state
+      context.set({ ...state, next: line.n + 1, faults: faults + (line.n === next ? 0 : 1) })
       context.timer('quiet', entry.recorded + 300)
       report(line)
     },
-    timer: (_, __, { key }) => report({ kind: 'timer', role: name, source: key, at: realNow() }),
+    timer: (state, _, context) => {
+      context.set({ ...state, fired: state.fired + 1 })
+      report({ kind: 'timer', role: name, source: context.key, at: realNow() })
+    },
     wait,
   }).done
 }
@@ -173,6 +192,15 @@ async function read({ name, file }: Role & { kind: 'read' }, opened: EventLog): 
   }
 }
 
+async function watch(name: string, opened: EventLog): Promise<void> {
+  for (let last = ''; !signal.aborted; await delay(10)) {
+    const { readers } = await opened.stats()
+    const names = readers.map((reader) => reader.name).toSorted()
+    if (names.join() !== last) report({ kind: 'readers', role: name, names })
+    last = names.join()
+  }
+}
+
 async function audit(role: Role & { kind: 'audit' }, opened: EventLog): Promise<void> {
   report({ kind: 'begun', role: role.name, because: null })
   for (let position = await opened.positionAt('start'); ;) {
@@ -181,7 +209,7 @@ async function audit(role: Role & { kind: 'audit' }, opened: EventLog): Promise<
     position = page.position
     if (page.isEnd) break
   }
-  const { state } = await opened.state<{ next: number; faults: number }>(role.process).snapshot()
+  const { state } = await opened.state<Count>(role.process).snapshot()
   for (const [source, { next, faults }] of state) report({ kind: 'state', source, next, faults })
   report({ kind: 'done' })
 }

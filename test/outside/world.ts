@@ -25,6 +25,12 @@ const IN_USE = 6
 /** How long all readers may see nothing more before they have seen all, and how long a process may take to stop, in ms. */
 const PATIENCE = 60_000
 
+/** The size of each state of the process on a server, in bytes: its journal is made short again and again, while others list the readers. */
+const BALLAST = 250_000
+
+/** How long the handler of the slow consumer takes for some entries, in ms. */
+const HOLD = 3_000
+
 /** What may have happened to a process, and the errors with which it may end then. */
 const DISTURBANCES = {
   /** It was suspended, or another one waited for its names. */
@@ -78,6 +84,7 @@ export class World {
   readonly #groups: readonly Group[]
   readonly #effects: string | undefined
   readonly #retention: ProcessSettings['retention']
+  readonly #ballast: number
   readonly #rewoundTo: Evidence['rewoundTo'] & Map<number, Copy['effects']> = new Map()
   readonly #findings = new Set<string>()
   /** All that have run, in the order of their starts. */
@@ -95,7 +102,9 @@ export class World {
     this.#options = options
     this.#random = randomOf(options.seed)
     this.#monitors = Array.from({ length: 2 + this.whole(4) }, (_, i) => `m${i}`)
-    this.#retention = this.oneOf([{}, {}, { maxAge: 1_000 }, { maxAge: 20_000 }, { maxBytes: 3_000_000 }])
+    const short = { maxAge: 1_000 }
+    this.#retention = this.oneOf([{}, {}, short, short, { maxAge: 20_000 }, { maxBytes: 3_000_000 }])
+    this.#ballast = options.server === undefined ? 0 : BALLAST
     this.#upstream = new Upstream(this.#monitors, this.#retention.maxBytes === undefined ? 100 : 12_000)
     this.#effects = this.chance(0.7) ? join(options.folder, 'effects.db') : undefined
     this.#place = this.#newPlace()
@@ -412,14 +421,17 @@ export class World {
   #divided(): Group[] {
     const { folder } = this.#options
     const consumer = (name: string) => (): Role => {
-      return { kind: 'consume', name, pause: name === 'slow' ? 4 : 0, share: name === 'shared' }
+      const isSlow = name === 'slow'
+      const hold = isSlow && this.#phase === 'middle' ? HOLD : 0
+      return { kind: 'consume', name, pause: isSlow ? 4 : 0, hold, share: name === 'shared' }
     }
     const roles: (() => Role)[] = [
       () => ({ kind: 'record' }),
       consumer('plain'),
       consumer('slow'),
       consumer('shared'),
-      () => ({ kind: 'process', name: 'count' }),
+      () => ({ kind: 'process', name: 'count', ballast: this.#ballast }),
+      () => ({ kind: 'watch', name: 'watch' }),
       () => ({ kind: 'read', name: 'reader', file: join(folder, 'position') }),
     ]
     const file = this.#effects
