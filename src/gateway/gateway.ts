@@ -7,6 +7,7 @@ import {
   checkOptions,
   checkText,
 } from '../protocol/check.ts'
+import { RequestContext } from '../log/request-context.ts'
 import type { LiveSnapshot } from '../protocol/live.ts'
 import { asyncScheduler } from 'rxjs'
 import type { Access } from './access/access.ts'
@@ -66,6 +67,7 @@ interface Endpoint {
  * ```
  *
  * @throws ArgumentError for an invalid setting.
+ * @throws LogUnsupportedError in a Worker outside of a request. A gateway of another request rejects with it: create it in a Durable Object.
  */
 export function createGateway<const V extends Views>(options: GatewayOptions<V>): Gateway<V> {
   checkOptions('options', options, OPTIONS)
@@ -77,6 +79,7 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
   checkText('path', path)
   checkDuration('heartbeat', heartbeat)
   checkInteger('heartbeat', heartbeat, 1)
+  const context = new RequestContext('a gateway')
   const root = path.replace(/\/+$/, '')
   const authority = new Authority({
     log,
@@ -145,7 +148,14 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
   const observed = observedAnswer(counters, root, (request) =>
     authority.protect(request, () => respond(request)),
   )
-  const handle = (request: Request) => observed(request)
+  /** Rejects in a Worker where the function would wait for ever. */
+  const here =
+    <Given extends readonly unknown[], Result>(call: (...given: Given) => Promise<Result>) =>
+    async (...given: Given) => {
+      context.check()
+      return call(...given)
+    }
+  const handle = here(observed)
 
   const running = Object.entries(views).map(async ([name, { definition }]) => {
     try {
@@ -169,11 +179,12 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
     await authority.close()
   }
   return Object.assign(handle, {
-    grant: (grant: Grant) => authority.sign(grant),
-    ticket: (grant: Grant) => authority.ticket(grant),
-    revoke: (revocation: Parameters<Gateway<V>['revoke']>[0]) => authority.revoke(revocation),
-    snapshot: (grant: Grant, wanted: Parameters<Gateway<V>['snapshot']>[1]): Promise<LiveSnapshot> =>
+    grant: here((grant: Grant) => authority.sign(grant)),
+    ticket: here((grant: Grant) => authority.ticket(grant)),
+    revoke: here((revocation: Parameters<Gateway<V>['revoke']>[0]) => authority.revoke(revocation)),
+    snapshot: here((grant: Grant, wanted: Parameters<Gateway<V>['snapshot']>[1]): Promise<LiveSnapshot> =>
       snapshotOf(followed, authority.accessOf(grant), wanted),
+    ),
     observe: (observer: GatewayObserver) => counters.observers.add(observer),
     done,
     close,

@@ -184,8 +184,8 @@ export class LogGapError extends LogError {
 }
 
 /**
- * A log cannot do this: because of where it is stored, because a process is given its entries in the order of the log alone, or because a
- * consumer was divided.
+ * A log cannot do this: because of where it is stored, because a process is given its entries in the order of the log alone, because a
+ * consumer was divided, or because another request of a Worker has opened it.
  */
 export class LogUnsupportedError extends LogError {
   override readonly name = 'LogUnsupportedError'

@@ -34,6 +34,7 @@ import { ProcessRunner } from './process/runner.ts'
 import { Retention } from './retention.ts'
 import type { RetentionOptions } from './retention.ts'
 import { namesOf, wholeName } from './part-name.ts'
+import { RequestContext } from './request-context.ts'
 import { logStats } from './log-stats.ts'
 import type { SharingStore } from './store/sharing-store.ts'
 import type { StoredStates } from './store/process-store.ts'
@@ -61,6 +62,7 @@ export class OpenEventLog implements EventLog {
   readonly states: StoredStates
   readonly sharing: SharingStore
   readonly #store: LogStore
+  readonly #context = new RequestContext('a log')
   /** The latest subscription of each consumer that has not ended. */
   readonly #subscriptions = new Map<string, Ending>()
   /** What stops each job, by its end. */
@@ -133,6 +135,7 @@ export class OpenEventLog implements EventLog {
     options: ProcessOptions<State, Type>,
   ): LogProcess<State> {
     const settings = processSettings(name, options)
+    this.#context.check()
     const stopping = new AbortController()
     const { signal } = stopping
     const done = this.#runAlone(name, () =>
@@ -211,6 +214,7 @@ export class OpenEventLog implements EventLog {
   }
 
   recorder(onFailure: (error: unknown) => void, reports: RecorderReports = {}): Recorder {
+    this.#context.check()
     const recorder = new Recorder(this.#store, onFailure, {
       observers: this.#observers,
       retention: this.#retention,
@@ -278,6 +282,7 @@ export class OpenEventLog implements EventLog {
     subscriber: Subscriber<EntryOf<Type>>,
     effects?: ConsumerEffects<EntryOf<Type>>,
   ): Ending {
+    this.#context.check()
     const previous = this.#subscriptions.get(name)
     if (previous?.isStopped === false) {
       throw new LogInUseError('the log', `consumer:${name}`, 'another subscription of the same open log')

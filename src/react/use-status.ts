@@ -6,16 +6,13 @@ import { whole } from './use-view.ts'
 /** The same on the server and while its HTML is hydrated, where times differ. */
 const ON_SERVER: LiveStatus = { state: 'connecting', since: 0 }
 
-/** A view, or a connection. */
-type WithStatus = LiveView<unknown> | { readonly status: LiveStore<LiveStatus> }
-
 /** The status of a view, or of a whole connection: `connecting`, `live`, `stale`, `offline` or `denied`, since when, and why. */
-export function useStatus(of: WithStatus): LiveStatus {
+export function useStatus(of: LiveView<unknown> | { readonly status: LiveStore<LiveStatus> }): LiveStatus {
   const store = useMemo(() => statusStore(of), [of])
   return useSelection(store, whole, Object.is)
 }
 
-function statusStore(of: WithStatus) {
+function statusStore(of: Parameters<typeof useStatus>[0]) {
   if (!('address' in of)) {
     const { status } = of
     return {

@@ -1,36 +1,42 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp } from 'node:fs/promises'
+import { cp, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
+import { createClient } from 'rivulet'
+import type { ViewRequest } from 'rivulet/gateway'
 import { rolldown } from 'rolldown'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { installPackage } from '../package/installed.ts'
+import { installPackage, ROOT } from '../package/installed.ts'
 import type { InstalledPackage } from '../package/installed.ts'
 import { sign } from '../support/sign.ts'
 import { EXPECTED, startService } from './service.ts'
 
-const SECRET = 'the account secret'
+const SECRET = 'the account secret, of more than 32 bytes'
 const binary = (name: string) => resolve(import.meta.dirname, 'runtimes/node_modules/.bin', name)
 
 let installed: InstalledPackage
 beforeAll(async () => {
   installed = await installPackage()
   await cp(join(import.meta.dirname, 'programs'), installed.folder, { recursive: true })
-  await bundleWorker(installed.folder)
+  const [, program = ''] =
+    /^```js\n\/\/ worker\.js\n([^]*?)^```$/m.exec(await readFile(join(ROOT, 'docs/live.md'), 'utf8')) ?? []
+  await writeFile(join(installed.folder, 'durable-object.js'), program)
+  for (const name of ['worker', 'shared-gateway', 'durable-object'])
+    await bundleWorker(installed.folder, name)
 })
 afterAll(() => installed[Symbol.asyncDispose]())
 
-/** Bundles the worker as its users do: for the conditions of the runtime. */
-async function bundleWorker(folder: string): Promise<void> {
+/** Bundles a worker as its users do: for the conditions of the runtime. */
+async function bundleWorker(folder: string, name: string): Promise<void> {
   const bundle = await rolldown({
-    input: 'worker.js',
+    input: `${name}.js`,
     cwd: folder,
     platform: 'browser',
     resolve: { conditionNames: ['workerd', 'worker', 'browser'] },
   })
-  await bundle.write({ file: join(folder, 'worker.bundle.js'), codeSplitting: false })
+  await bundle.write({ file: join(folder, `${name}.bundle.js`), codeSplitting: false })
   await bundle.close()
 }
 
@@ -54,8 +60,12 @@ const RUNTIMES: readonly Runtime[] = [
       'deno.js',
     ],
   },
-  { name: 'workerd', command: 'workerd', args: ['serve', '--control-fd=3', 'worker.capnp'] },
+  workerd('worker'),
 ]
+
+function workerd(name: string): Runtime {
+  return { name: 'workerd', command: 'workerd', args: ['serve', '--control-fd=3', `${name}.capnp`] }
+}
 
 /** Starts the app on a runtime. Resolves to its address once it listens; what it says on its way is in errors. */
 async function start(
@@ -123,3 +133,63 @@ describe.each(RUNTIMES)('the package on $name', (runtime) => {
     await expect.poll(() => json(`${url}/received`)).toEqual(['a'])
   })
 })
+
+describe('a gateway in workerd', () => {
+  it('follows the log between requests in a Durable Object, with the program of docs/live.md', async () => {
+    const released = Promise.withResolvers<void>()
+    const { service, baseUrl } = await startService(released.promise)
+    const client = createClient({ baseUrl, apiKey: service.apiKey })
+    const { taskgroup_id: group } = await client.taskGroups.create()
+    await client.taskGroups.addRuns(group, { inputs: [{ input: 'rivers', processor: 'base' }] })
+    const settings = { BASE_URL: baseUrl, API_KEY: service.apiKey, GROUP: group }
+    const url = await start(workerd('durable-object'), settings)
+
+    // The request that has started all is over by then.
+    const token = await (await fetch(`${url}/token`, { method: 'POST' })).text()
+    const frames = await follow(url, token, { view: 'group', params: { group } })
+    await frames.until('event: current')
+    released.resolve()
+
+    await frames.until('about rivers')
+    expect(await json(`${url}/live/stream`)).toContain('unauthenticated')
+  })
+
+  it('rejects in another request than the one that has created it, instead of waiting for ever', async () => {
+    const url = await start(workerd('shared-gateway'), {})
+    const token = await (await fetch(`${url}/token`)).text()
+    const texts = await Promise.all(
+      ['/token', '/live/stream', '/own'].map(async (path) => (await fetch(url + path)).text()),
+    )
+
+    expect(token).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+$/)
+    expect(texts).toEqual([
+      expect.stringMatching(/^LogUnsupportedError: a gateway in a Worker .* create it in a Durable Object/),
+      expect.stringMatching(/^LogUnsupportedError: a gateway in a Worker/),
+      expect.stringMatching(/^LogUnsupportedError: a log in a Worker/),
+    ])
+  })
+})
+
+/** Follows a view of a gateway, until the test ends. */
+async function follow(url: string, token: string, view: ViewRequest) {
+  const page = new AbortController()
+  onTestFinished(() => page.abort())
+  const response = await fetch(`${url}/live/stream`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ views: [view] }),
+    signal: page.signal,
+  })
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+  let read = ''
+  return {
+    /** Resolves once the text has come. */
+    async until(text: string): Promise<void> {
+      while (!read.includes(text)) {
+        const chunk = await reader?.read()
+        if (chunk?.value === undefined) throw new Error(`the stream has ended: ${read}`)
+        read += chunk.value
+      }
+    },
+  }
+}

@@ -13,16 +13,21 @@ export const EXPECTED = {
   refused: 'NotFoundError',
 }
 
-/** The embedded service on Node, which cuts the first stream that is read from it. */
-export async function startService() {
+/**
+ * The embedded service on Node, which cuts the first stream that is read from it.
+ *
+ * @param released When its runs may end. Default at once.
+ */
+export async function startService(released?: Promise<void>) {
   const docs = await mkdtemp(join(tmpdir(), 'rivulet-real-'))
   await writeFile(join(docs, 'rivers.md'), '# Rivers\n\nRivers run to the sea.\n')
   const service = await createResearchService({
     docs,
     processor: {
-      run: async ({ input }) => ({
-        output: { type: 'text', content: `about ${String(input.input)}`, basis: [] },
-      }),
+      run: async ({ input }) => {
+        await released
+        return { output: { type: 'text', content: `about ${String(input.input)}`, basis: [] } }
+      },
     },
     faults: [{ kind: 'cut', after: 2, times: 1 }],
   })
