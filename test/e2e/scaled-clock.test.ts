@@ -212,7 +212,7 @@ describe('a webhook over 48 hours in seconds', () => {
     for (const hook of received) {
       expect(hook.timestamp * 1_000).toBeGreaterThanOrEqual(bodyTime - 2_000)
       expect(hook.timestamp * 1_000).toBeLessThanOrEqual(Date.now())
-      expect(hook.signatures).toEqual([expectedSignature(service.webhookSecret, hook)])
+      expect(hook.signatures).toContain(expectedSignature(service.webhookSecret, hook))
     }
   })
 
