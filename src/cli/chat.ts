@@ -5,7 +5,7 @@ import type { ConnectionOptions } from './connection.ts'
 import { jsonFile } from './json-file.ts'
 import type { JsonObject } from './json-file.ts'
 import type { Output } from './output.ts'
-import { oneLine } from './plain.ts'
+import { oneLine, plain } from './plain.ts'
 
 interface ChatOptions extends ConnectionOptions {
   readonly model: string
@@ -49,7 +49,7 @@ async function chat(question: string, options: ChatOptions, signal: AbortSignal)
   try {
     for await (const { event, text } of answer) {
       basis = event.basis ?? basis
-      await output.text(withoutControls(text.slice(printed)))
+      await output.text(plain(text.slice(printed)))
       printed = text.length
     }
   } finally {
@@ -70,9 +70,4 @@ async function printSources(basis: NonNullable<ChatCompletion['basis']>, output:
     await output.line(`${paint('dim', number)} ${paint('cyan', oneLine(url, width - number.length - 1))}`)
     if (title !== '') await output.line(`    ${oneLine(title, width - 4)}`)
   }
-}
-
-/** Text without control characters, which a terminal would execute; lines and tabs stay. */
-function withoutControls(text: string): string {
-  return text.replaceAll(/(?![\n\t])\p{Cc}/gu, '')
 }

@@ -1,5 +1,6 @@
 import { errorMessageOf, exitCodeOf, Interrupted } from './exit.ts'
 import { abortOnSignals, abortWhenClosed } from './interruption.ts'
+import { printMessage } from './output.ts'
 import { createProgram } from './program.ts'
 
 /** Runs the command line of this process. */
@@ -12,7 +13,7 @@ export async function main(): Promise<void> {
     await createProgram(controller.signal).parseAsync()
   } catch (error) {
     const message = errorMessageOf(error)
-    if (message !== undefined) process.stderr.write(`rivulet: ${message}\n`)
+    if (message !== undefined) printMessage(`rivulet: ${message}`)
     process.exitCode = exitCodeOf(error)
     // Everything is closed. An unread line of output must not keep the process alive.
     if (error instanceof Interrupted) process.exit()

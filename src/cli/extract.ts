@@ -4,7 +4,7 @@ import { addConnectionOptions, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import type { Output } from './output.ts'
 import { collect } from './options.ts'
-import { oneLine, plainLines } from './plain.ts'
+import { oneLine, plain } from './plain.ts'
 
 interface ExtractOptions extends ConnectionOptions {
   readonly objective?: string
@@ -64,13 +64,13 @@ async function printResults({ results }: ExtractResponse, output: Output): Promi
   const isSingle = results.length === 1
   for (const { url, title, publish_date, excerpts, full_content } of results) {
     // The whole content of a single page is printed as it is, for a file.
-    if (full_content != null && isSingle) return output.line(plainLines(full_content))
+    if (full_content != null && isSingle) return output.line(plain(full_content))
     const date = publish_date == null ? '' : `  ${oneLine(publish_date, 20)}`
     await output.line(paint('bold', oneLine(title ?? url, width)))
     await output.line(paint('cyan', oneLine(url, width - date.length)) + paint('dim', date))
     for (const text of full_content == null ? excerpts : [full_content]) {
       await output.line()
-      await output.line(plainLines(text))
+      await output.line(plain(text))
     }
     await output.line()
   }

@@ -9,6 +9,7 @@ import { jsonFile } from './json-file.ts'
 import type { JsonObject } from './json-file.ts'
 import { jsonText } from './json-text.ts'
 import { wholeNumber } from './options.ts'
+import { printMessage } from './output.ts'
 import type { Output } from './output.ts'
 import { oneLine, withoutMarkup } from './plain.ts'
 
@@ -59,7 +60,7 @@ async function findAll(objective: string, options: FindAllOptions, signal: Abort
       else if (isCandidate(event)) await printCandidate(event, options.enrich !== undefined, output)
     }
   } catch (error) {
-    if (error instanceof Interrupted) process.stderr.write(`The run ${id} continues at the service.\n`)
+    if (error instanceof Interrupted) printMessage(`The run ${id} continues at the service.`)
     throw error
   }
   const { run } = await client.findAll.result(id, { signal })

@@ -1,11 +1,10 @@
+import { plain } from './plain.ts'
+
 /** Replaces a field that is nested too deeply for `JSON.stringify`. */
 const TOO_DEEP = '(nested too deeply to be shown)'
 
-// oxlint-disable-next-line no-control-regex -- JSON permits them, and a terminal would interpret them.
-const CONTROL = /[\u007F-\u009F\u2028\u2029]/g
-
 /**
- * A value as JSON on one line, without control characters. `JSON.parse` accepts deeper nesting than `JSON.stringify`. Fields that are nested too deeply are
+ * A value as JSON on one line, as {@link plain} text. `JSON.parse` accepts deeper nesting than `JSON.stringify`. Fields that are nested too deeply are
  * replaced by a placeholder.
  */
 export function jsonText(value: unknown): string {
@@ -22,8 +21,7 @@ export function jsonText(value: unknown): string {
 /** Undefined where the value is nested too deeply. */
 function stringify(value: unknown): string | undefined {
   try {
-    const text = JSON.stringify(value) ?? 'null'
-    return text.replace(CONTROL, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    return plain(JSON.stringify(value) ?? 'null')
   } catch (error) {
     if (error instanceof RangeError) return undefined
     throw error

@@ -2,11 +2,12 @@ import type { Writable } from 'node:stream'
 import { styleText } from 'node:util'
 import { outputFailure } from './exit.ts'
 import { jsonText } from './json-text.ts'
+import { plain } from './plain.ts'
 
 /** The style of text on a terminal. */
 export type Style = Parameters<typeof styleText>[0]
 
-/** Where a command prints its results. */
+/** Where a command prints its results. Texts are printed as {@link plain} text, with the styles that {@link Output.paint} gives them. */
 export interface Output {
   /** Whether results are printed as NDJSON, one JSON value per line. */
   readonly json: boolean
@@ -34,7 +35,7 @@ export function createOutput(
   stream: Writable & { readonly columns?: number; readonly isTTY?: boolean },
   { json, signal }: { readonly json: boolean; readonly signal?: AbortSignal },
 ): Output {
-  async function write(text: string): Promise<void> {
+  async function send(text: string): Promise<void> {
     signal?.throwIfAborted()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const onAbort = () => reject(signal?.reason)
@@ -45,6 +46,7 @@ export function createOutput(
     })
     await promise.finally(() => signal?.removeEventListener('abort', onAbort))
   }
+  const write = (text: string) => send(styledOrPlain(text))
   const paint = (style: Style, text: string) => styleText(style, text, { stream })
   return {
     json,
@@ -54,7 +56,24 @@ export function createOutput(
     async hint(text) {
       if (stream.isTTY === true && !json) await write(`${paint('dim', text)}\n`)
     },
-    value: (value) => write(`${jsonText(value)}\n`),
+    value: (value) => send(`${jsonText(value)}\n`),
     paint,
   }
+}
+
+/** The weights and the colours of text that a command uses, and their ends. Others could hide a text. */
+// oxlint-disable-next-line no-control-regex -- What `styleText` writes begins with it.
+const STYLE = /(\u001B\[(?:0|1|2|22|3[1-69])m)/
+
+/** A text with its styles, and otherwise plain. */
+function styledOrPlain(text: string): string {
+  return text
+    .split(STYLE)
+    .map((part, index) => (index % 2 === 1 ? part : plain(part)))
+    .join('')
+}
+
+/** Prints a message for people on stderr. */
+export function printMessage(text: string): void {
+  process.stderr.write(`${plain(text)}\n`)
 }

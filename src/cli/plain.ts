@@ -1,24 +1,30 @@
-import { stripVTControlCharacters } from 'node:util'
+/** What a terminal interprets, ends a line with, or shows in another order than it has: controls, separators, and marks of direction. */
+const INTERPRETED =
+  // oxlint-disable-next-line no-control-regex -- A terminal would interpret them.
+  /[\u0000-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/g
 
-// oxlint-disable-next-line no-control-regex -- A terminal would interpret them.
-const SPACE_AND_CONTROL = /[\s\u0000-\u001F\u007F-\u009F]+/g
-
-// oxlint-disable-next-line no-control-regex -- The same, without line feeds and tabs.
-const CONTROL = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F]+/g
-
-/** Untrusted text with its lines, without control characters and escape sequences. */
-export function plainLines(text: string): string {
-  return stripVTControlCharacters(text).replaceAll(/\r\n?/g, '\n').replace(CONTROL, ' ')
+/**
+ * A text for a terminal, with its lines and tabs: whatever else a terminal interprets, or shows in another order, is written as an escape
+ * of JSON, such as `\\u202e`.
+ */
+export function plain(text: string): string {
+  return text
+    .replaceAll(/\r\n?/g, '\n')
+    .replace(INTERPRETED, (each) => (each === '\n' || each === '\t' ? each : escapeOf(each)))
 }
 
-/** Untrusted text on one line of at most `length` characters, without control characters and escape sequences. */
+/** The same on one line of at most `length` characters. */
 export function oneLine(text: string, length: number): string {
-  const line = stripVTControlCharacters(text).replace(SPACE_AND_CONTROL, ' ').trim()
+  const line = plain(text.replaceAll(/\s+/g, ' ').trim())
   if (line.length <= length) return line
   return `${line
     .slice(0, Math.max(0, length - 1))
     .toWellFormed()
     .trimEnd()}…`
+}
+
+function escapeOf(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
 // These expressions run on untrusted text, so they are linear: each repetition is bounded, or ends at the next delimiter.

@@ -14,6 +14,7 @@ import { addSearch } from './search.ts'
 import { addServe } from './serve.ts'
 import { addStart } from './start.ts'
 import { manifest } from './installed.ts'
+import { plain } from './plain.ts'
 import { addWatch } from './watch.ts'
 
 /** The `rivulet` command. Its subcommands end with the signal's reason when the signal aborts. */
@@ -22,6 +23,8 @@ export function createProgram(signal: AbortSignal): Command {
     .description('A web-research service as one stream of typed events.')
     .version(manifest().version)
     .exitOverride()
+    // An argument that is wrong is in the error.
+    .configureOutput({ writeErr: (text) => void process.stderr.write(plain(text)) })
     .showHelpAfterError('(use --help for details)')
     .addHelpText('after', ENVIRONMENT_HELP)
     .addHelpText('after', EXIT_CODES_HELP)

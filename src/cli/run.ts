@@ -8,6 +8,7 @@ import { addTaskOptions, taskSpec } from './group.ts'
 import { invocation } from './invocation.ts'
 import type { JsonObject } from './json-file.ts'
 import { jsonText } from './json-text.ts'
+import { printMessage } from './output.ts'
 import type { Output } from './output.ts'
 import { oneLine, withoutMarkup } from './plain.ts'
 
@@ -55,9 +56,7 @@ async function run(
     }
   } catch (error) {
     if (error instanceof Interrupted) {
-      process.stderr.write(
-        `The run continues at the service: ${invocation()} watch --group ${taskgroup_id}\n`,
-      )
+      printMessage(`The run continues at the service: ${invocation()} watch --group ${taskgroup_id}`)
     }
     const [failed] = error instanceof ExecutionError ? error.runs : []
     if (failed === undefined) throw error

@@ -33,7 +33,7 @@ describe('rivulet chat', () => {
 
     expect(await rivulet(['chat', 'What', 'is it?', '--model', 'speed'], env).ended).toMatchObject({
       code: 0,
-      stdout: 'A small [2Jstream.\n\n[1] https://a.example\n    Rivers\n',
+      stdout: 'A small \\u001b[2Jstream.\n\n[1] https://a.example\n    Rivers\n',
       stderr: '',
     })
     expect(bodies).toMatchObject([{ model: 'speed', messages: [{ role: 'user', content: 'What is it?' }] }])

@@ -149,13 +149,13 @@ describe('rivulet log read', () => {
   })
 
   it.each([[[]], [['--json']]])('lets no event control the terminal: %j', async (args) => {
-    const hostile = '\u001B]0;owned\u0007\u009B2J\u001B[31m\rred\n\u2028'
+    const hostile = '\u001B]0;owned\u0007\u009B2J\u001B[31m\rred\n\u2028\u202Egpj.\u2066exe\u061C'
     const { file } = await logOf([run('trun_1', hostile), run(`trun_${hostile}`)])
     const { stdout } = await rivulet(['log', 'read', '--log', file, ...args]).ended
 
     expect(stdout.split('\n')).toHaveLength(3)
     // oxlint-disable-next-line no-control-regex -- They are what a terminal would interpret.
-    expect(stdout.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001F\u007F-\u009F\u2028]/)
+    expect(stdout.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001F\u007F-\u009F\u061C\u2028-\u202E\u2066]/)
   })
 })
 
@@ -265,7 +265,7 @@ describe('rivulet log remove-reader', () => {
     const { code, stdout, stderr } = await command(...NAME)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(
-      /^The process view:groups is removed\. It was 1 entry behind and had 0 dead letters\.\n$/,
+      /^The process view:\\u001b\[2Jgroups is removed\. It was 1 entry behind and had 0 dead letters\.\n$/,
     )
     expect(stdout).not.toContain('\u001B')
     expect(await readers()).toEqual([])
@@ -305,7 +305,7 @@ describe('rivulet log dead-letters', () => {
     const job = log.consume('billing', { deadLetters: 'log', retries: 0, concurrency: 1 }, ({ id }) => {
       if (id === 'trun_2:completed') return
       if (id === 'trun_3:completed') resolve()
-      throw new TypeError('no such account\u001B[2J')
+      throw new TypeError('no account\u001B[2J')
     })
     await promise
     await job.stop()
@@ -331,7 +331,7 @@ describe('rivulet log dead-letters', () => {
     })
     expect(second).toMatchObject({ entry: { id: 'trun_3:completed' } })
     expect(shown.stdout.split('\n')[0]).toBe(
-      `consumer:billing  ✖ task_run.state  trun_1: TypeError: no such account  1 attempt  ${first.entry.position}`,
+      `consumer:billing  ✖ task_run.state  trun_1: TypeError: no account\\u001b[2J  1 attempt  ${first.entry.position}`,
     )
   })
 
@@ -438,13 +438,13 @@ describe('the numbers of a log', () => {
     return file
   }
 
-  it('are printed for a person, without control characters', async () => {
+  it('are printed for a person, with escapes in place of control characters', async () => {
     const file = await logWithConsumer('billing\u001B[2J')
     const { code, stdout } = await rivulet(['log', 'stats', '--log', file]).ended
 
     expect(code).toBe(0)
     expect(stdout).toMatch(/^entries {3}3, 20\d\d-\S+Z to 20\d\d-\S+Z\nsize {6}[\d.]+ kB, and [\d.]+ \wB of/)
-    expect(stdout).toMatch(/^consumer {2}billing {2}2 behind, \d+ s {2}not running$/m)
+    expect(stdout).toMatch(/^consumer {2}billing\\u001b\[2J {2}2 behind, \d+ s {2}not running$/m)
     expect(stdout).toMatch(/^stream {4}groups\/tgrp_1\/runs {2}not being recorded$/m)
   })
 

@@ -34,10 +34,10 @@ describe('rivulet extract', () => {
 
     expect(excerpts).toMatchObject({ code: 0, stderr: '' })
     expect(excerpts.stdout).toBe(
-      `Rivers\n${site}/rivers\n\n# Rivers\n\nA rivulet is a small stream.\n\n` +
+      `Rivers\n${site}/rivers\n\n# Rivers\n\nA rivulet is a small stream.\\u001b[2J\n\n` +
         `Lakes\n${site}/lakes\n\nA lake is still.\n\n`,
     )
-    expect(full).toMatchObject({ code: 0, stdout: '# Rivers\n\nA rivulet is a small stream.\n' })
+    expect(full).toMatchObject({ code: 0, stdout: '# Rivers\n\nA rivulet is a small stream.\\u001b[2J\n' })
     expect(JSON.parse(json.stdout)).toMatchObject({ results: [{ title: 'Lakes' }], errors: [] })
   })
 

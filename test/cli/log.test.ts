@@ -17,7 +17,7 @@ describe('the log on a terminal', () => {
     expect(logLine(JSON.stringify({ level: 'debug', time: 't', msg: 'closing' }))).toBe('debug: closing')
   })
 
-  it('contains no control characters of a service', () => {
-    expect(logLine(JSON.stringify({ level: 'warn', msg: 'a\u001B[2Jb\nc' }))).toBe('warn: ab c')
+  it('has escapes in place of control characters', () => {
+    expect(logLine(JSON.stringify({ level: 'warn', msg: 'a\u001B[2Jb\nc' }))).toBe('warn: a\\u001b[2Jb c')
   })
 })

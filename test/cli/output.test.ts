@@ -1,5 +1,5 @@
 import { PassThrough, Writable } from 'node:stream'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { OutputClosed } from '../../src/cli/exit.ts'
 import { createOutput } from '../../src/cli/output.ts'
 
@@ -48,5 +48,20 @@ describe('the output', () => {
     await output.line(output.paint('red', 'plain'))
 
     expect(String(stream.read())).toBe('{"a":"x\\ny"}\nplain\n')
+  })
+  it('prints untrusted text with escapes, also beside its own styles, as no style can hide a text', async () => {
+    const stream = Object.assign(new PassThrough(), { isTTY: true, getColorDepth: () => 8 })
+    vi.stubEnv('FORCE_COLOR', '1')
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const output = createOutput(stream, { json: false })
+
+    await output.line(`${output.paint('red', 'a\u202Eb')}\tc\u001B[8md\u001B[2J`)
+    await output.text('\u009B2J')
+    await output.hint('\u2066')
+
+    const [red, end, dim, bright] = ['\u001B[31m', '\u001B[39m', '\u001B[2m', '\u001B[22m']
+    expect(String(stream.read())).toBe(
+      `${red}a\\u202eb${end}\tc\\u001b[8md\\u001b[2J\n\\u009b2J${dim}\\u2066${bright}\n`,
+    )
   })
 })

@@ -1,21 +1,51 @@
 import { describe, expect, it } from 'vitest'
-import { oneLine, plainLines, withoutMarkup } from '../../src/cli/plain.ts'
+import { jsonText } from '../../src/cli/json-text.ts'
+import { oneLine, plain, withoutMarkup } from '../../src/cli/plain.ts'
+
+/** Controls, and characters that show others in another order than they have. */
+const INTERPRETED = [
+  [0x00, 0x08],
+  [0x0b, 0x0c],
+  [0x0e, 0x1f],
+  [0x7f, 0x9f],
+  [0x061c, 0x061c],
+  [0x200e, 0x200f],
+  [0x2028, 0x202e],
+  [0x2066, 0x2069],
+].flatMap(([from = 0, to = 0]) => Array.from({ length: to - from + 1 }, (_, at) => from + at))
+
+describe('untrusted text', () => {
+  it('keeps its lines and tabs, and has escapes in place of what a terminal interprets', () => {
+    expect(plain('a\r\n\tb \u001B[2J\u0007c\nd\re \u202Egpj.exe')).toBe(
+      'a\n\tb \\u001b[2J\\u0007c\nd\ne \\u202egpj.exe',
+    )
+    expect(plain('שלום עולם, 你好 👩‍🚀')).toBe('שלום עולם, 你好 👩‍🚀')
+  })
+
+  it.each([
+    ['a text', plain],
+    ['a text on one line', (text: string) => oneLine(text, 80)],
+    ['a value as JSON', jsonText],
+  ])('has an escape for each of these characters, as %s', (_, shown) => {
+    for (const code of INTERPRETED) {
+      const text = `a${String.fromCharCode(code)}b`
+      const escaped = shown(text).replaceAll('"', '')
+      expect(escaped).toMatch(/^[ -~]+$/)
+      // White space may be a space.
+      expect([text, 'a b']).toContain(JSON.parse(`"${escaped}"`))
+    }
+  })
+})
 
 describe('untrusted text on one line', () => {
-  it('has neither line breaks nor control sequences', () => {
-    expect(oneLine('a\r\nb \u001B[2J\u001B]0;title\u0007c\u0007\td', 80)).toBe('a b c d')
+  it('has no line breaks', () => {
+    expect(oneLine('a\r\nb \u001B[2J\td\u2028e', 80)).toBe('a b \\u001b[2J d e')
   })
 
   it('is truncated where it is too long, but not within a character', () => {
     expect(oneLine('abcdef', 6)).toBe('abcdef')
     expect(oneLine('abcdefg', 6)).toBe('abcde…')
     expect(oneLine('abcd\u{1F525}fg', 6).isWellFormed()).toBe(true)
-  })
-})
-
-describe('untrusted text of several lines', () => {
-  it('keeps its lines, without control sequences', () => {
-    expect(plainLines('a\r\n\tb \u001B[2J\u001B]0;title\u0007c\u0007\nd\re')).toBe('a\n\tb c \nd\ne')
   })
 })
 

@@ -111,6 +111,14 @@ describe('an invalid command line', () => {
   it.each([
     [['serve', '--bogus'], "error: unknown option '--bogus'\n(use --help for details)\n"],
     [['watch'], 'rivulet: nothing to watch: use --monitor, --group, --run, --find-all or --webhook-port\n'],
+    [
+      ['serve', '--\u202E\u001B[2J'],
+      "error: unknown option '--\\u202e\\u001b[2J'\n(use --help for details)\n",
+    ],
+    [
+      ['log', 'rewind', '--log', 'x.db', '--consumer', 'c', '--effects', '\u202Egpj.db\u009B'],
+      'rivulet: --effects: there is no file \\u202egpj.db\\u009b\n',
+    ],
   ])('%j ends the process with 2, and its standard error has the reason', async (args, stderr) => {
     expect(await rivulet(args).ended).toEqual({ code: 2, stdout: '', stderr })
   })

@@ -1,6 +1,5 @@
 import type { EventLog, LogReader, LogStats } from 'rivulet'
 import { UsageError } from '../exit.ts'
-import { oneLine } from '../plain.ts'
 
 /** The reader that the options name; undefined where they name none. */
 export function readerOf(options: {
@@ -23,5 +22,5 @@ export async function knownReader(
   const found = ofKind.find((reader) => reader.name === name)
   if (found !== undefined) return found
   const known = ofKind.length === 0 ? 'none' : ofKind.map((each) => JSON.stringify(each.name)).join(', ')
-  throw new UsageError(oneLine(`the log has no ${kind} ${JSON.stringify(name)}: it has ${known}`, Infinity))
+  throw new UsageError(`the log has no ${kind} ${JSON.stringify(name)}: it has ${known}`)
 }

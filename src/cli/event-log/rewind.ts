@@ -39,7 +39,7 @@ async function rewind(
   { log, consumer, effects, json = false }: RewindOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  if (!existsSync(effects)) throw new UsageError(oneLine(`--effects: there is no file ${effects}`, Infinity))
+  if (!existsSync(effects)) throw new UsageError(`--effects: there is no file ${effects}`)
   await using opened = await openLogAt(log)
   await knownReader(opened.log, { consumer })
   const [{ DatabaseSync }, { rewindEffects }] = await Promise.all([

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { RuleCoverage, RuleTestReport, RuleTestResult } from 'rivulet/rules'
 import { ProblemsReported, UsageError } from '../exit.ts'
 import { wholeNumber } from '../options.ts'
-import { createOutput } from '../output.ts'
+import { createOutput, printMessage } from '../output.ts'
 import type { Output } from '../output.ts'
 import { oneLine } from '../plain.ts'
 import { junitReport } from './junit.ts'
@@ -58,7 +58,7 @@ export function addTest(group: Command, signal: AbortSignal): void {
       if (percent < least) {
         const message = `${Math.floor(percent)} % of the rules fire in a test: at least ${least} % must`
         if (report.failed === 0) throw new Error(message)
-        process.stderr.write(`rivulet: ${message}\n`)
+        printMessage(`rivulet: ${message}`)
       }
       if (report.failed > 0) throw new ProblemsReported()
     })
