@@ -2,16 +2,17 @@ import { BlockList, isIP } from 'node:net'
 
 /**
  * IPv4 ranges that are not addresses of the public Internet: the IANA IPv4 Special-Purpose Address Registry without its
- * globally reachable entries, and multicast.
+ * globally reachable entries outside of 192.0.0.0/24, multicast, and what a cloud answers at itself.
  */
 const SPECIAL_IPV4 = [
   ['0.0.0.0', 8], // this network, unspecified
   ['10.0.0.0', 8], // private
   ['100.64.0.0', 10], // carrier-grade NAT
   ['127.0.0.0', 8], // loopback
+  ['168.63.129.16', 32], // the platform of Azure, for each of its machines
   ['169.254.0.0', 16], // link-local, and the metadata service of clouds
   ['172.16.0.0', 12], // private
-  ['192.0.0.0', 24], // protocol assignments
+  ['192.0.0.0', 24], // protocol assignments, with anycast to the next gateway
   ['192.0.2.0', 24], // documentation
   ['192.88.99.0', 24], // 6to4 relays, deprecated
   ['192.168.0.0', 16], // private
@@ -24,9 +25,10 @@ const SPECIAL_IPV4 = [
 
 /** Ranges of {@link GLOBAL_IPV6} that are not public, or that tunnel to an IPv4 address by a deprecated protocol. */
 const SPECIAL_IPV6 = [
-  ['2001::', 23], // protocol assignments, with Teredo, benchmarking and ORCHID
+  ['2001::', 23], // protocol assignments, with Teredo, benchmarking, ORCHID and drones
   ['2001:db8::', 32], // documentation
   ['2002::', 16], // 6to4
+  ['3ffe::', 16], // 6bone, given back
   ['3fff::', 20], // documentation
 ] as const
 
