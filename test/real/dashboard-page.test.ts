@@ -312,6 +312,42 @@ it('runs nothing of what the service sends, and links only to pages', async () =
   expect(problems).toEqual([])
 })
 
+it('shows no text that hides a character, or turns what follows around', async () => {
+  const { page, problems } = await open('/?rows=turned#/')
+  const sections: readonly (readonly [address: string, act?: (page: Page) => Promise<void>])[] = [
+    ['/'],
+    ['/groups'],
+    ['/group/tgrp_companies', openQuote(0)],
+    ['/runs'],
+    ['/run/trun_alone_1'],
+    ['/run/trun_running'],
+    ['/find-alls'],
+    ['/find-all/findall_cranes', openQuote(0)],
+    ['/monitors'],
+    ['/monitor/monitor_ports', openEvent],
+    ['/alerts'],
+    ['/search'],
+    [`/search?q=${encodeURIComponent('\u202E')}`],
+    ['/log'],
+  ]
+  const found: string[] = []
+  for (const [address, act] of sections) {
+    await page.goto(`${base}/?rows=turned#${address}`)
+    await page.reload()
+    await page.getByText('\\u202e').first().waitFor({ state: 'attached' })
+    await act?.(page)
+    const shown: string[] =
+      await page.evaluate(`[...document.querySelectorAll('title, body, body *')].flatMap((element) => [
+      ...[...element.childNodes].filter(({ nodeType }) => nodeType === Node.TEXT_NODE).map(({ data }) => data),
+      ...['title', 'aria-label', 'alt'].map((name) => element.getAttribute(name) ?? ''),
+    ])`)
+    const isTurned = (text: string) => text.includes('\u202E') || text.includes('\u0007')
+    found.push(...shown.filter(isTurned).map((text) => `${address}: ${text}`))
+  }
+  expect(found).toEqual([])
+  expect(problems).toEqual([])
+})
+
 it('renders a part of thousands of rows, and more when asked', async () => {
   const { page } = await open('/?rows=many#/group/tgrp_companies')
   await page.getByText('10,000').first().waitFor()

@@ -18,6 +18,7 @@ import type { Route } from './route.ts'
 import { RunsSection } from './runs/runs-section.tsx'
 import { SearchSection } from './search/search-section.tsx'
 import { ConnectionBanner } from './status.tsx'
+import { visible } from './parts/foreign.tsx'
 
 /** The whole page. */
 export function App(): ReactNode {
@@ -117,7 +118,7 @@ const TITLES: Readonly<Record<Route['section'], string>> = {
 function useTitleAndFocus(route: Route, main: { readonly current: HTMLElement | null }): void {
   const place = placeOf(route)
   const id = idOf(route)
-  const title = `${id === undefined ? '' : `${id} · `}${TITLES[route.section]} · Rivulet`
+  const title = `${id === undefined ? '' : `${visible(id)} · `}${TITLES[route.section]} · Rivulet`
   useEffect(() => {
     document.title = title
   }, [title])

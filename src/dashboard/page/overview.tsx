@@ -12,6 +12,7 @@ import { useInstead } from './parts/view-rows.tsx'
 import { slicesOf } from './plot/activity.ts'
 import { ActivityPlots } from './plot/activity-plots.tsx'
 import { hashOf } from './route.ts'
+import { visible } from './parts/foreign.tsx'
 
 /** Items of each list. */
 const LIST = 6
@@ -133,7 +134,7 @@ function Figures(): ReactNode {
       <Figure
         name="Entries behind, at most"
         value={status === undefined ? undefined : formats.number(last?.lag.entries ?? 0)}
-        side={last === undefined || last.lag.entries === 0 ? undefined : last.name}
+        side={last === undefined || last.lag.entries === 0 ? undefined : visible(last.name)}
       />
     </dl>
   )

@@ -3,12 +3,12 @@ import type { LiveState, LiveStatus, LiveView, ViewSnapshot } from 'rivulet/live
 import type { AddRunsRequest, AddRunsResponse, SearchResponse } from 'rivulet'
 import { LogStatus } from '../../../src/dashboard/page/log-status.ts'
 import { mount } from '../../../src/dashboard/page/mount.tsx'
-import { emptyFixture, fullFixture, hostileFixture } from './rows.ts'
+import { emptyFixture, fullFixture, hostileFixture, turnedFixture } from './rows.ts'
 import type { Fixture } from './rows.ts'
 
 /**
  * The page over rows of this file instead of a gateway's, so that a test can bring it into each state: `?rows=full` (or `empty`,
- * `hostile`, `many`, `none` for rows that never come) and `&state=stale`, `&without-service`, and `harness.setState('denied')` later.
+ * `hostile`, `turned`, `many`, `none` for rows that never come) and `&state=stale`, `&without-service`, and `harness.setState('denied')` later.
  */
 class FakeView implements LiveView<unknown> {
   readonly address: string
@@ -49,6 +49,7 @@ const accessListeners = new Set<() => void>()
 function fixtureOf(name: string): Fixture {
   if (name === 'empty') return emptyFixture(now)
   if (name === 'hostile') return hostileFixture(now)
+  if (name === 'turned') return turnedFixture(now)
   return name === 'many' ? fullFixture(now, 10_000, 5_000) : fullFixture(now)
 }
 

@@ -205,6 +205,41 @@ export function hostileFixture(now: number): Fixture {
   }
 }
 
+/** What the page takes for more than a text. */
+const READ = new Set(
+  'kind type event_type status state match_status unknown resolved time created_at modified_at timestamp event_date since url'.split(
+    ' ',
+  ),
+)
+
+/** Fields whose names come from the service. */
+const NAMED = new Set(['content', 'metadata', 'labels', 'task_run_status_counts'])
+
+/** A log in which each text has a control character, and a mark that turns what follows it around. */
+export function turnedFixture(now: number): Fixture {
+  const { views, status, documents } = fullFixture(now, 4, 8)
+  const turned = (value: unknown, name = ''): unknown => {
+    if (typeof value === 'string') return READ.has(name) ? value : `${value} \u202E\u0007turned`
+    if (Array.isArray(value)) return value.map((each) => turned(each, name))
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(
+      Object.entries(value).map(([key, each]) => [
+        NAMED.has(name) ? String(turned(key)) : key,
+        turned(each, key),
+      ]),
+    )
+  }
+  const rowsOf = (rows: ReadonlyMap<string, unknown>) =>
+    new Map([...rows].map(([key, row]) => [key, turned(row)]))
+  return {
+    views: Object.fromEntries(Object.entries(views).map(([address, rows]) => [address, rowsOf(rows)])),
+    status: turned(status) as DashboardStatus,
+    documents: Object.fromEntries(
+      Object.entries(documents).map(([url, document]) => [url, turned(document) as typeof document]),
+    ),
+  }
+}
+
 function groups(now: number): Map<string, GroupsRow> {
   const row = (group: string, counts: Record<string, number>, isActive: boolean, age: number) =>
     [

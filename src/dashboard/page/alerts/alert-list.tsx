@@ -10,6 +10,7 @@ import { useMore } from '../parts/more.tsx'
 import { Elapsed, RelativeTime, useNow } from '../parts/time.tsx'
 import { alertsByState } from './alerts.ts'
 import type { AlertState, ShownAlert } from './alerts.ts'
+import { Foreign, visible } from '../parts/foreign.tsx'
 
 const LOOKS: Readonly<Record<AlertState, readonly [tone: Tone, icon: IconName]>> = {
   firing: ['bad', 'bell'],
@@ -73,34 +74,34 @@ function AlertItem({ alert }: { readonly alert: ShownAlert }): ReactNode {
       </span>
       <div className="alert-text">
         <p className="alert-name">
-          <bdi>{name}</bdi>
+          <Foreign>{name}</Foreign>
         </p>
         {summary !== undefined && (
           <p className="alert-summary" dir="auto">
-            {summary}
+            {visible(summary)}
           </p>
         )}
         {description !== undefined && (
           <p className="muted small" dir="auto">
-            {description}
+            {visible(description)}
           </p>
         )}
         {labels.length > 0 && (
           <ul className="labels" aria-label="Labels">
             {labels.map(([label, text]) => (
               <li key={label}>
-                <bdi className="label-name">{label}</bdi> <bdi>{text}</bdi>
+                <Foreign className="label-name">{label}</Foreign> <Foreign>{text}</Foreign>
               </li>
             ))}
           </ul>
         )}
-        {reason !== undefined && <p className="muted small">{REASONS[reason] ?? words(reason)}</p>}
+        {reason !== undefined && <p className="muted small">{REASONS[reason] ?? visible(words(reason))}</p>}
       </div>
       <div className="alert-side">
         {value !== null && (
           <span className="alert-value">
             <span className="muted small">value </span>
-            {typeof value === 'number' ? formats.number(value) : <bdi>{value}</bdi>}
+            {typeof value === 'number' ? formats.number(value) : <Foreign>{value}</Foreign>}
           </span>
         )}
         <span className="muted small">

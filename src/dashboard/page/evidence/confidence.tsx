@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react'
+import { Foreign, visible } from '../parts/foreign.tsx'
 
 const STRENGTH: Readonly<Record<string, number>> = { low: 1, medium: 2, high: 3 }
 
@@ -6,7 +7,7 @@ const STRENGTH: Readonly<Record<string, number>> = { low: 1, medium: 2, high: 3 
 export function Confidence({ level }: { readonly level: string }): ReactNode {
   const strength = STRENGTH[level] ?? 0
   return (
-    <span className={`confidence level-${strength}`} title={`Confidence: ${level}`}>
+    <span className={`confidence level-${strength}`} title={`Confidence: ${visible(level)}`}>
       {strength > 0 && (
         <svg viewBox="0 0 13 12" width="13" height="12" aria-hidden="true" focusable="false">
           {[0, 1, 2].map((bar) => (
@@ -23,7 +24,7 @@ export function Confidence({ level }: { readonly level: string }): ReactNode {
         </svg>
       )}
       <span className="visually-hidden">Confidence: </span>
-      <bdi>{level}</bdi>
+      <Foreign>{level}</Foreign>
     </span>
   )
 }

@@ -7,6 +7,7 @@ import { Loading } from '../parts/notice.tsx'
 import { siteOf } from './address.ts'
 import { findPassage } from './passage.ts'
 import type { Quotation } from './quote.tsx'
+import { Foreign, visible } from '../parts/foreign.tsx'
 
 /** The text of a document. */
 export interface QuotedDocument {
@@ -105,11 +106,11 @@ function Content({
       <header className="document-header">
         <div>
           <h2 id="document-title" tabIndex={-1}>
-            <bdi>{title}</bdi>
+            <Foreign>{title}</Foreign>
           </h2>
           <p className="source">
             <ExternalLink url={url}>
-              <bdi>{url}</bdi>
+              <Foreign>{url}</Foreign>
             </ExternalLink>
           </p>
         </div>
@@ -147,7 +148,7 @@ function Content({
 function Excerpt({ excerpt }: { readonly excerpt: string }): ReactNode {
   return (
     <blockquote className="excerpt" dir="auto">
-      {excerpt}
+      {visible(excerpt)}
     </blockquote>
   )
 }
@@ -184,15 +185,15 @@ function DocumentText({ text, excerpt }: { readonly text: string; readonly excer
       <div className="document-body" dir="auto">
         {from > 0 && '…'}
         {passage === undefined ? (
-          text.slice(from, to)
+          visible(text.slice(from, to))
         ) : (
           <>
-            {text.slice(from, passage.from)}
+            {visible(text.slice(from, passage.from))}
             <mark ref={mark}>
               <Icon name="quote" />
-              {text.slice(passage.from, passage.to)}
+              {visible(text.slice(passage.from, passage.to))}
             </mark>
-            {text.slice(passage.to, to)}
+            {visible(text.slice(passage.to, to))}
           </>
         )}
         {to < text.length && '…'}

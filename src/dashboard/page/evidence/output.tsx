@@ -5,6 +5,7 @@ import { readOutput } from './evidence.ts'
 import type { Evidence } from './evidence.ts'
 import { SourceQuotes } from './quote.tsx'
 import { Text, Value } from './value.tsx'
+import { Foreign, visible } from '../parts/foreign.tsx'
 
 /** An output with what it rests on, field by field. */
 export function Output({
@@ -47,7 +48,7 @@ export function Output({
       {shown.fields.map(([name, value]) => (
         <div key={name} className="field">
           <dt>
-            <bdi>{words(name)}</bdi>
+            <Foreign>{words(name)}</Foreign>
           </dt>
           <dd>
             <div className="field-value">
@@ -72,7 +73,7 @@ export function Output({
         .map((each, index) => (
           <div key={`basis ${index}`} className="field">
             <dt>
-              <bdi>{each.field}</bdi>
+              <Foreign>{each.field}</Foreign>
             </dt>
             <dd>
               <Basis evidence={each} />
@@ -98,7 +99,7 @@ export function Basis({ evidence }: { readonly evidence: Evidence }): ReactNode 
         </div>
       )}
       {evidence.sources.length > 0 && (
-        <ul className="sources" aria-label={`Sources of ${words(evidence.field)}`}>
+        <ul className="sources" aria-label={`Sources of ${visible(words(evidence.field))}`}>
           {evidence.sources.map((source, index) => (
             <li key={index}>
               <SourceQuotes source={source} />

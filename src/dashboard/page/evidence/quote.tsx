@@ -4,6 +4,7 @@ import { ExternalLink } from '../parts/external-link.tsx'
 import { siteOf } from './address.ts'
 import { oneLine } from './evidence.ts'
 import type { Source } from './evidence.ts'
+import { Foreign, visible } from '../parts/foreign.tsx'
 
 /** A passage whose document a reader wants to see. */
 export interface Quotation {
@@ -28,11 +29,11 @@ export function SourceQuotes({ source }: { readonly source: Source }): ReactNode
       ))}
       <p className="source">
         <ExternalLink url={url}>
-          <bdi>{oneLine(title ?? url, 160)}</bdi>
+          <Foreign>{oneLine(title ?? url, 160)}</Foreign>
         </ExternalLink>
         {title !== undefined && title !== siteOf(url) && (
           <span className="site">
-            <bdi>{siteOf(url)}</bdi>
+            <Foreign>{siteOf(url)}</Foreign>
           </span>
         )}
         {excerpts.length > EXCERPTS && (
@@ -49,7 +50,7 @@ export function Quote({ quotation }: { readonly quotation: Quotation }): ReactNo
   return (
     <button type="button" className="quote" onClick={() => open(quotation)}>
       <span className="quote-text" dir="auto">
-        {oneLine(quotation.excerpt, 600)}
+        {visible(oneLine(quotation.excerpt, 600))}
       </span>
       <span className="visually-hidden"> Open the passage in its document</span>
     </button>

@@ -4,6 +4,7 @@ import { formats, words } from '../parts/format.ts'
 import { ExternalLink } from '../parts/external-link.tsx'
 import { linkAddress } from './address.ts'
 import { isObject } from './evidence.ts'
+import { Foreign, visible } from '../parts/foreign.tsx'
 
 /** Characters of a text, and items of a list, that are shown at first. */
 const TEXT = 1_500
@@ -17,7 +18,7 @@ export function Value({ value, depth = 0 }: { readonly value: unknown; readonly 
   if (value === null || value === undefined || value === '') return <span className="muted">none</span>
   if (typeof value === 'string') return <Text text={value} />
   if (typeof value !== 'object') return <span className="figure">{String(value)}</span>
-  if (depth >= DEPTH) return <code className="json">{JSON.stringify(value)}</code>
+  if (depth >= DEPTH) return <code className="json">{visible(JSON.stringify(value))}</code>
   if (Array.isArray(value)) return <Items items={value} depth={depth} />
   if (!isObject(value)) return null
   return (
@@ -25,7 +26,7 @@ export function Value({ value, depth = 0 }: { readonly value: unknown; readonly 
       {Object.entries(value).map(([name, each]) => (
         <div key={name}>
           <dt>
-            <bdi>{words(name)}</bdi>
+            <Foreign>{words(name)}</Foreign>
           </dt>
           <dd>
             <Value value={each} depth={depth + 1} />
@@ -64,7 +65,7 @@ export function Text({ text }: { readonly text: string }): ReactNode {
   if (!/\s/.test(text) && linkAddress(text) !== undefined) {
     return (
       <ExternalLink url={text}>
-        <bdi>{text}</bdi>
+        <Foreign>{text}</Foreign>
       </ExternalLink>
     )
   }
@@ -72,7 +73,7 @@ export function Text({ text }: { readonly text: string }): ReactNode {
   return (
     <>
       <span className="text" dir="auto">
-        {isCut ? `${text.slice(0, TEXT)}…` : text}
+        {visible(isCut ? `${text.slice(0, TEXT)}…` : text)}
       </span>
       {isCut && (
         <button type="button" className="button small" onClick={() => setWhole(true)}>

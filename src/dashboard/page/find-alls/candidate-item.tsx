@@ -16,6 +16,7 @@ import type { CandidateRow } from '../rows.ts'
 import { TruncatedNote } from '../runs/run-item.tsx'
 import { readCandidate } from './candidate.ts'
 import type { Condition, Finding } from './candidate.ts'
+import { Foreign } from '../parts/foreign.tsx'
 
 const LOOKS: Readonly<Record<string, readonly [tone: Tone, icon: IconName]>> = {
   matched: ['good', 'check'],
@@ -47,16 +48,16 @@ export const CandidateItem = memo(function CandidateItem({ row }: { readonly row
           <Icon name="chevron" />
           <span className="run-status">
             <Badge tone={tone} icon={icon}>
-              <bdi>{words(candidate.match_status)}</bdi>
+              <Foreign>{words(candidate.match_status)}</Foreign>
             </Badge>
           </span>
           <span className="run-text">
             <span className="run-question">
-              <bdi>{nameOf(candidate)}</bdi>
+              <Foreign>{nameOf(candidate)}</Foreign>
             </span>
             {answer !== '' && (
               <span className="run-answer">
-                <bdi>{answer}</bdi>
+                <Foreign>{answer}</Foreign>
               </span>
             )}
           </span>
@@ -79,7 +80,7 @@ export const CandidateItem = memo(function CandidateItem({ row }: { readonly row
               {description !== '' && <Text text={description} />}{' '}
               {typeof candidate.url === 'string' && candidate.url !== '' && (
                 <ExternalLink url={candidate.url}>
-                  <bdi>{siteOf(candidate.url)}</bdi>
+                  <Foreign>{siteOf(candidate.url)}</Foreign>
                 </ExternalLink>
               )}
             </div>
@@ -121,7 +122,7 @@ function Findings({ findings }: { readonly findings: readonly (Finding | Conditi
       {findings.map((finding) => (
         <div key={finding.name} className="field">
           <dt>
-            <bdi>{words(finding.name)}</bdi>
+            <Foreign>{words(finding.name)}</Foreign>
           </dt>
           <dd>
             {'isMet' in finding && <Met isMet={finding.isMet} />}

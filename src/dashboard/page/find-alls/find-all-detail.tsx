@@ -14,6 +14,7 @@ import type { CandidateRow, FindAllRow, FindAllRunRow, NoticeRow } from '../rows
 import { RunStatusBadge } from '../runs/run-status.tsx'
 import { CandidateItem } from './candidate-item.tsx'
 import { compareCandidates } from './candidate.ts'
+import { Foreign, visible } from '../parts/foreign.tsx'
 
 /** A FindAll run: its state, what it looks for, and its candidates, those that matched first. */
 export function FindAllDetail({ findAll }: { readonly findAll: string }): ReactNode {
@@ -34,7 +35,7 @@ export function FindAllDetail({ findAll }: { readonly findAll: string }): ReactN
       <header className="detail-header">
         <p className="eyebrow">FindAll run</p>
         <h1 id="find-all-title" className="mono" tabIndex={-1}>
-          <bdi>{findAll}</bdi>
+          <Foreign>{findAll}</Foreign>
         </h1>
         {head !== undefined && (
           <div className="detail-facts">
@@ -46,7 +47,7 @@ export function FindAllDetail({ findAll }: { readonly findAll: string }): ReactN
                   {formats.number(status.metrics.generated_candidates_count)} candidates matched
                 </span>
                 {typeof status.termination_reason === 'string' && (
-                  <span className="muted">{words(status.termination_reason)}</span>
+                  <span className="muted">{visible(words(status.termination_reason))}</span>
                 )}
               </>
             )}
@@ -96,7 +97,7 @@ function Objective({ schema }: { readonly schema: FindAllRunRow['schema'] }): Re
   // The service may send anything.
   const objective: unknown = isObject(schema) ? schema['objective'] : undefined
   if (typeof objective !== 'string' || objective === '') return null
-  return <p dir="auto">{objective}</p>
+  return <p dir="auto">{visible(objective)}</p>
 }
 
 function Candidates({ candidates }: { readonly candidates: readonly CandidateRow[] }): ReactNode {

@@ -11,6 +11,7 @@ import type { GroupRunRow } from '../rows.ts'
 import { addRunsFailure } from './add-runs-failure.ts'
 import { readInputs } from './run-inputs.ts'
 import type { Asked } from './run-inputs.ts'
+import { Foreign } from '../parts/foreign.tsx'
 
 /** A run that was added from this page. */
 interface AddedRun {
@@ -184,10 +185,10 @@ function AddedRuns({
               </span>
               <span className="run-text">
                 <span className="run-question">
-                  <bdi>{asked === undefined ? id : askedText(asked)}</bdi>
+                  <Foreign>{asked === undefined ? id : askedText(asked)}</Foreign>
                 </span>
                 <span className="run-answer mono">
-                  <bdi>{id}</bdi>
+                  <Foreign>{id}</Foreign>
                 </span>
               </span>
             </li>

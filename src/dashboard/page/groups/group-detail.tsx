@@ -16,6 +16,7 @@ import { ProgressBar, StatusCounts } from './progress-bar.tsx'
 import { progressOf } from './progress.ts'
 import { RunItem } from '../runs/run-item.tsx'
 import { hashOf } from '../route.ts'
+import { Foreign, visible } from '../parts/foreign.tsx'
 
 /** A task group: its progress and its runs, the last ones first. */
 export function GroupDetail({
@@ -41,7 +42,7 @@ export function GroupDetail({
       <header className="detail-header">
         <p className="eyebrow">Task group</p>
         <h1 id="group-title" className="mono" tabIndex={-1}>
-          <bdi>{group}</bdi>
+          <Foreign>{group}</Foreign>
         </h1>
         {progress !== undefined && (
           <>
@@ -69,7 +70,7 @@ export function GroupDetail({
             <StatusCounts progress={progress} />
             {typeof status?.status_message === 'string' && status.status_message !== '' && (
               <p className="note" dir="auto">
-                {status.status_message}
+                {visible(status.status_message)}
               </p>
             )}
           </>

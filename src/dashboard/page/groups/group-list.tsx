@@ -11,6 +11,7 @@ import { hashOf } from '../route.ts'
 import type { GroupsRow } from '../rows.ts'
 import { ProgressBar } from './progress-bar.tsx'
 import { progressOf } from './progress.ts'
+import { visible } from '../parts/foreign.tsx'
 
 /** The task groups of the log: active ones first, then by the last change. */
 export function GroupList({
@@ -81,7 +82,7 @@ const GroupCard = memo(function GroupCard({
     >
       {progress !== undefined && (
         <>
-          <ProgressBar progress={progress} name={`Runs of ${row.group}`} />
+          <ProgressBar progress={progress} name={`Runs of ${visible(row.group)}`} />
           <span className="card-line muted small">
             <span>
               {formats.number(progress.ended)} of {formats.number(progress.total)}{' '}

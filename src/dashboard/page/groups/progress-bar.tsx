@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react'
 import { formats, words } from '../parts/format.ts'
 import type { Progress } from './progress.ts'
+import { Foreign } from '../parts/foreign.tsx'
 
 /** How far a group is, as a bar of its runs by status. */
 export function ProgressBar({
@@ -34,7 +35,7 @@ export function StatusCounts({ progress }: { readonly progress: Progress }): Rea
     <ul className="legend counts">
       {progress.counts.map(([status, count]) => (
         <li key={status} className={`status-${status}`}>
-          <span className="count">{formats.number(count)}</span> <bdi>{words(status)}</bdi>
+          <span className="count">{formats.number(count)}</span> <Foreign>{words(status)}</Foreign>
         </li>
       ))}
     </ul>

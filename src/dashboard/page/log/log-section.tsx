@@ -5,6 +5,7 @@ import { formats } from '../parts/format.ts'
 import { Loading, Notice } from '../parts/notice.tsx'
 import { RelativeTime } from '../parts/time.tsx'
 import { Readers } from './readers.tsx'
+import { Foreign } from '../parts/foreign.tsx'
 
 /** The log itself: its size, its readers and the streams that are recorded. */
 export function LogSection(): ReactNode {
@@ -34,8 +35,8 @@ export function LogSection(): ReactNode {
             </header>
             {status.log.pausedBy !== null && (
               <p className="note warn">
-                Recorders wait for <bdi className="mono">{status.log.pausedBy}</bdi>, which keeps the log from
-                deleting old entries.
+                Recorders wait for <Foreign className="mono">{status.log.pausedBy}</Foreign>, which keeps the
+                log from deleting old entries.
               </p>
             )}
             <Readers readers={status.log.readers} />
@@ -94,9 +95,9 @@ function Streams({ streams }: { readonly streams: LogStats['streams'] }): ReactN
     <ul className="rows streams">
       {streams.slice(0, 500).map(({ name, owner }) => (
         <li key={name} className="stream">
-          <bdi className="mono">{name}</bdi>
+          <Foreign className="mono">{name}</Foreign>
           <span className="muted small">
-            <bdi>{owner ?? 'not recorded at the moment'}</bdi>
+            <Foreign>{owner ?? 'not recorded at the moment'}</Foreign>
           </span>
         </li>
       ))}

@@ -3,6 +3,7 @@ import type { LogStats } from 'rivulet'
 import { Badge } from '../parts/badge.tsx'
 import { formats } from '../parts/format.ts'
 import { Notice } from '../parts/notice.tsx'
+import { Foreign } from '../parts/foreign.tsx'
 
 type Reader = LogStats['readers'][number]
 
@@ -45,7 +46,7 @@ export function Readers({ readers }: { readonly readers: LogStats['readers'] }):
           {sorted.map((reader) => (
             <tr key={`${reader.kind}:${reader.name}`}>
               <th scope="row">
-                <bdi>{reader.name}</bdi> <span className="tag">{reader.kind}</span>
+                <Foreign>{reader.name}</Foreign> <span className="tag">{reader.kind}</span>
               </th>
               <td data-label="State">
                 <ReaderState reader={reader} />
@@ -65,7 +66,7 @@ export function Readers({ readers }: { readonly readers: LogStats['readers'] }):
                 {formats.number(reader.deadLetters)}
               </td>
               <td data-label="Runs in" className="muted">
-                <bdi>{reader.owner ?? '–'}</bdi>
+                <Foreign>{reader.owner ?? '–'}</Foreign>
               </td>
             </tr>
           ))}

@@ -15,6 +15,7 @@ import { TimeAxis } from './time-axis.tsx'
 import { TimelineItem } from './timeline-item.tsx'
 import { timelineEntry } from './timeline.ts'
 import type { TimelineEntry } from './timeline.ts'
+import { Foreign } from '../parts/foreign.tsx'
 
 type Order = 'found' | 'happened'
 
@@ -36,7 +37,7 @@ export function MonitorDetail({ monitor }: { readonly monitor: string }): ReactN
       <header className="detail-header">
         <p className="eyebrow">Monitor</p>
         <h1 id="monitor-title" className="mono" tabIndex={-1}>
-          <bdi>{summary?.monitor ?? monitor}</bdi>
+          <Foreign>{summary?.monitor ?? monitor}</Foreign>
         </h1>
         {summary !== undefined && (
           <div className="detail-facts">

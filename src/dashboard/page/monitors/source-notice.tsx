@@ -3,6 +3,7 @@ import { isObject } from '../evidence/evidence.ts'
 import { instantOf, words } from '../parts/format.ts'
 import { Icon } from '../parts/icon.tsx'
 import { ClockTime } from '../parts/time.tsx'
+import { visible } from '../parts/foreign.tsx'
 
 /** Something about a source that is no result: a gap, an error, a loss. */
 export function SourceNotice({
@@ -17,7 +18,7 @@ export function SourceNotice({
   return (
     <li className="source-notice">
       <Icon name={type === 'source.live' ? 'pulse' : 'off'} />
-      <span dir="auto">{noticeText(type, event)}</span>
+      <span dir="auto">{visible(noticeText(type, event))}</span>
       <span className="muted">
         <ClockTime at={recorded} />
       </span>

@@ -11,6 +11,7 @@ import { ClockTime } from '../parts/time.tsx'
 import { noticeText } from './source-notice.tsx'
 import { dateText } from './timeline.ts'
 import type { TimelineEntry } from './timeline.ts'
+import { Foreign, visible } from '../parts/foreign.tsx'
 
 /** An entry of the timeline in a line, which opens to its output and citations. */
 export const TimelineItem = memo(function TimelineItem({
@@ -35,7 +36,7 @@ export const TimelineItem = memo(function TimelineItem({
         <span className="event-mark" aria-hidden="true" />
         <span className="event-text">
           {kind === 'error' && <strong>Failed. </strong>}
-          <span dir="auto">{kind === 'notice' ? noticeText(row.type, row.event) : title}</span>
+          <span dir="auto">{visible(kind === 'notice' ? noticeText(row.type, row.event) : title)}</span>
         </span>
       </li>
     )
@@ -50,7 +51,7 @@ export const TimelineItem = memo(function TimelineItem({
           <span className="event-mark" aria-hidden="true" />
           <span className="event-text">
             <span className="event-title">
-              <bdi>{title === '' ? 'A change without output' : title}</bdi>
+              <Foreign>{title === '' ? 'A change without output' : title}</Foreign>
             </span>
             <span className="event-facts">
               {row.type === 'monitor.snapshot' && <span className="tag">changed output</span>}

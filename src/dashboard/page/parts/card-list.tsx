@@ -4,6 +4,7 @@ import { rowPath } from 'rivulet/live'
 import type { ViewSnapshot } from 'rivulet/live'
 import { useMore } from './more.tsx'
 import { MissedNotice, useInstead } from './view-rows.tsx'
+import { Foreign, visible } from './foreign.tsx'
 
 /** The rows of a view as cards, in an order, the first ones at once. */
 export function CardList<Row>({
@@ -69,8 +70,8 @@ export function Card({
     <li>
       <a className="card" href={href} aria-current={isSelected ? 'true' : undefined}>
         <span className="card-line">
-          <span className={isId ? 'card-title mono' : 'card-title'} title={title}>
-            <bdi>{title}</bdi>
+          <span className={isId ? 'card-title mono' : 'card-title'} title={visible(title)}>
+            <Foreign>{title}</Foreign>
           </span>
           {side}
         </span>

@@ -8,6 +8,7 @@ import { hashOf } from '../route.ts'
 import { RunBody } from './run-item.tsx'
 import { RunStatusBadge } from './run-status.tsx'
 import { RunTrace } from './run-trace.tsx'
+import { Foreign } from '../parts/foreign.tsx'
 
 /** A run without a group: its status, input and output with evidence, and its progress while it is running. */
 export function RunDetail({ run: id }: { readonly run: string }): ReactNode {
@@ -23,7 +24,7 @@ export function RunDetail({ run: id }: { readonly run: string }): ReactNode {
       <header className="detail-header">
         <p className="eyebrow">Run without a group</p>
         <h1 id="run-title" className="mono" tabIndex={-1}>
-          <bdi>{row?.run.run_id ?? id}</bdi>
+          <Foreign>{row?.run.run_id ?? id}</Foreign>
         </h1>
         {(row !== undefined || progress !== undefined) && (
           <div className="detail-facts">

@@ -17,6 +17,7 @@ import { ClockTime, RelativeTime } from '../parts/time.tsx'
 import type { GroupRunRow } from '../rows.ts'
 import { RunStatusBadge } from './run-status.tsx'
 import { questionOf } from './question.ts'
+import { Foreign, visible } from '../parts/foreign.tsx'
 
 /** A run in a line, which opens to its input, output and evidence. */
 export const RunItem = memo(function RunItem({
@@ -54,11 +55,11 @@ export const RunItem = memo(function RunItem({
           </span>
           <span className="run-text">
             <span className="run-question">
-              <bdi>{question ?? run.run_id}</bdi>
+              <Foreign>{question ?? run.run_id}</Foreign>
             </span>
             {answer !== '' && (
               <span className={run.error == null ? 'run-answer' : 'run-answer bad-text'}>
-                <bdi>{answer}</bdi>
+                <Foreign>{answer}</Foreign>
               </span>
             )}
           </span>
@@ -98,13 +99,13 @@ export function RunBody({
     <div className="row-body">
       {run.error != null && (
         <p className="note bad" dir="auto">
-          <strong>Error.</strong> {run.error.message}
+          <strong>Error.</strong> {visible(run.error.message)}
         </p>
       )}
       {row.truncated === true && <TruncatedNote />}
       {warningsOf(run.warnings).map((message, index) => (
         <p key={index} className="note warn" dir="auto">
-          <strong>Warning.</strong> {message}
+          <strong>Warning.</strong> {visible(message)}
         </p>
       ))}
       {input?.input !== undefined && input.input !== question && (
@@ -127,7 +128,7 @@ export function RunBody({
           <dt>Run</dt>
           <dd className="mono">
             <a href={href}>
-              <bdi>{run.run_id}</bdi>
+              <Foreign>{run.run_id}</Foreign>
             </a>
           </dd>
         </div>
@@ -135,7 +136,7 @@ export function RunBody({
           <div>
             <dt>Processor</dt>
             <dd>
-              <bdi>{run.processor}</bdi>
+              <Foreign>{run.processor}</Foreign>
             </dd>
           </div>
         )}
@@ -163,7 +164,7 @@ export function RunBody({
           Object.entries(run.metadata).map(([name, value]) => (
             <div key={name}>
               <dt>
-                <bdi>{name}</bdi>
+                <Foreign>{name}</Foreign>
               </dt>
               <dd>
                 <Value value={value} />

@@ -10,6 +10,7 @@ import type { RunsRow } from '../rows.ts'
 import { questionOf } from './question.ts'
 import { RunStatusBadge } from './run-status.tsx'
 import { Meter } from './run-trace.tsx'
+import { Foreign } from '../parts/foreign.tsx'
 
 /** The runs without a group, the last ones first. */
 export function RunList({ selected }: { readonly selected: string | undefined }): ReactNode {
@@ -58,9 +59,9 @@ const RunCard = memo(function RunCard({
     >
       <span className="card-line muted small">
         <span className="card-part">
-          <bdi className={question === undefined ? undefined : 'mono'}>
+          <Foreign className={question === undefined ? undefined : 'mono'}>
             {question === undefined ? (run?.processor ?? progress?.last?.message ?? '') : row.id}
-          </bdi>
+          </Foreign>
         </span>
         <RelativeTime at={updated} />
       </span>

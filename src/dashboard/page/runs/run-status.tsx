@@ -3,6 +3,7 @@ import { Badge } from '../parts/badge.tsx'
 import type { Tone } from '../parts/badge.tsx'
 import { words } from '../parts/format.ts'
 import type { IconName } from '../parts/icon.tsx'
+import { Foreign } from '../parts/foreign.tsx'
 
 const LOOKS: Readonly<Record<string, readonly [tone: Tone, icon: IconName]>> = {
   completed: ['good', 'check'],
@@ -19,7 +20,7 @@ export function RunStatusBadge({ status }: { readonly status: string }): ReactNo
   const [tone, icon] = LOOKS[status] ?? (['quiet', 'question'] as const)
   return (
     <Badge tone={tone} icon={icon}>
-      <bdi>{words(status)}</bdi>
+      <Foreign>{words(status)}</Foreign>
     </Badge>
   )
 }

@@ -2,6 +2,7 @@ import type { ReactNode } from 'react'
 import { formats, instantOf, words } from '../parts/format.ts'
 import { ClockTime } from '../parts/time.tsx'
 import type { RunProgressRow } from '../rows.ts'
+import { Foreign, visible } from '../parts/foreign.tsx'
 
 /** How far a run is, and the messages of its trace, the last one first. Closed once the run has ended. */
 export function RunTrace({
@@ -30,10 +31,10 @@ export function RunTrace({
             <li key={earlier + messages.length - index}>
               <TraceTime time={time} />
               <span className="trace-kind">
-                <bdi>{words(type.slice(type.lastIndexOf('.') + 1))}</bdi>
+                <Foreign>{words(type.slice(type.lastIndexOf('.') + 1))}</Foreign>
               </span>
               <span className="trace-text" dir="auto">
-                {message}
+                {visible(message)}
               </span>
             </li>
           ))}

@@ -14,6 +14,7 @@ import { Loading, Notice } from '../parts/notice.tsx'
 import { useDashboard, useLogStatus } from '../dashboard.ts'
 import { hashOf, replaceRoute } from '../route.ts'
 import { recentQueries } from './recent.ts'
+import { Foreign, visible } from '../parts/foreign.tsx'
 
 /** Excerpts of a result that are shown at once. */
 const EXCERPTS = 2
@@ -80,7 +81,7 @@ export function SearchSection({ query }: { readonly query: string }): ReactNode 
 
 function announcementOf({ status, results }: UseSearchResult, query: string): string {
   if (status !== 'success') return ''
-  return `${resultsText(results.length)} for ${query}`
+  return `${resultsText(results.length)} for ${visible(query)}`
 }
 
 function resultsText(count: number): string {
@@ -112,7 +113,7 @@ function Results({ found, query }: { readonly found: UseSearchResult; readonly q
     return (
       <Notice icon="search" title="Nothing found">
         <p>
-          No page has <q>{query}</q>.
+          No page has <q>{visible(query)}</q>.
         </p>
       </Notice>
     )
@@ -122,12 +123,12 @@ function Results({ found, query }: { readonly found: UseSearchResult; readonly q
       <p className="muted small">
         {resultsText(response.results.length)} for{' '}
         <q>
-          <bdi>{query}</bdi>
+          <Foreign>{query}</Foreign>
         </q>
       </p>
       {response.warnings?.map((warning, index) => (
         <p key={index} className="note warn" dir="auto">
-          {warning.message}
+          {visible(warning.message)}
         </p>
       ))}
       <ol className="result-list">
@@ -148,12 +149,12 @@ function Result({ result }: { readonly result: SearchResult }): ReactNode {
     <li className="result">
       <h2>
         <ExternalLink url={url}>
-          <bdi>{oneLine(title ?? url, 160)}</bdi>
+          <Foreign>{oneLine(title ?? url, 160)}</Foreign>
         </ExternalLink>
       </h2>
       <p className="source">
         <span className="site">
-          <bdi>{siteOf(url)}</bdi>
+          <Foreign>{siteOf(url)}</Foreign>
         </span>
         {typeof result.publish_date === 'string' && <span>{dateText(result.publish_date)}</span>}
       </p>
@@ -185,7 +186,7 @@ function RecentSearches(): ReactNode {
         {recent.slice(0, RECENT).map((query) => (
           <li key={query}>
             <a href={hashOf({ section: 'search', query })}>
-              <bdi>{oneLine(query, 60)}</bdi>
+              <Foreign>{oneLine(query, 60)}</Foreign>
             </a>
           </li>
         ))}

@@ -1,0 +1,22 @@
+import type { ReactNode } from 'react'
+
+/** Characters that a browser does not show, or that show others in another order: controls, separators, and marks of direction. */
+const UNSHOWN =
+  // oxlint-disable-next-line no-control-regex -- They are what is looked for.
+  /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/g
+
+/** A text that the page has not written, as it is: with escapes such as `\u202e` in place of characters that hide or order others. */
+export function visible(text: string): string {
+  return text.replace(UNSHOWN, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** Such a text in a line, in its own direction, which does not change that of what is around it. */
+export function Foreign({
+  className,
+  children,
+}: {
+  readonly className?: string | undefined
+  readonly children: string
+}): ReactNode {
+  return <bdi className={className}>{visible(children)}</bdi>
+}
