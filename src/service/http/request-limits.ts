@@ -1,6 +1,5 @@
 import * as z from 'zod'
 import { MAX_RUN_CHARACTERS, MAX_RUNS_PER_REQUEST } from '../../protocol/limits.ts'
-import { isObject } from '../../protocol/event.ts'
 import type { JsonRole, Limit } from '../../protocol/requests/schema.ts'
 
 /*
@@ -49,29 +48,20 @@ const MAX_SCHEMA_ENTRIES = 500
 export function list(item: z.ZodType, limit: Limit, min: number) {
   const max = LIMITS[limit]
   const { error } = atMost(max, limit === 'runs' ? 'inputs in a request' : 'entries')
-  const entries = z
-    .array(item)
+  return z
+    .array(z.unknown())
     .min(min, { error: `Expected at least ${min} entry` })
-    .max(max)
-  // Not `pipe`: the JSON Schema of one side would lack the limits, that of the other the entries.
-  return z.preprocess((input, context) => {
-    if (Array.isArray(input) && input.length > max)
-      context.addIssue({ code: 'too_big', origin: 'array', maximum: max, message: error, input })
-    return input
-  }, entries)
+    .max(max, { error })
+    .pipe(z.array(item))
 }
 
 /** An object with keys that the caller chooses. Entries are validated only if their number is within the limit. */
 export function record(value: z.ZodType, limit: Limit, maxKey: number = LIMITS.name) {
   const key = z.string().max(maxKey, `Expected a key of at most ${maxKey} characters`)
-  const maxProperties = LIMITS[limit]
-  const { error } = atMost(maxProperties)
-  const entries = z.record(key, value).meta({ maxProperties })
-  return z.preprocess((input, context) => {
-    if (isObject(input) && Object.keys(input).length > maxProperties)
-      context.addIssue({ code: 'custom', message: error, input })
-    return input
-  }, entries)
+  return z
+    .record(z.string(), z.unknown())
+    .refine((given) => Object.keys(given).length <= LIMITS[limit], atMost(LIMITS[limit]))
+    .pipe(z.record(key, value))
 }
 
 /** Any JSON object. The role determines the maximum size. */
@@ -88,7 +78,6 @@ export function jsonObject(role: JsonRole | undefined) {
       const message = role === 'schema' ? schemaFault(value) : undefined
       if (message !== undefined) context.addIssue({ code: 'custom', message })
     })
-    .meta(role === 'metadata' ? { maxProperties: maxEntries } : {})
 }
 
 function schemaFault(schema: object): string | undefined {

@@ -71,10 +71,7 @@ function text({ expected, fits, min, max, limit, format }: TextShape): z.ZodType
   let schema = z.string()
   if (min !== undefined) schema = schema.min(min, { error })
   if (most !== undefined) schema = schema.max(most, atMost(most, 'characters'))
-  const formatted =
-    format === 'uri'
-      ? schema.pipe(z.url({ protocol: /^https?$/, error })).meta({ format, maxLength: most })
-      : schema
+  const formatted = format === 'uri' ? schema.pipe(z.url({ protocol: /^https?$/, error })) : schema
   if (fits === undefined) return formatted
   const when = ({ issues }: z.core.ParsePayload) => issues.length === 0
   const fitting = formatted.refine(fits, { error, when })

@@ -1,5 +1,6 @@
 import { errorResponse, validationErrorResponse } from './answers/problems.ts'
-import type { AnyAnswer, JsonSchema } from './answers/kinds.ts'
+import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
+import type { AnyAnswer } from './answers/kinds.ts'
 import type { Endpoint } from './endpoint.ts'
 import { ENDPOINTS, WEBHOOKS } from './endpoints.ts'
 import { Components, requestJsonSchema } from './json-schema.ts'

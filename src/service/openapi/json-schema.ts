@@ -1,12 +1,11 @@
-import * as z from 'zod'
+import { type JsonSchema, jsonSchemaOf } from '../../protocol/requests/json-schema.ts'
 import type { Shape } from '../../protocol/requests/schema.ts'
-import { bodySchema } from '../http/request-schema.ts'
-import { Component, type JsonSchema, RequestSchema } from './answers/kinds.ts'
+import { LIMITS } from '../http/request-limits.ts'
+import { Component, RequestSchema } from './answers/kinds.ts'
 
 /** The JSON Schema of a request's body, derived from the schema that validates it. */
 export function requestJsonSchema(shape: Shape): JsonSchema {
-  const { $schema: _, ...schema } = z.toJSONSchema(bodySchema(shape), { io: 'input' })
-  return schema
+  return jsonSchemaOf(shape, LIMITS)
 }
 
 /** The components of a document, by name. */

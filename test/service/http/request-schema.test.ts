@@ -1,85 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import * as z from 'zod'
+import type * as z from 'zod'
 import * as monitors from '../../../src/protocol/requests/monitors.ts'
-import * as search from '../../../src/protocol/requests/search.ts'
 import * as tasks from '../../../src/protocol/requests/tasks.ts'
-import { createMonitorBody } from '../../../src/service/monitors/request.ts'
 import { bodySchema, querySchema } from '../../../src/service/http/request-schema.ts'
-
-const requests: [string, z.ZodType][] = [
-  ['search', bodySchema(search.searchRequest)],
-  ['beta search', bodySchema(search.searchBetaRequest)],
-  ['creating a monitor', createMonitorBody],
-  ['adding runs', bodySchema(tasks.addRunsRequest)],
-  ['creating a run', bodySchema(tasks.createRunRequest)],
-  ['creating a group', bodySchema(tasks.createGroupRequest)],
-  ['adding runs, query', querySchema(tasks.addRunsQuery)],
-  ['result of a run, query', querySchema(tasks.runResultQuery)],
-  ['events of a group, query', querySchema(tasks.groupEventsQuery)],
-  ['runs of a group, query', querySchema(tasks.groupRunsQuery)],
-  ['monitors, query', querySchema(monitors.listMonitorsQuery)],
-  ['events of a monitor, query', querySchema(monitors.monitorEventsQuery)],
-]
-
-describe('the JSON Schema of a request', () => {
-  describe.each(['input', 'output'] as const)('as %s', (io) => {
-    it.each(requests)('can be derived: %s', (_, schema) => {
-      expect(() => z.toJSONSchema(schema, { io })).not.toThrow()
-    })
-
-    it('has the limits of lists and objects, and what they consist of', () => {
-      expect(z.toJSONSchema(bodySchema(tasks.addRunsRequest), { io })).toMatchObject({
-        required: ['inputs'],
-        properties: {
-          inputs: {
-            type: 'array',
-            maxItems: 1_000,
-            items: {
-              required: ['input'],
-              properties: {
-                metadata: { type: 'object', maxProperties: 100 },
-                mcp_servers: {
-                  maxItems: 20,
-                  items: {
-                    properties: {
-                      url: { type: 'string', format: 'uri', maxLength: 2_048 },
-                      headers: {
-                        type: 'object',
-                        maxProperties: 50,
-                        propertyNames: { maxLength: 512 },
-                        additionalProperties: { type: 'string', maxLength: 8_192 },
-                      },
-                    },
-                  },
-                },
-              },
-            },
-          },
-        },
-      })
-    })
-  })
-
-  it('has the fields, what is required, and the limits of the service', () => {
-    expect(z.toJSONSchema(bodySchema(search.searchRequest))).toMatchObject({
-      type: 'object',
-      required: ['search_queries'],
-      properties: {
-        search_queries: {
-          type: 'array',
-          minItems: 1,
-          items: { type: 'string', minLength: 1, maxLength: 5_000 },
-        },
-        mode: { type: 'string', enum: ['turbo', 'fast', 'basic', 'advanced'] },
-        max_chars_total: { type: 'integer', minimum: 1 },
-      },
-    })
-    expect(z.toJSONSchema(bodySchema(tasks.createRunRequest))).toMatchObject({
-      required: ['input', 'processor'],
-      properties: { webhook: { properties: { url: { type: 'string', format: 'uri' } } } },
-    })
-  })
-})
 
 describe('a string or an object', () => {
   it.each([

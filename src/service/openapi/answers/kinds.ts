@@ -1,8 +1,7 @@
+import type { JsonSchema } from '../../../protocol/requests/json-schema.ts'
 import type { Schema, Shape } from '../../../protocol/requests/schema.ts'
 
 /* The kinds of schemas of responses, named as those of requests. Each is a JSON Schema. Imported as `s`. */
-
-export type JsonSchema = Readonly<Record<string, unknown>>
 
 /** A JSON Schema, or a component that the document has once. */
 export type AnyAnswer = JsonSchema | Component
