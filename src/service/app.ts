@@ -1,17 +1,13 @@
-import { randomUUID } from 'node:crypto'
 import type { HttpBindings } from '@hono/node-server'
 import { Hono } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import type { QuotaLimits } from '../protocol/quotas.ts'
-import type { Clock } from './clock.ts'
 import type { Faults } from './faults/faults.ts'
-import { IsolatedError } from './isolated/isolated-error.ts'
 import { sendResponses } from './http/json-response.ts'
 import { authenticate } from './http/authentication.ts'
 import { readBetasFrom } from './http/betas.ts'
 import { limitBody } from './http/body.ts'
-import { HttpProblem, problem } from './http/problem.ts'
-import { quota } from './http/quota.ts'
+import { problem, problemOf } from './http/problem.ts'
+import type { Quotas } from './http/quota.ts'
 import { ENDPOINTS } from './openapi/endpoints.ts'
 import { answerInsteadOfRoute, refuseCursors } from './faults/request-faults.ts'
 import { damageResponses } from './faults/response-faults.ts'
@@ -22,12 +18,11 @@ export type Routes = Hono<{ Bindings: HttpBindings }>
 /** Settings of {@link createApp}. */
 export interface AppOptions {
   readonly apiKeys: readonly string[]
-  readonly clock: Clock
   readonly faults: Faults
   /** The name of the beta header (§9). */
   readonly betaHeader: string
-  /** The limits of requests that create something. */
-  readonly quotas: QuotaLimits
+  /** Count the requests that create something. */
+  readonly quotas: Quotas
   /** Mounts the routes of each area. */
   readonly mount: (app: Routes) => void
   /** Called with each error that was answered with a 500, or a crash with a 503, and the `ref_id` of the response. */
@@ -35,15 +30,7 @@ export interface AppOptions {
 }
 
 /** Creates the application: authentication, limits, faults and error responses of all endpoints (§5, §7). */
-export function createApp({
-  apiKeys,
-  clock,
-  faults,
-  betaHeader,
-  quotas,
-  mount,
-  onError,
-}: AppOptions): Routes {
+export function createApp({ apiKeys, faults, betaHeader, quotas, mount, onError }: AppOptions): Routes {
   const app: Routes = new Hono()
 
   // The order matters: each middleware wraps those below it. Faults that imitate a proxy answer first, without a key. Others
@@ -59,9 +46,12 @@ export function createApp({
   })
   app.use(readBetasFrom(betaHeader))
   app.use(refuseCursors(faults))
-  for (const [name, limit] of Object.entries(quotas)) {
-    const paths = ENDPOINTS.filter((endpoint) => endpoint.quota === name).map(({ path }) => path)
-    if (limit !== undefined) app.on('POST', paths, quota(clock, limit))
+  for (const { path, quota } of ENDPOINTS) {
+    if (quota === undefined) continue
+    app.on('POST', path, async (c, next) => {
+      quotas.take(quota, c.req.header('x-api-key') ?? '')
+      await next()
+    })
   }
   app.use(limitBody())
   app.use(sendResponses())
@@ -74,22 +64,12 @@ export function createApp({
     throw problem(404, `There is nothing at ${c.req.path}`)
   })
   app.onError((error, c) => {
-    if (error instanceof HttpProblem) {
-      // No problem has a status without a body (101, 204, 205 or 304).
-      return c.json(error.body, error.status as ContentfulStatusCode, error.headers)
-    }
-    const ref_id = randomUUID()
-    const isUnchecked = error instanceof IsolatedError && error.isTemporary
-    if (!isUnchecked || error.kind === 'crash') onError(error, ref_id)
-    const body = (message: string) => ({ type: 'error', error: { ref_id, message, detail: null } })
-    if (isUnchecked) return c.json(body(error.message), 503, { 'retry-after': String(RETRY_AFTER) })
-    return c.json(body('The service failed. Its log has the error under this ref_id'), 500)
+    const { body, status, headers } = problemOf(error, onError)
+    // No problem has a status without a body (101, 204, 205 or 304).
+    return c.json(body, status as ContentfulStatusCode, headers)
   })
   return app
 }
-
-/** What a client is asked to wait whose request could not be checked, in s. */
-const RETRY_AFTER = 1
 
 /** Responds with 405 to other methods of known paths. */
 function refuseOtherMethods(app: Routes): void {

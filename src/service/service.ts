@@ -22,6 +22,7 @@ import { createIsolated } from './isolated/isolated.ts'
 import { persistentClock } from './persistent-clock.ts'
 import { Interactions } from './interactions/interactions.ts'
 import { BETA_HEADER } from './http/betas.ts'
+import { Quotas } from './http/quota.ts'
 import { serviceLimits, type ServiceQuotas } from './http/service-quotas.ts'
 import type { ListenOptions } from './listen-options.ts'
 import { createListener, isExposed } from './listener.ts'
@@ -344,13 +345,13 @@ async function assemble(
     streamDuration,
     onError,
   })
+  const requestQuotas = new Quotas(clock, quotas)
   const listener = createListener(
     createApp({
       apiKeys,
-      clock,
       faults,
       betaHeader,
-      quotas,
+      quotas: requestQuotas,
       onError,
       mount: (app) => {
         app.route('/', openApiRoute({ betaHeader }))

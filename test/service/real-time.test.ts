@@ -2,7 +2,7 @@ import { Hono } from 'hono'
 import { describe, expect, it } from 'vitest'
 import type { TaskRun } from '../../src/protocol/index.ts'
 import { HttpProblem } from '../../src/service/http/problem.ts'
-import { quota } from '../../src/service/http/quota.ts'
+import { Quotas } from '../../src/service/http/quota.ts'
 import { type Clock, ManualClock } from '../../src/service/index.ts'
 import { HeldProcessor, running } from './running.ts'
 
@@ -45,9 +45,13 @@ describe('on a clock that runs an hour in a millisecond', () => {
       schedule: (delay, task) => fast.schedule(delay, task),
       realTime,
     }
-    const app = new Hono().use(quota(clock, { requests: 1, window: 60_000 }))
+    const app = new Hono()
+    const quotas = new Quotas(clock, { search: { requests: 1, window: 60_000 } })
     app.onError((error) => new Response(null, { status: error instanceof HttpProblem ? error.status : 500 }))
-    app.get('/', (c) => c.text('ok'))
+    app.get('/', (c) => {
+      quotas.take('search', 'key')
+      return c.text('ok')
+    })
     const ask = async () => (await app.request('/')).status
     const [first, second] = [await ask(), await ask()]
     fast.advance(HOUR)

@@ -30,6 +30,8 @@ export interface ExtractOptions {
 export interface Extract {
   /** `POST /v1/extract`; beyond the interface document. */
   readonly routes: Hono<{ Bindings: HttpBindings }>
+  /** Extracts by a valid request, which also had these fields. */
+  extract(body: ExtractRequest, signal: AbortSignal, unknown?: readonly string[]): Promise<ExtractResponse>
   close(): void
 }
 
@@ -66,27 +68,32 @@ export function createExtract({ corpus, web, isolated, clock }: ExtractOptions):
 
   routes.post('/v1/extract', async (c) => {
     const { body, unknown } = await readJsonAndUnknown(c, extractBody, unprocessable)
+    const leaving = new AbortController()
+    const leave = () => leaving.abort(new WebError('fetch_error', 'The client has disconnected'))
+    c.env.outgoing.once('close', leave)
+    const response = await extract(body, leaving.signal, unknown)
+    c.env.outgoing.off('close', leave)
+    return new JsonResponse(response)
+  })
+
+  const extract: Extract['extract'] = async (body, leaving, unknown = []) => {
     const warnings = ignoredFields(unknown, 'extract')
     const urls = [...new Set(body.urls)]
     const limits = limitsOf(body, urls.length, warnings)
     const { search_queries: queries = [], objective } = body
     warnings.push(...wordsLeftOut(unusedWords({ queries, objective })))
-    const leaving = new AbortController()
-    const leave = () => leaving.abort(new WebError('fetch_error', 'The client has disconnected'))
-    c.env.outgoing.once('close', leave)
-    const outcomes = await outcomesOf(urls, body, warnings, leaving.signal)
+    const outcomes = await outcomesOf(urls, body, warnings, leaving)
     const pages = outcomes.filter((outcome) => 'page' in outcome)
-    const results = await resultsOf(pages, body, limits, warnings, leaving.signal)
-    c.env.outgoing.off('close', leave)
-    return new JsonResponse({
+    const results = await resultsOf(pages, body, limits, warnings, leaving)
+    return {
       extract_id: identifier('extract'),
       session_id: body.session_id ?? identifier('session'),
       results,
       errors: outcomes.flatMap((outcome) => ('error' in outcome ? [outcome.error] : [])),
       warnings: warnings.length === 0 ? null : warnings,
       usage: [{ name: 'extract', count: results.length }],
-    } satisfies ExtractResponse)
-  })
+    }
+  }
 
   /** Loads all pages at once. Those that are not there in time are errors. */
   async function outcomesOf(
@@ -175,7 +182,7 @@ export function createExtract({ corpus, web, isolated, clock }: ExtractOptions):
     return results
   }
 
-  return { routes, close: () => excerpts.close() }
+  return { routes, extract, close: () => excerpts.close() }
 }
 
 function limitsOf(

@@ -1,11 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite'
+import type { FindAllRequest, FindAllResult, FindAllRun } from '../../protocol/find-all.ts'
 import { type Clock, realTimeOf } from '../clock.ts'
 import type { Corpus } from '../corpus/corpus.ts'
 import type { Processor } from '../processor/processor.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
 import type { Evaluator } from './evaluate.ts'
 import { FindAllExecutor } from './executor.ts'
-import { findAllRoutes, type FindAllRoutesOptions } from './routes.ts'
+import { createRun, existingRun, findAllRoutes, type FindAllRoutesOptions } from './routes.ts'
 import { FindAllStore } from './store.ts'
 
 /** Settings of {@link createFindAll}. */
@@ -28,6 +29,12 @@ export interface FindAllOptions extends Pick<
 /** FindAll: its routes and the execution of its runs. */
 export interface FindAll {
   readonly routes: ReturnType<typeof findAllRoutes>
+  /** Creates a run from a valid request. What is not possible throws an HttpProblem. */
+  create(request: FindAllRequest): FindAllRun
+  /** A run with its candidates so far. Throws an HttpProblem if there is none. */
+  result(findAllId: string): FindAllResult
+  /** The states of a run, until it has ended or the signal is aborted. */
+  states(findAllId: string, signal: AbortSignal): AsyncGenerator<FindAllRun>
   /** Starts to execute runs, beginning with those of an earlier process. */
   start(): void
   /** Ends streams and stops executing runs. */
@@ -40,13 +47,23 @@ export function createFindAll(options: FindAllOptions): FindAll {
   credit.reservedBy(() => store.active())
   const executor = new FindAllExecutor({ store, clock, corpus, processor, evaluator, onError })
   const streams = new Set<() => void>()
+  const onWork = () => executor.wake()
   return {
+    create: (request) => createRun({ store, credit, onWork }, request),
+    result: (id) => ({ run: existingRun(store, id), candidates: JSON.parse(store.candidates(id)) }),
+    async *states(id, signal) {
+      for await (const _ of store.changes.changes(id, signal)) {
+        const run = existingRun(store, id)
+        yield run
+        if (!run.status.is_active) return
+      }
+    },
     routes: findAllRoutes({
       store,
       credit,
       checks: options.checks,
       clock: realTimeOf(clock),
-      onWork: () => executor.wake(),
+      onWork,
       onCancel: (id) => executor.cancel(id),
       openWriter: options.openWriter,
       startAt: options.startAt,

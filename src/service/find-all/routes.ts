@@ -99,24 +99,18 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
   })
 
   routes.post('/runs', async (c) => {
-    const request = await readJson(c, createBody, unprocessable)
-    const issues = repeatedNames(request)
-    if (issues.length > 0) throw unprocessable(issues)
-    requireRoom()
-    const run = store.create(request)
-    onWork()
-    return c.json(run, 202)
+    return c.json(createRun(options, await readJson(c, createBody, unprocessable)), 202)
   })
 
-  routes.get('/runs/:findall_id', (c) => c.json(existing(c.req.param('findall_id'))))
+  routes.get('/runs/:findall_id', (c) => c.json(existingRun(store, c.req.param('findall_id'))))
 
   routes.get('/runs/:findall_id/schema', (c) => {
-    const { findall_id } = existing(c.req.param('findall_id'))
+    const { findall_id } = existingRun(store, c.req.param('findall_id'))
     return c.json(store.schema(findall_id))
   })
 
   routes.get('/runs/:findall_id/result', (c) => {
-    const run = existing(c.req.param('findall_id'))
+    const run = existingRun(store, c.req.param('findall_id'))
     const { findall_id: id } = run
     // The candidates are stored as text: parsing and serializing them would cost more than everything else.
     const members = [
@@ -128,15 +122,15 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
   })
 
   routes.post('/runs/:findall_id/cancel', (c) => {
-    const { findall_id: id, status } = existing(c.req.param('findall_id'))
+    const { findall_id: id, status } = existingRun(store, c.req.param('findall_id'))
     if (!status.is_active) throw problem(409, `FindAll run ${id} is over: its status is ${status.status}`)
     if (status.status !== 'cancelling') store.cancel(id)
     onCancel(id)
-    return c.json(existing(id))
+    return c.json(existingRun(store, id))
   })
 
   routes.post('/runs/:findall_id/extend', async (c) => {
-    const { findall_id: id } = existing(c.req.param('findall_id'))
+    const { findall_id: id } = existingRun(store, c.req.param('findall_id'))
     const { additional_match_limit: additional } = await readJson(c, extendBody, unprocessable)
     const { status, reason, matchLimit } = stored(id)
     if (status !== 'completed' || reason !== 'match_limit_met') {
@@ -147,14 +141,14 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
       const message = `Expected at most ${MAX_MATCHES - matchLimit}, since a run has at most ${MAX_MATCHES} matches`
       throw unprocessable([issue(['body', 'additional_match_limit'], message, 'too_big')])
     }
-    requireRoom()
+    requireRoom(store, credit)
     store.extend(id, additional)
     onWork()
     return c.json(store.schema(id))
   })
 
   routes.post('/runs/:findall_id/enrich', async (c) => {
-    const { findall_id } = existing(c.req.param('findall_id'))
+    const { findall_id } = existingRun(store, c.req.param('findall_id'))
     const enrichment = await readJson(c, enrichBody, unprocessable)
     const wrong = await schemaIssues(enrichment.output_schema.json_schema)
     // Read after the check, since the run may have ended meanwhile.
@@ -164,14 +158,14 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
     }
     const issues = enrichmentIssues(run, enrichment.output_schema.json_schema, wrong)
     if (issues.length > 0) throw unprocessable(issues)
-    if (run.status === 'completed') requireRoom()
+    if (run.status === 'completed') requireRoom(store, credit)
     store.enrich(run.id, enrichment)
     onWork()
     return c.json(store.schema(run.id))
   })
 
   routes.get('/runs/:findall_id/events', (c) => {
-    const { findall_id: id } = existing(c.req.param('findall_id'))
+    const { findall_id: id } = existingRun(store, c.req.param('findall_id'))
     const { last_event_id = '', timeout } = readQuery(c, eventsQuery, unprocessable)
     const requested = store.log.position(id, last_event_id)
     if (requested === undefined) {
@@ -190,20 +184,6 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
     outgoing.on('close', () => streams.delete(end))
     return RESPONSE_ALREADY_SENT
   })
-
-  /** Throws the 503 or 402 of a service that cannot have one more active run. */
-  function requireRoom(): void {
-    if (store.active() >= MAX_ACTIVE) {
-      throw problem(503, 'Too many FindAll runs are active', null, { 'retry-after': RETRY_AFTER })
-    }
-    credit.require(1)
-  }
-
-  function existing(id: string): FindAllRun {
-    const run = store.run(id)
-    if (run === undefined) throw problem(404, `FindAll run not found: ${id}`)
-    return run
-  }
 
   function stored(id: string): StoredRun {
     const run = store.stored(id)
@@ -240,6 +220,34 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
   }
 
   return routes
+}
+
+/** Creates a run from a valid request. What is not possible throws an HttpProblem. */
+export function createRun(
+  { store, credit, onWork }: Pick<FindAllRoutesOptions, 'store' | 'credit' | 'onWork'>,
+  request: FindAllRequest,
+): FindAllRun {
+  const issues = repeatedNames(request)
+  if (issues.length > 0) throw unprocessable(issues)
+  requireRoom(store, credit)
+  const run = store.create(request)
+  onWork()
+  return run
+}
+
+/** The run of this id, or a 404. */
+export function existingRun(store: FindAllStore, id: string): FindAllRun {
+  const run = store.run(id)
+  if (run === undefined) throw problem(404, `FindAll run not found: ${id}`)
+  return run
+}
+
+/** Throws the 503 or 402 of a service that cannot have one more active run. */
+function requireRoom(store: FindAllStore, credit: Credit): void {
+  if (store.active() >= MAX_ACTIVE) {
+    throw problem(503, 'Too many FindAll runs are active', null, { 'retry-after': RETRY_AFTER })
+  }
+  credit.require(1)
 }
 
 /** The issues of conditions with the same name, which is the name of a field of the output. */

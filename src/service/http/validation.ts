@@ -29,7 +29,7 @@ export async function readJson<Schema extends z.ZodType>(
   schema: Schema,
   refuse: Refuse,
 ): Promise<z.output<Schema>> {
-  return check(await readBody(c, refuse), schema, 'body', refuse)
+  return checked(await readBody(c, refuse), schema, refuse)
 }
 
 /** Like {@link readJson}, and also returns the paths of unknown fields, which may be misspelt. */
@@ -39,11 +39,12 @@ export async function readJsonAndUnknown<Schema extends z.ZodType>(
   refuse: Refuse,
 ): Promise<{ readonly body: z.output<Schema>; readonly unknown: readonly string[] }> {
   const given = await readBody(c, refuse)
-  const body = check(given, schema, 'body', refuse)
+  const body = checked(given, schema, refuse)
   return { body, unknown: unknownFields(given, body) }
 }
 
-async function readBody(c: Context, refuse: Refuse): Promise<unknown> {
+/** Reads the JSON body; undefined if it is empty. */
+export async function readBody(c: Context, refuse: Refuse): Promise<unknown> {
   const bytes = await c.req.arrayBuffer()
   const values = addsRuns(c.req.path) ? MAX_RUNS_VALUES : MAX_VALUES
   const limit = limitExceeded(new Uint8Array(bytes), { levels: MAX_NESTING, values })
@@ -62,7 +63,7 @@ export function readQuery<Query>(
   const given = Object.entries(c.req.queries())
     .map(([name, values]): [string, string[]] => [name, values.filter((value) => value !== '')])
     .filter(([name, values]) => values.length > 0 && !ignored.includes(name))
-  return check(Object.fromEntries(given), schema, 'query', refuse)
+  return checked(Object.fromEntries(given), schema, refuse, 'query')
 }
 
 /** An entry of a 422. */
@@ -80,19 +81,20 @@ function parseJson(bytes: ArrayBuffer, refuse: Refuse): unknown {
   }
 }
 
-function unknownFields(given: unknown, checked: unknown): string[] {
-  if (!isObject(given) || !isObject(checked)) return []
+function unknownFields(given: unknown, known: unknown): string[] {
+  if (!isObject(given) || !isObject(known)) return []
   return Object.keys(given).flatMap((field) => {
-    if (!Object.hasOwn(checked, field)) return [field]
-    return unknownFields(given[field], checked[field]).map((inner) => `${field}.${inner}`)
+    if (!Object.hasOwn(known, field)) return [field]
+    return unknownFields(given[field], known[field]).map((inner) => `${field}.${inner}`)
   })
 }
 
-function check<Schema extends z.ZodType>(
+/** Validates what came as a body or a query. Throws what `refuse` creates for what is wrong. */
+export function checked<Schema extends z.ZodType>(
   value: unknown,
   schema: Schema,
-  where: 'body' | 'query',
   refuse: Refuse,
+  where: 'body' | 'query' = 'body',
 ): z.output<Schema> {
   const result = schema.safeParse(value, { reportInput: true })
   if (result.success) return result.data

@@ -12,6 +12,33 @@ export class Listeners {
     }
   }
 
+  /** Yields now and after each change of the resource, until the signal is aborted. Changes during a step are one. */
+  async *changes(id: string, signal: AbortSignal): AsyncGenerator<undefined> {
+    let hasChanged = true
+    let wake = () => {}
+    const onAbort = () => wake()
+    const remove = this.on(id, () => {
+      hasChanged = true
+      wake()
+    })
+    signal.addEventListener('abort', onAbort)
+    try {
+      while (!signal.aborted) {
+        if (hasChanged) {
+          hasChanged = false
+          yield
+        } else {
+          await new Promise<void>((resolve) => {
+            wake = resolve
+          })
+        }
+      }
+    } finally {
+      remove()
+      signal.removeEventListener('abort', onAbort)
+    }
+  }
+
   notify(id: string): void {
     for (const listener of this.#byId.get(id) ?? []) listener()
   }

@@ -9,6 +9,7 @@ import { groupRoutes, type GroupRoutesOptions } from './group-routes.ts'
 import type { SchemaChecks } from './run-request.ts'
 import { RunPool } from './run-pool.ts'
 import { runEventRoutes, type RunEventRoutesOptions, runRoutes } from './run-routes.ts'
+import { createRuns, type Runs, untilEnded } from './runs.ts'
 import { runIdOf, TaskStore, type CompletedRun, type RunRecord } from './task-store.ts'
 
 /** Settings of {@link createTasks}. */
@@ -49,6 +50,8 @@ export interface Tasks {
   readonly groups: ReturnType<typeof groupRoutes>
   readonly runs: ReturnType<typeof runRoutes>
   readonly runEvents: ReturnType<typeof runEventRoutes>
+  /** Single runs, without their routes. */
+  readonly single: Runs
   readonly interactions: PreviousInteractions
   /** Starts to execute runs, beginning with those of an earlier process. */
   start(): void
@@ -71,7 +74,9 @@ export function createTasks(options: TasksOptions): Tasks {
   const { credit } = options
   credit.reservedBy(() => store.active())
   const beforeRuns = (count: number) => credit.require(count)
+  const single = createRuns({ store, checks, beforeRuns, onRuns })
   return {
+    single,
     groups: groupRoutes({
       store,
       checks,
@@ -84,8 +89,9 @@ export function createTasks(options: TasksOptions): Tasks {
       onError,
       streams,
     }),
-    runs: runRoutes({ store, checks, clock: realTimeOf(clock), beforeRuns, onRuns, closing: closing.signal }),
+    runs: runRoutes({ runs: single, store, clock: realTimeOf(clock), closing: closing.signal }),
     runEvents: runEventRoutes({
+      runs: single,
       store,
       clock: realTimeOf(clock),
       openWriter: options.openWriter,
@@ -108,25 +114,8 @@ export function createTasks(options: TasksOptions): Tasks {
   }
 }
 
-function turnsOf(store: TaskStore, id: string, signal: AbortSignal): Promise<readonly Turn[]> {
-  return new Promise((resolve, reject) => {
-    signal.throwIfAborted()
-    const runId = runIdOf(id)
-    const isActive = () => store.run(runId)?.is_active === true
-    if (!isActive()) return resolve(store.context(id))
-    const finish = () => {
-      unsubscribe()
-      signal.removeEventListener('abort', abort)
-    }
-    const abort = () => {
-      finish()
-      reject(signal.reason)
-    }
-    const unsubscribe = store.changes.on(runId, () => {
-      if (isActive()) return
-      finish()
-      resolve(store.context(id))
-    })
-    signal.addEventListener('abort', abort)
-  })
+async function turnsOf(store: TaskStore, id: string, signal: AbortSignal): Promise<readonly Turn[]> {
+  await untilEnded(store, runIdOf(id), signal)
+  signal.throwIfAborted()
+  return store.context(id)
 }

@@ -4,6 +4,7 @@ import { createApp } from '../../../src/service/app.ts'
 import { ManualClock } from '../../../src/service/clock.ts'
 import { Faults } from '../../../src/service/faults/faults.ts'
 import { IsolatedError, type IsolatedErrorKind } from '../../../src/service/isolated/isolated-error.ts'
+import { Quotas } from '../../../src/service/http/quota.ts'
 import { createIsolated } from '../../../src/service/isolated/isolated.ts'
 import { serve } from '../../support/serve.ts'
 
@@ -12,10 +13,9 @@ async function answerOf(work: () => Promise<unknown>) {
   const reported: unknown[] = []
   const app = createApp({
     apiKeys: ['key'],
-    clock: new ManualClock(),
     faults: new Faults(),
     betaHeader: 'service-beta',
-    quotas: {},
+    quotas: new Quotas(new ManualClock(), {}),
     mount: (routes) => void routes.post('/v1/tasks/runs', async (c) => c.json({ result: await work() })),
     onError: (error, ref_id) => reported.push({ error: String(error), ref_id }),
   })
