@@ -33,6 +33,7 @@ import {
 } from './live-documents/live-documents.ts'
 import { checkSources } from './live-documents/source.ts'
 import type { MonitorRecord } from './monitors/event-log.ts'
+import { createHostedTools } from './mcp/route.ts'
 import { checkModel } from './model/check-model.ts'
 import { modelEvaluator } from './model/model-evaluator.ts'
 import { modelProcessor } from './model/model-processor.ts'
@@ -346,6 +347,7 @@ async function assemble(
     onError,
   })
   const requestQuotas = new Quotas(clock, quotas)
+  const hostedTools = createHostedTools({ corpus, extract, tasks, findAll, quotas: requestQuotas, onError })
   const listener = createListener(
     createApp({
       apiKeys,
@@ -366,6 +368,7 @@ async function assemble(
         app.route('/v1beta/findall', findAll.routes)
         app.route('/v1beta/chat/completions', conversations.chat)
         app.route('/v1/responses', conversations.responses)
+        app.route('/', hostedTools.routes)
       },
     }),
   )
@@ -379,6 +382,7 @@ async function assemble(
     () => tasks.close(),
     () => findAll.close(),
     () => conversations.close(),
+    () => hostedTools.close(),
   )
   await live.start()
   outbox.start()

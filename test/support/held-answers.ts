@@ -3,6 +3,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { Routes } from '../../src/service/app.ts'
 import type { Faults } from '../../src/service/faults/faults.ts'
+import { MCP_PATH } from '../../src/service/mcp/route.ts'
 import { documentPath, openApiDocument } from '../../src/service/openapi/document.ts'
 import { ENDPOINTS } from '../../src/service/openapi/endpoints.ts'
 import type { Poster } from '../../src/service/webhooks/poster.ts'
@@ -188,6 +189,8 @@ function observe(
 ): void {
   const { method = '', url = '' } = incoming
   const [path = ''] = url.split('?')
+  // Its answers are those of another protocol.
+  if (path === MCP_PATH) return
   const struck = () => JSON.stringify(faults.struck)
   const before = struck()
   let isFaulty = faults.armed.length > 0

@@ -1,22 +1,35 @@
 import { type JsonSchema, jsonSchemaOf } from '../../protocol/requests/json-schema.ts'
 import type { Shape } from '../../protocol/requests/schema.ts'
 import { LIMITS } from '../http/request-limits.ts'
-import { Component, RequestSchema } from './answers/kinds.ts'
+import { type AnyAnswer, Component, RequestSchema } from './answers/kinds.ts'
 
 /** The JSON Schema of a request's body, derived from the schema that validates it. */
 export function requestJsonSchema(shape: Shape): JsonSchema {
   return jsonSchemaOf(shape, LIMITS)
 }
 
+/** The JSON Schema of a response by itself, for the results of tools. */
+export function selfContained(answer: AnyAnswer): JsonSchema {
+  const components = new Components('#/$defs/')
+  const root = answer instanceof Component ? answer.schema : answer
+  return { ...Object(components.resolve(root)), $defs: Object.fromEntries(components.schemas) }
+}
+
 /** The components of a document, by name. */
 export class Components {
   readonly schemas = new Map<string, unknown>()
+  readonly #prefix: string
   readonly #added = new Map<string, Component['schema'] | Shape>()
+
+  /** @param prefix Of references. */
+  constructor(prefix = '#/components/schemas/') {
+    this.#prefix = prefix
+  }
 
   /** Adds the schema of a request's body, and returns a reference to it. */
   request(name: string, shape: Shape): JsonSchema {
     if (this.#isNew(name, shape)) this.schemas.set(name, requestJsonSchema(shape))
-    return reference(name)
+    return { $ref: this.#prefix + name }
   }
 
   /** The schema with references to components, which are added. */
@@ -35,7 +48,7 @@ export class Components {
       this.schemas.set(name, undefined)
       this.schemas.set(name, this.resolve(schema))
     }
-    return reference(name)
+    return { $ref: this.#prefix + name }
   }
 
   /** Whether a name is not used yet. Two schemas of one name would be an error of the table. */
@@ -48,8 +61,4 @@ export class Components {
     if (previous !== schema) throw new Error(`two schemas are named ${name}`)
     return false
   }
-}
-
-function reference(name: string): JsonSchema {
-  return { $ref: `#/components/schemas/${name}` }
 }

@@ -27,15 +27,16 @@ const MAX_CONTENT = 10_000
 const MAX_ERROR = 500
 /** Maximum length of a tool's name in the output, in characters. */
 const MAX_NAME = 200
-/** The arguments that a question can be given as. */
-const QUERIES: ReadonlySet<string> = new Set(['query', 'q', 'question'])
+/** The arguments that a question can be given as: a string, or a list of strings. */
+const QUERY: ReadonlySet<string> = new Set(['query', 'q', 'question'])
+const QUERIES: ReadonlySet<string> = new Set(['queries', 'search_queries'])
 /** Headers that the HTTP client sets. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(['host', 'content-length', 'connection', 'accept-encoding'])
 
 /**
  * A processor that also calls the tool servers of a run (§2.8), before the run's own work. It initializes each server, lists its
- * tools, and calls one: the first allowed tool whose only required argument is a string named `query`, `q` or `question`, and
- * that is not annotated as writing. It is called with the run's input. What a tool returns is reported in `mcp_tool_calls`,
+ * tools, and calls one: the first allowed tool whose only required argument is a string named `query`, `q` or `question`, or a list
+ * of strings named `queries` or `search_queries`, and that is not annotated as writing. It is called with the run's input. What a tool returns is reported in `mcp_tool_calls`,
  * and has no influence on the answer. A run that is executed again after a restart calls the tools again.
  *
  * A server that cannot be reached, or whose tool fails, has a call with an `error`; its `tool_name` is the failed method of the
@@ -93,19 +94,18 @@ async function tryServer(server: McpServer, attempt: Attempt): Promise<Tried> {
     say(`Ask the tool server ${server.name} for its tools`)
     await session.initialize()
     step = { ...step, tool_name: 'tools/list' }
-    const found = queryTool(await session.tools(), server.allowed_tools)
+    const found = queryTool(await session.tools(), server.allowed_tools, question)
     if (found === undefined) {
       return {
         warnings: [warning(`The tool server ${server.name} has no allowed tool that takes only a query`)],
       }
     }
-    const input = { [found.argument]: question }
     step = {
       tool_name: wholeCharacters(redacted(found.name).slice(0, MAX_NAME)),
-      arguments: JSON.stringify(input),
+      arguments: JSON.stringify(found.input),
     }
     say(`Call the tool ${step.tool_name} of the server ${server.name}`)
-    const content = await session.call(found.name, input)
+    const content = await session.call(found.name, found.input)
     return called({ content: wholeCharacters(redacted(content).slice(0, MAX_CONTENT)) })
   } catch (error) {
     signal.throwIfAborted()
@@ -137,8 +137,8 @@ function posting(server: McpServer, { web, timeout, signal }: Attempt) {
     })
 }
 
-/** The first allowed tool that can be asked a question, and the name of its argument. */
-function queryTool(tools: readonly Tool[], allowed: readonly string[] | undefined) {
+/** The first allowed tool that can be asked a question, and its input. */
+function queryTool(tools: readonly Tool[], allowed: readonly string[] | undefined, question: string) {
   for (const { name, inputSchema, annotations } of tools) {
     if (allowed?.includes(name) === false || annotations['readOnlyHint'] === false) continue
     const properties = isObject(inputSchema['properties']) ? inputSchema['properties'] : {}
@@ -146,11 +146,17 @@ function queryTool(tools: readonly Tool[], allowed: readonly string[] | undefine
       ? inputSchema['required']
       : Object.keys(properties)
     const [argument, ...others]: unknown[] = required
-    if (typeof argument !== 'string' || others.length > 0 || !QUERIES.has(argument)) continue
+    if (typeof argument !== 'string' || others.length > 0) continue
     const schema = properties[argument]
-    if (isObject(schema) && schema['type'] === 'string') return { name, argument }
+    if (QUERY.has(argument) && isOfType(schema, 'string')) return { name, input: { [argument]: question } }
+    const isList = isObject(schema) && isOfType(schema, 'array') && isOfType(schema['items'], 'string')
+    if (QUERIES.has(argument) && isList) return { name, input: { [argument]: [question] } }
   }
   return undefined
+}
+
+function isOfType(schema: unknown, type: string): boolean {
+  return isObject(schema) && schema['type'] === type
 }
 
 function questionOf({ input }: RunInput): string {

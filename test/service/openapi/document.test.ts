@@ -1,6 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, it, vi } from 'vitest'
 import type { Routes } from '../../../src/service/app.ts'
+import { MCP_PATH } from '../../../src/service/mcp/route.ts'
 import { DOCUMENT_PATH, documentPath, openApiDocument } from '../../../src/service/openapi/document.ts'
 import { ENDPOINTS, WEBHOOKS } from '../../../src/service/openapi/endpoints.ts'
 import { running } from '../running.ts'
@@ -28,7 +29,8 @@ describe('the table of endpoints', () => {
     const served = [...new Set(routes.map(({ method, path }) => `${method} ${path}`))]
     const described = ENDPOINTS.map(({ method, path }) => `${method} ${path}`)
 
-    expect(described.toSorted()).toEqual(served.filter((name) => name !== `GET ${DOCUMENT_PATH}`).toSorted())
+    const others = [`GET ${DOCUMENT_PATH}`, `POST ${MCP_PATH}`]
+    expect([...described, ...others].toSorted()).toEqual(served.toSorted())
   })
 
   it('names each operation once', () => {

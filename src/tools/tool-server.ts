@@ -1,0 +1,176 @@
+import {
+  type CallToolResult,
+  createMcpHandler,
+  localhostAllowedOrigins,
+  McpServer,
+  originValidationResponse,
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceNotFoundError,
+  ResourceTemplate,
+  type ServerContext,
+  type StandardSchemaWithJSON,
+} from '@modelcontextprotocol/server'
+import { isObject } from '../protocol/event.ts'
+import type { JsonSchema, Limits } from '../protocol/requests/json-schema.ts'
+import { markedResult, NOTICE } from './marked-result.ts'
+import type { ReadableResource } from './research-resources.ts'
+import type { Tool, ToolCall } from './tool.ts'
+
+/** Settings of {@link ToolServer}. */
+export interface ToolServerOptions {
+  readonly tools: readonly Tool[]
+  readonly resources: readonly ReadableResource[]
+  /** The limits of the service that the tools call, if they are known. */
+  readonly limits?: Limits
+  /** The JSON Schema of each tool's result, by its name, where the service promises one. */
+  readonly results?: Readonly<Record<string, JsonSchema>>
+}
+
+/** Maximum number of calls under way. */
+const MAX_CALLS = 256
+/** Maximum number of streams that wait for changes of the list of tools, which does not change. */
+const MAX_SUBSCRIPTIONS = 64
+/** Maximum length of an error, and of a message of progress, in characters. */
+const MAX_ERROR = 1_000
+const MAX_MESSAGE = 200
+/** The least that progress grows by, in percent: the protocol asks for growth with each message. */
+const LEAST_PROGRESS = 1 / 1024
+
+const INSTRUCTIONS = `Research of the web, and its results. ${NOTICE}`
+
+/** Tools and resources over the Model Context Protocol. */
+export class ToolServer {
+  readonly #tools
+  readonly #resources: readonly ReadableResource[]
+  readonly #http
+  readonly #closing = new AbortController()
+  #calls = 0
+
+  constructor({ tools, resources, limits, results = {} }: ToolServerOptions) {
+    this.#resources = resources
+    this.#tools = tools.map((tool) => {
+      const { title, description, isReadOnly } = tool
+      const output = results[tool.name]
+      const config = {
+        title,
+        description,
+        inputSchema: declared(tool.input(limits)),
+        ...(output !== undefined && { outputSchema: declared(output) }),
+        annotations: { readOnlyHint: isReadOnly, destructiveHint: false, openWorldHint: true },
+      }
+      return { tool, config }
+    })
+    this.#http = createMcpHandler(() => this.connection(), { maxSubscriptions: MAX_SUBSCRIPTIONS })
+  }
+
+  /** A server for one connection, or one request. */
+  connection(): McpServer {
+    const server = new McpServer({ name: 'rivulet', version: '1' }, { instructions: INSTRUCTIONS })
+    for (const { tool, config } of this.#tools) {
+      server.registerTool(tool.name, config, (given, context) => this.#call(tool, given, context))
+    }
+    for (const resource of this.#resources) {
+      const { template, name, description } = resource
+      const config = { description, mimeType: 'text/plain' }
+      server.registerResource(
+        name,
+        new ResourceTemplate(template, { list: undefined }),
+        config,
+        (uri, variables, { mcpReq }) =>
+          this.#read(resource, uri.href, Object.values(variables)[0], mcpReq.signal),
+      )
+    }
+    return server
+  }
+
+  /**
+   * Answers a request of Streamable HTTP. Refuses pages of other origins, whose requests a browser sends to this machine too.
+   *
+   * @param body The parsed body, if it was read already.
+   */
+  async handle(request: Request, body?: unknown): Promise<Response> {
+    const refused = originValidationResponse(request, localhostAllowedOrigins())
+    return refused ?? (await this.#http.fetch(request, { parsedBody: body }))
+  }
+
+  /** Aborts all calls. */
+  async close(): Promise<void> {
+    this.#closing.abort(new Error('the tool server is closing'))
+    await this.#http.close()
+  }
+
+  async #call(
+    tool: Tool,
+    given: Readonly<Record<string, unknown>>,
+    context: ServerContext,
+  ): Promise<CallToolResult> {
+    if (this.#calls >= MAX_CALLS) return failed('Too many calls are under way: try again later')
+    this.#calls += 1
+    try {
+      const call = { signal: this.#signal(context.mcpReq.signal), report: reporter(context) }
+      const { value, next } = await tool.run(given, call)
+      const { text, structured } = markedResult(value, next)
+      return { content: [{ type: 'text', text }], structuredContent: structured }
+    } catch (error) {
+      return failed(messageOf(error))
+    } finally {
+      this.#calls -= 1
+    }
+  }
+
+  async #read(
+    resource: ReadableResource,
+    uri: string,
+    id: string | string[] | undefined,
+    signal: AbortSignal,
+  ) {
+    let text: string | undefined
+    try {
+      text = await resource.read(decodeURIComponent(String(id)), this.#signal(signal))
+    } catch (error) {
+      const isMissing = isObject(error) && error['status'] === 404
+      if (!isMissing) throw new ProtocolError(ProtocolErrorCode.InternalError, messageOf(error))
+    }
+    if (text === undefined) throw new ResourceNotFoundError(uri)
+    return { contents: [{ uri, mimeType: 'text/plain', text }] }
+  }
+
+  #signal(signal: AbortSignal): AbortSignal {
+    return AbortSignal.any([signal, this.#closing.signal])
+  }
+}
+
+/** A schema for clients to read. The tools check their arguments, and a service its results. */
+function declared(schema: JsonSchema): StandardSchemaWithJSON<Readonly<Record<string, unknown>>> {
+  const toJson = () => ({ ...schema })
+  return {
+    '~standard': {
+      version: 1,
+      vendor: 'rivulet',
+      jsonSchema: { input: toJson, output: toJson },
+      validate: (value) => (isObject(value) ? { value } : { issues: [{ message: 'Expected an object' }] }),
+    },
+  }
+}
+
+function failed(message: string): CallToolResult {
+  return { content: [{ type: 'text', text: message }], isError: true }
+}
+
+function messageOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR)
+}
+
+/** Sends progress to a client that asks for it. */
+function reporter({ mcpReq }: ServerContext): ToolCall['report'] {
+  const { progressToken } = mcpReq['_meta'] ?? {}
+  if (progressToken === undefined) return undefined
+  let progress = 0
+  return (fraction, message) => {
+    progress = Math.max(fraction * 100, progress + LEAST_PROGRESS)
+    const params = { progressToken, progress, total: 100, message: message.slice(0, MAX_MESSAGE) }
+    // A client that is gone is noticed by its signal.
+    mcpReq.notify({ method: 'notifications/progress', params }).catch(() => undefined)
+  }
+}
