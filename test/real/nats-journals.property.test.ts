@@ -258,7 +258,7 @@ it('each open log has the same states, timers and dead letters, whichever writes
         await writer.close()
       },
     ),
-    { numRuns: 40 },
+    { numRuns: 20 },
   )
 })
 

@@ -27,9 +27,13 @@ afterAll(() => server.remove())
 
 const newName = () => `faults-${++logs}`
 
-function open(name: string, options: { readonly servers?: string; readonly lease?: number } = {}): LogStore {
+function open(
+  name: string,
+  options: { readonly servers?: string; readonly lease?: number } = {},
+  finished = onTestFinished,
+): LogStore {
   const log = natsLog({ servers: server.url, name, ...options })
-  onTestFinished(() => log.close())
+  finished(() => log.close())
   return log
 }
 
@@ -93,9 +97,9 @@ describe('a log on a NATS server, with faults', () => {
     expect(counts.flat().reduce((sum, count) => sum + count, 0)).toBe(ids.length)
   })
 
-  it.each([60, 150, 271])(
+  it.concurrent.for([60, 150, 271])(
     'fences a writer that was suspended for longer than its lease, at position %d or soon after',
-    async (suspendedAt) => {
+    async (suspendedAt, context) => {
       const name = newName()
       const lease = 1_000
       const upstream: Upstream = { stream: 'shared', sources: ['a', 'b', 'c'], count: 600, batch: 5 }
@@ -103,7 +107,7 @@ describe('a log on a NATS server, with faults', () => {
       const child = fork(join(import.meta.dirname, 'nats/writer-process.ts'), [JSON.stringify(settings)], {
         execArgv: ['--conditions=rivulet-source', '--disable-warning=ExperimentalWarning'],
       })
-      onTestFinished(() => void child.kill('SIGKILL'))
+      context.onTestFinished(() => void child.kill('SIGKILL'))
       let last: WriterMessage | undefined
       const isSuspended = new Promise<void>((resolve) => {
         child.on('message', (message: WriterMessage) => {
@@ -112,7 +116,7 @@ describe('a log on a NATS server, with faults', () => {
         })
       })
       await isSuspended
-      const log = open(name, { lease })
+      const log = open(name, { lease }, context.onTestFinished)
       const exited = once(child, 'exit')
       let isResumed = false
       await write(log, upstream, (position) => {
@@ -128,31 +132,35 @@ describe('a log on a NATS server, with faults', () => {
   )
 
   describe.each([0.1, 120])('with a window for duplicates of %d s', (seconds) => {
-    it.each([
+    // Each waits for an answer that does not come.
+    it.concurrent.for([
       ['write', 'ev'],
       ['answer', 'ev'],
       ['write', 'jr'],
       ['answer', 'jr'],
-    ] as const)('stores each entry once when the %s to a subject of %s is lost', async (loss, kind) => {
-      const name = newName()
-      const proxy = await LossyProxy.start(server.port)
-      onTestFinished(() => proxy.close())
-      const log = open(name, { servers: proxy.url })
-      await log.positionAt('start')
-      const nats = await connect({ servers: server.url })
-      const jsm = await jetstreamManager(nats)
-      for (const stream of ['events', 'state']) {
-        await jsm.streams.update(`rivulet_${name}_${stream}`, { duplicate_window: seconds * 1e9 })
-      }
-      await nats.close()
-      const upstream: Upstream = { stream: 's', sources: ['a', 'b'], count: 120, batch: 20 }
-      await write(log, upstream, (position) => {
-        if (position === 40) proxy.arm(loss, `rv.${name}.${kind}.`)
-      })
-      expect(proxy.broken).toBe(1)
-      expect(await audit(server.url, name)).toEqual(expectedIds(upstream))
-      expect(await log.streamPositions(['s'])).toEqual(['120'])
-    })
+    ] as const)(
+      'stores each entry once when the %s to a subject of %s is lost',
+      async ([loss, kind], context) => {
+        const name = newName()
+        const proxy = await LossyProxy.start(server.port)
+        context.onTestFinished(() => proxy.close())
+        const log = open(name, { servers: proxy.url }, context.onTestFinished)
+        await log.positionAt('start')
+        const nats = await connect({ servers: server.url })
+        const jsm = await jetstreamManager(nats)
+        for (const stream of ['events', 'state']) {
+          await jsm.streams.update(`rivulet_${name}_${stream}`, { duplicate_window: seconds * 1e9 })
+        }
+        await nats.close()
+        const upstream: Upstream = { stream: 's', sources: ['a', 'b'], count: 120, batch: 20 }
+        await write(log, upstream, (position) => {
+          if (position === 40) proxy.arm(loss, `rv.${name}.${kind}.`)
+        })
+        expect(proxy.broken).toBe(1)
+        expect(await audit(server.url, name)).toEqual(expectedIds(upstream))
+        expect(await log.streamPositions(['s'])).toEqual(['120'])
+      },
+    )
   })
 
   it('frees a name whose claim was stored although the call that claimed it failed', async () => {

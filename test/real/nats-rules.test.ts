@@ -14,8 +14,8 @@ import { NatsServer } from './nats/server.ts'
 const NAME = 'alerts'
 const LEASE = 1_000
 const RULES = 30
-const EVENTS = 600
-const KILLS = 3
+const EVENTS = 400
+const KILLS = 2
 const PATIENCE = { timeout: 30_000 }
 
 let server: NatsServer

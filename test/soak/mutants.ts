@@ -64,6 +64,12 @@ export const MUTANTS = {
     text: 'return inOrder(await this.#headsAt(await this.#subjects(this.#connection.names.readerJournals)))',
     replacement: 'return inOrder([...(await this.#listed(this.#connection.names.readerJournals)).values()])',
   },
+  /** Retention of a log on NATS waits for no reader. */
+  'readers-unseen': {
+    file: '/src/log/nats/retention.ts',
+    text: '.filter(({ holdsRetention }) => holdsRetention)',
+    replacement: '.filter(() => false)',
+  },
 } satisfies Record<string, Mutant>
 
 /** The name of a mutant. */

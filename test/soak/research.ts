@@ -23,7 +23,8 @@ export class Research {
   #service: ResearchService | undefined
   #port = 0
   #made = 0
-  #allowed: number
+  /** Until something is handled, nothing is made. */
+  #allowed = 0
   #waiting: (() => void)[] = []
   #notes = 0
   /** How often the faults of each form may strike that were armed so far. */
@@ -33,7 +34,6 @@ export class Research {
 
   constructor(settings: ResearchSettings) {
     this.#settings = settings
-    this.#allowed = settings.ahead
   }
 
   get service(): ResearchService {

@@ -71,6 +71,8 @@ export interface StoredEntry {
 export class StreamReader {
   /** What it has read so far, in the order of the stream. */
   readonly entries: StoredEntry[] = []
+  /** The number of the first entry that there was at the last update: those before it are deleted. */
+  first = 1
   readonly #nats: NatsConnection
   readonly #manager: JetStreamManager
   readonly #log: string
@@ -97,6 +99,7 @@ export class StreamReader {
   async update(): Promise<void> {
     const stream = `rivulet_${this.#log}_events`
     const { state } = await this.#manager.streams.info(stream)
+    this.first = state.first_seq
     while (this.#read < state.last_seq) {
       const length = Math.min(READS, state.last_seq - this.#read)
       const sequences = Array.from({ length }, (_, n) => this.#read + n + 1)
@@ -108,22 +111,22 @@ export class StreamReader {
   }
 
   /**
-   * Up to which number a reader, such as `consumer:billing` or its part `consumer.0:billing`, has acknowledged everything; 0 for one
-   * that is not there.
+   * Up to which number a reader, such as `consumer:billing` or its part `consumer.0:billing`, has acknowledged everything; undefined for
+   * one that is not there.
    */
-  async cursorOf(reader: string): Promise<number> {
+  async cursorOf(reader: string): Promise<number | undefined> {
     const token = createHash('sha256').update(reader).digest('base64url').slice(0, 22)
     const message = await this.#manager.streams.getMessage(`rivulet_${this.#log}_state`, {
       last_by_subj: `rv.${this.#log}.jr.${token}`,
     })
-    if (message === null) return 0
+    if (message === null) return undefined
     // A line of JSON, and texts behind it.
     const [line = ''] = message.string().split('\n', 1)
     const [content]: readonly [{ readonly head: { readonly reader: { readonly cursor: string } | null } }] =
       JSON.parse(line)
+    const { reader: state } = content.head
     // The epoch, the number, and a token.
-    const [, number = '0'] = content.head.reader?.cursor.split(':') ?? []
-    return Number(number)
+    return state === null ? undefined : Number(state.cursor.split(':')[1])
   }
 
   async close(): Promise<void> {

@@ -5,6 +5,8 @@ import type { NatsSoakResult } from './soak.ts'
 const ZEROS = {
   lost: 'events were lost',
   vanished: 'entries have vanished from the server',
+  deleted_early: 'entries were deleted while a reader needed them',
+  unread: 'entries were deleted before the audit had read them: it is too slow',
   doubled: 'entries were doubled',
   recorded_twice: 'events were recorded twice',
   reordered: 'entries were out of order within their source',
@@ -30,6 +32,7 @@ export function natsComplaints(
     ...(result.kills < kills ? [`only ${result.kills} of ${kills} kills took place`] : []),
     ...(result.stops < stops ? [`only ${result.stops} of ${stops} suspensions took place`] : []),
     ...(result.server_kills < serverKills ? [`the server was killed ${result.server_kills} times`] : []),
+    ...(result.deleted === 0 ? ['no entry was deleted'] : []),
     ...(result.revisions === 0 ? ['no entry was more complete than an earlier one'] : []),
     ...(idle.length > 0 ? [`never struck: ${idle.join(', ')}`] : []),
   ]

@@ -16,6 +16,10 @@ export interface WorkerSettings {
   readonly port: number
   /** Whether the groups' runs are recorded with their outputs. */
   readonly includeOutput: boolean
+  /** How old the entries may become that no reader needs, in ms. */
+  readonly maxAge: number
+  /** How long the slowest calls of the handler take that has each effect at least once, in ms. */
+  readonly slowest: number
 }
 
 /** What a worker sends. */

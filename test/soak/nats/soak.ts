@@ -51,7 +51,13 @@ export interface NatsSoakResult extends NatsAudit {
   readonly kills: number
   readonly stops: number
   readonly server_kills: number
-  /** Number of entries that the server had at some time and has no more. */
+  /** Number of the oldest entries, which retention has deleted. */
+  readonly deleted: number
+  /** Number of these that a reader had not acknowledged. One that several readers needed counts for each of them. */
+  readonly deleted_early: number
+  /** Number of these that the audit has not seen. */
+  readonly unread: number
+  /** Number of entries after these that the server had at some time and has no more. */
   readonly vanished: number
   /** How often each form of fault struck, 0 for a planned one that did not; `restart` is one of the service. */
   readonly faults: Readonly<Record<string, number>>
@@ -86,6 +92,10 @@ const PATIENCE = 60_000
 const FAULT_PATIENCE = 5_000
 /** Which part of the events is that of the monitors. */
 const MONITOR_SHARE = 0.4
+/** How old the entries may become that no reader needs, in ms. */
+const MAX_AGE = 1_000
+/** How long the slowest calls of a handler take, in ms: the readers are behind by more than the age then. */
+const SLOWEST = 1_500
 /** How many monitors send webhooks. */
 const ANNOUNCED = 2
 /** The path of the groups' streams. */
@@ -93,7 +103,7 @@ const GROUPS = '/v1beta/tasks/groups/'
 /** Of both streams, in ns. */
 const DUPLICATE_WINDOW = 2e9
 const LOG = 'soak'
-/** How often new entries are read until the readers' positions are. */
+/** How often new entries are read until the readers' positions are, and a defect is looked for. */
 const LOOKS = 10
 /** What becomes of a worker that another one has overtaken, whose server was down, or whose resource the service had not. */
 const EXPECTED_FAILURES = new Set(['FencedError', 'LogServerError', 'LogConflictError', SOURCE_FAILED])
@@ -184,7 +194,9 @@ export async function soakNats(
       const { groups, monitors } = workload
       const resources = { baseUrl: research.url, groups, monitors }
       const settings = (): WorkerSettings => {
-        return { servers: server.url, log: LOG, lease, owner, port, includeOutput, ...resources, ...place }
+        const retention = { maxAge: MAX_AGE, slowest: SLOWEST }
+        const own = { owner, port, includeOutput }
+        return { servers: server.url, log: LOG, lease, ...own, ...retention, ...resources, ...place }
       }
       workers.push(new SupervisedWorker(owner, settings, { mutant, onError: onStep }))
     }
@@ -192,8 +204,13 @@ export async function soakNats(
 
     let stage = ''
     let moved = performance.now()
-    while (performance.now() - moved < patience) {
+    for (let looks = 1; performance.now() - moved < patience; looks++) {
       await progress.update()
+      // Readers first: a new one begins at what the log still has.
+      if (!progress.areReadersKnown) {
+        await after(20)
+        continue
+      }
       const recorded = progress.facts.size
       // The rest of the events is that of the monitors.
       research.handled(progress.runs, plan[0] && plan[0].at * (1 - MONITOR_SHARE))
@@ -206,14 +223,12 @@ export async function soakNats(
       if (reached !== stage) moved = performance.now()
       stage = reached
       await after(20)
-      if (plan.length > 0 || underWay.size > 0 || !workload.isComplete) continue
       // The service runs in this process, so counting slows it down.
+      const isToFind = mutant !== undefined && looks % LOOKS === 0
+      if (isToFind && progress.isBroken(research.service.records())) break
+      if (mutant !== undefined || plan.length > 0 || underWay.size > 0 || !workload.isComplete) continue
       await after(300)
       const facts = factsOf(research.service.records())
-      if (mutant !== undefined) {
-        if (progress.isBroken(research.service.records())) break
-        continue
-      }
       const isRecorded = facts.size >= events && [...facts].every((fact) => progress.facts.has(fact))
       if (!isRecorded || !progress.isHandled) continue
       if (research.isThrough || performance.now() - moved > FAULT_PATIENCE) break
@@ -227,9 +242,11 @@ export async function soakNats(
     const stuck = codes.flatMap((code, n) => (code === 0 ? [] : [`worker ${n + 1} was stopped with ${code}`]))
     const failures = workers.flatMap((worker) => worker.failures)
     await progress.update()
+    const kept = await readerOf(server.url)
+    const { first } = kept
     const evidence: NatsEvidence = {
       records: research.service.records(),
-      entries: await entriesOf(server.url),
+      entries: progress.entries,
       billed: progress.billed.keys,
       booked: progress.booked.keys,
       ahead: progress.ahead,
@@ -238,7 +255,13 @@ export async function soakNats(
     const result: NatsSoakResult = {
       ...natsAuditOf(evidence),
       ...counts,
-      vanished: missing(progress.entries, evidence.entries),
+      deleted: first - 1,
+      deleted_early: progress.deletedEarly,
+      unread: first - 1 - progress.entries.filter(({ sequence }) => sequence < first).length,
+      vanished: missing(
+        progress.entries.filter(({ sequence }) => sequence >= first),
+        kept.entries,
+      ),
       faults,
       seconds: seconds(began),
       steps,
@@ -277,6 +300,8 @@ class Progress {
   readonly booked: Tally
   /** How often an entry was acknowledged that had no effect by then. */
   ahead = 0
+  /** How often an entry was deleted that a reader had not acknowledged. */
+  deletedEarly = 0
   readonly #partitions: number
   #reader: StreamReader | undefined
   #read = 0
@@ -287,7 +312,10 @@ class Progress {
     readonly effects: Tally | undefined
     readonly entries: StoredEntry[]
     compared: number
-    cursor: number
+    /** Undefined for one that the log does not know. */
+    cursor: number | undefined
+    /** The number of its last entry that was found to be deleted early. */
+    deleted: number
   }[]
 
   constructor(folder: string, partitions: number) {
@@ -296,7 +324,7 @@ class Progress {
     this.billed = new Tally(join(folder, 'billing.db'), 'effects')
     this.booked = new Tally(join(folder, 'ledger.db'), 'effects')
     const reader = (name: string, effects?: Tally) => {
-      return { name, effects, entries: [], compared: 0, cursor: 0 }
+      return { name, effects, entries: [], compared: 0, cursor: undefined, deleted: 0 }
     }
     this.#readers = [
       // Its parts come first: a partition is the place of its reader.
@@ -315,13 +343,18 @@ class Progress {
   }
 
   /** What changes as long as something goes on. */
-  get reached(): readonly number[] {
+  get reached(): readonly (number | undefined)[] {
     return [this.facts.size, this.billed.rows, this.booked.rows, ...this.#readers.map(({ cursor }) => cursor)]
+  }
+
+  /** Whether the log knows all readers. */
+  get areReadersKnown(): boolean {
+    return this.#readers.every(({ cursor }) => cursor !== undefined)
   }
 
   /** Whether all readers have passed all entries that have to have an effect. */
   get isHandled(): boolean {
-    return this.#readers.every(({ entries, cursor }) => cursor >= (entries.at(-1)?.sequence ?? 0))
+    return this.#readers.every(({ entries, cursor = 0 }) => cursor >= (entries.at(-1)?.sequence ?? 0))
   }
 
   async update(): Promise<void> {
@@ -343,18 +376,27 @@ class Progress {
     for (const tally of [this.called, this.billed, this.booked]) tally.update()
   }
 
-  /** Whatever is acknowledged has had its effect before. Rejects where the server is down. */
+  /** Whatever is acknowledged has had its effect before, and is deleted after it. Rejects where the server is down. */
   async inspect(): Promise<void> {
+    // As of before the cursors, which may only have gone on since.
+    const first = this.#reader?.first ?? 0
     const cursors = await Promise.all(this.#readers.map(({ name }) => this.#reader?.cursorOf(name)))
     for (const [at, reader] of this.#readers.entries()) {
-      reader.cursor = cursors[at] ?? 0
-      const { effects, entries, cursor } = reader
+      const { effects, entries } = reader
+      // One that was known and is not any more needs all that it has needed.
+      const cursor = cursors[at] ?? reader.cursor
+      reader.cursor = cursor
+      if (cursor === undefined) continue
       effects?.update()
       for (let next = entries[reader.compared]; next !== undefined && next.sequence <= cursor;) {
         if (effects?.has(keyOf(next)) === false) this.ahead += 1
         reader.compared += 1
         next = entries[reader.compared]
       }
+      const isEarly = ({ sequence }: StoredEntry) => sequence < first && sequence > reader.deleted
+      const early = entries.slice(reader.compared).filter(isEarly)
+      this.deletedEarly += early.length
+      reader.deleted = early.at(-1)?.sequence ?? reader.deleted
     }
   }
 
@@ -364,7 +406,8 @@ class Progress {
     const evidence = { records, entries, ahead, billed: this.billed.keys, booked: this.booked.keys }
     const audit = natsAuditOf({ ...evidence, states: new Map() })
     const { doubled, recorded_twice, reordered, acknowledged_unhandled, doubled_effects } = audit
-    return doubled + recorded_twice + reordered + acknowledged_unhandled + doubled_effects > 0
+    const broken = [doubled, recorded_twice, reordered, acknowledged_unhandled, doubled_effects]
+    return [...broken, this.deletedEarly].some((count) => count > 0)
   }
 
   async close(): Promise<void> {
@@ -390,11 +433,11 @@ async function createLog(
 }
 
 /** All that the server has in the end, whatever it had before. */
-async function entriesOf(servers: string): Promise<readonly StoredEntry[]> {
+async function readerOf(servers: string): Promise<StreamReader> {
   const reader = await StreamReader.open(servers, LOG)
   try {
     await reader.update()
-    return reader.entries
+    return reader
   } finally {
     await reader.close()
   }

@@ -32,13 +32,17 @@ const send = (report: WorkerReport) => process.send?.(report)
 /** How long a job waits that has failed, in ms. */
 const PAUSE = 100
 
+/** One of so many calls of the handler takes long. */
+const SLOW = 50
+
 /** The jobs that run. */
 const jobs = new Map<JobName, LogJob>()
 const ended = new AbortController()
 
 try {
-  const { servers, lease, owner } = settings
-  const log = await openLog(watched(natsLog({ servers, name: settings.log, lease, owner })))
+  const { servers, lease, owner, maxAge } = settings
+  const store = watched(natsLog({ servers, name: settings.log, lease, owner }))
+  const log = await openLog(store, { retention: { maxAge } })
   const receiver = createWebhookReceiver({ secrets: settings.webhookSecret, inbox: log.inbox })
   const server = createServer(nodeListener(receiver)).listen(settings.port, '127.0.0.1')
   const failed = once(server, 'error').then(([error]) => Promise.reject(error))
@@ -81,7 +85,7 @@ function failureOf(error: unknown): WorkerReport {
 
 /** What every worker runs: a recording and a consumer that are divided, a consumer and a process of which all but one stand by. */
 function jobsOf(log: EventLog, receiver: WebhookReceiver): readonly (readonly [JobName, () => LogJob])[] {
-  const { baseUrl, apiKey, groups, monitors, includeOutput, folder } = settings
+  const { baseUrl, apiKey, groups, monitors, includeOutput, folder, slowest } = settings
   const { signal: wait } = new AbortController()
   const where = ({ type }: { readonly type: string }) => isCounted(type)
 
@@ -104,9 +108,11 @@ function jobsOf(log: EventLog, receiver: WebhookReceiver): readonly (readonly [J
   const billing = openEffects(folder, 'billing')
   const called = billing.prepare('INSERT INTO calls (source, id, revision) VALUES (?, ?, ?)')
   const billed = billing.prepare('INSERT INTO effects (source, id, revision) VALUES (?, ?, ?)')
-  const bill = async ({ source, id, revision }: Entry) => {
+  const bill = async (entry: Entry) => {
+    const { source, id, revision } = entry
+    const hash = rollingHash(HASH_BASIS, entry)
     called.run(source, id, revision)
-    await sleep((id.codePointAt(id.length - 12) ?? 0) % 16)
+    await sleep(hash % SLOW === 0 ? slowest : hash % 16)
     billed.run(source, id, revision)
   }
 
