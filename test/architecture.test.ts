@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from 'node:fs'
-import { join, matchesGlob, resolve } from 'node:path'
+import { join, matchesGlob, relative, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { importsOf, packageImportsOf } from './architecture/imports.ts'
 import { readPage } from './architecture/page.ts'
@@ -69,9 +69,12 @@ describe('docs/architecture.md', () => {
       exclude: ['**/node_modules'],
       withFileTypes: true,
     })
-    const paths = entries.map((entry) => join(entry.parentPath, entry.name, entry.isDirectory() ? '/' : ''))
+    // From the project's folder: a pattern does not match a folder above it whose name begins with a dot.
+    const paths = entries.map((entry) =>
+      join(relative(root, entry.parentPath), entry.name, entry.isDirectory() ? '/' : ''),
+    )
     const isThere = (name: string) =>
-      exists(name) || paths.some((path) => matchesGlob(path, join('/**', name)))
+      exists(name) || paths.some((path) => matchesGlob(path, join('**', name)))
     expect(page.named.filter((name) => !isThere(name))).toEqual([])
   })
 })
