@@ -1,6 +1,8 @@
 import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { dirname } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { JournalReader } from './journal.ts'
 import type { Line, ProcessSettings } from './journal.ts'
@@ -39,7 +41,12 @@ export class Session {
         OUTSIDE_CLOCK: String(clock),
         SOAK_MUTANT: mutant ?? '',
       },
-      execArgv: [...nodeArguments(mutant), `--import=${CLOCK}`],
+      execArgv: [
+        ...nodeArguments(mutant),
+        `--import=${CLOCK}`,
+        '--report-on-signal',
+        `--report-directory=${dirname(settings.journal)}`,
+      ],
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     })
     this.#exited = once(this.#child, 'exit')
@@ -83,6 +90,13 @@ export class Session {
     if (!this.#isSuspended) return
     this.#isSuspended = false
     this.#child.kill('SIGCONT')
+  }
+
+  /** Kills what does not stop. Its stack, timers and sockets are in a report beside its journal. */
+  async giveUp(): Promise<void> {
+    this.#child.kill('SIGUSR2')
+    await delay(2_000)
+    this.#child.kill('SIGKILL')
   }
 
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {

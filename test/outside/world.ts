@@ -402,7 +402,7 @@ export class World {
   async #end(session: Session, signal: 'SIGTERM' | 'SIGKILL'): Promise<boolean> {
     const killing = setTimeout(() => {
       this.#find('a process did not stop')
-      void session.end('SIGKILL')
+      void session.giveUp()
     }, PATIENCE)
     await session.end(signal)
     clearTimeout(killing)
