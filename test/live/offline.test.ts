@@ -7,8 +7,10 @@ import { connectTo, follow, rowsOf, soon, tokenOf } from './pages.ts'
 import { streamServer } from './stream-server.ts'
 import type { StreamConnection } from './stream-server.ts'
 
-beforeAll(() => {
+beforeAll(async () => {
   globalThis.IDBKeyRange = IDBKeyRange
+  // A page waits for this code by its own clock, which is faster here than the loader of modules.
+  await import('../../src/live/offline.ts')
 })
 
 const getToken = () => tokenOf('user_1')
