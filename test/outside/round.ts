@@ -37,8 +37,8 @@ const STEPS: Readonly<Record<string, Step>> = {
     isPossible: ({ isFile }) => !isFile,
     take: (world) => world.cutOff(world.oneOf([100, 2_000])),
   },
-  copy: { weight: 1, take: (world) => world.copy() },
-  'log put back': { weight: 2, isPossible: ({ hasCopy }) => hasCopy, take: (world) => world.putBack('log') },
+  copy: { weight: 2, take: (world) => world.copy() },
+  'log put back': { weight: 3, isPossible: ({ hasCopy }) => hasCopy, take: (world) => world.putBack('log') },
   'both put back': {
     weight: 1,
     isPossible: ({ hasCopy }) => hasCopy,

@@ -244,7 +244,7 @@ export class World {
     this.#restored = what === 'both' ? undefined : this.#copy
     // Either the recorder or the readers may be first.
     const [first, ...others] = this.#groups.toSorted(() => this.#random() - 0.5)
-    if (first?.sessions.length === 0) this.#start(first)
+    if (first?.sessions.length === 0) await this.#reported(this.#start(first), 'open')
     await this.goOn(1_500)
     for (const group of others) if (group.sessions.length === 0) this.#start(group)
   }

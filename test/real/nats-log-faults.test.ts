@@ -163,6 +163,23 @@ describe('a log on a NATS server, with faults', () => {
     )
   })
 
+  it.each([-3_600_000, 3_600_000])(
+    'connects again while the wall clock is wrong by %d ms',
+    async (offset) => {
+      const own = await NatsServer.start()
+      onTestFinished(() => own.remove())
+      const log = open(newName(), { servers: own.url })
+      await log.positionAt('start')
+      await own.kill()
+      const now = Date.now.bind(Date)
+      const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + offset)
+      onTestFinished(() => clock.mockRestore())
+      await own.resume()
+      expect(await log.positionAt('end')).toBe(await log.positionAt('start'))
+    },
+    20_000,
+  )
+
   it('frees a name whose claim was stored although the call that claimed it failed', async () => {
     const name = newName()
     const proxy = await LossyProxy.start(server.port)

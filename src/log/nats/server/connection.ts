@@ -3,7 +3,7 @@ import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
 import type { KV } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
-import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
+import type { ConnectionOptions, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { ArgumentError } from '../../../protocol/argument-error.ts'
 import { LogServerError } from '../../errors.ts'
 import { Names } from './names.ts'
@@ -36,8 +36,11 @@ export interface ConnectionSettings {
 const DEFAULT_LEASE = 10_000
 const MIN_LEASE = 1_000
 
-/** How long after an attempt to connect again the next one is made, in ms. */
+/** How long after an attempt to connect to a server the next one is made, in ms. */
 const RECONNECT_INTERVAL = 250
+
+/** By how much more at random, in ms, so that processes do not come back to a server all at once. */
+const RECONNECT_JITTER = 100
 
 /** A connection with the streams and the bucket of one log, which it has created where they were missing. */
 export class Connection {
@@ -89,8 +92,8 @@ export class Connection {
     const { client, log, create = true, partitions, replicas } = settings
     const names = new Names(log, partitions)
     const nats = await connect({
-      reconnectTimeWait: RECONNECT_INTERVAL,
       ...client,
+      ...pacedReconnects(),
       maxReconnectAttempts: -1,
       // Otherwise a log that was refused twice would never be there again.
       ignoreAuthErrorAbort: true,
@@ -162,4 +165,24 @@ function missing(log: string): LogServerError {
 /** How a log is called in errors. */
 export function logName(log: string): string {
   return `the log ${JSON.stringify(log)}`
+}
+
+/**
+ * Options for reconnecting forever. The client's own pace is by the wall clock: if that is set back by an hour meanwhile, it does not connect for an hour.
+ * Its wait is always over here, and this one, by the monotonic clock, takes its place.
+ */
+function pacedReconnects(): Pick<ConnectionOptions, 'reconnectDelayHandler' | 'reconnectToServer'> {
+  /** When each server is tried next, in ms by the monotonic clock. */
+  const next = new Map<string, number>()
+  return {
+    reconnectDelayHandler: () => -Infinity,
+    reconnectToServer: ([server]) => {
+      if (server === undefined) return null
+      const now = performance.now()
+      const key = `${server.hostname}:${server.port}`
+      const at = Math.max(now, next.get(key) ?? 0)
+      next.set(key, at + RECONNECT_INTERVAL + Math.random() * RECONNECT_JITTER)
+      return { server, delay: at - now }
+    },
+  }
 }
