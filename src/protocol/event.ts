@@ -337,8 +337,16 @@ function impliedKind(wire: Wire): string | undefined {
   return undefined
 }
 
+/**
+ * The execution that the data of an event or a webhook names (§2.2): its `event_group_id`, or its `monitor_group_id`, as descriptions of
+ * the public service call it too. That name is beyond the interface document.
+ */
+export function executionOf(data: unknown): unknown {
+  return isObject(data) ? (data['event_group_id'] ?? data['monitor_group_id']) : undefined
+}
+
 /** Fields of the variants that report a change. */
-const DETECTED = ['event_id', 'event_group_id', 'event_date', 'previous_output']
+const DETECTED = ['event_id', 'event_group_id', 'monitor_group_id', 'event_date', 'previous_output']
 
 /** The event of a message of a group's streams (§4.4, §4.5). `position` is the message's own `id:`. */
 export function groupEvent(

@@ -1,4 +1,13 @@
-import { isObject, isRun, isText, monitorEvent, monitorSource, runEvent, unknownEvent } from './event.ts'
+import {
+  executionOf,
+  isObject,
+  isRun,
+  isText,
+  monitorEvent,
+  monitorSource,
+  runEvent,
+  unknownEvent,
+} from './event.ts'
 import type { EventOf, ResearchEvent } from './event.ts'
 import { findAllEvent } from './find-all-event.ts'
 import { isId } from './id.ts'
@@ -46,9 +55,9 @@ export function webhookEvent(payload: unknown, receivedAt: number = Date.now()):
 export function detection(payload: unknown): Detection | undefined {
   if (!isObject(payload) || payload['type'] !== 'monitor.event.detected') return undefined
   const { data } = payload
-  if (!isObject(data) || !isObject(data['event'])) return undefined
+  if (!isObject(data)) return undefined
   const monitorId = data['monitor_id']
-  const eventGroupId = data['event']['event_group_id']
+  const eventGroupId = executionOf(data['event'])
   return isId(monitorId) && isId(eventGroupId) ? { monitorId, eventGroupId } : undefined
 }
 

@@ -27,6 +27,7 @@ describe('a monitor event without `event_type`', () => {
   it.each([
     { timestamp: TIME, event_id: 'e' },
     { timestamp: TIME, event_group_id: 'x' },
+    { timestamp: TIME, monitor_group_id: 'x' },
     { timestamp: TIME, event_date: null },
     { timestamp: TIME, previous_output: {} },
     { timestamp: '' },

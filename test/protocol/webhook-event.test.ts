@@ -125,7 +125,10 @@ describe('webhookEvent', () => {
 
 describe('detection', () => {
   it('returns the monitor and the execution that found something', () => {
+    const named = { ...detected('g'), data: { monitor_id: 'm', event: { monitor_group_id: 'g' } } }
+
     expect(detection(detected('g', 'm'))).toEqual({ monitorId: 'm', eventGroupId: 'g' })
+    expect(detection(named)).toEqual({ monitorId: 'm', eventGroupId: 'g' })
   })
 
   it.each([

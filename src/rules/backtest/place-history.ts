@@ -1,6 +1,6 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkOptions } from '../../protocol/check.ts'
-import { isObject } from '../../protocol/event.ts'
+import { executionOf, isObject } from '../../protocol/event.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import { parseDuration } from '../rule-file/duration.ts'
@@ -107,7 +107,8 @@ function executionsOf(events: readonly ResearchEvent[]): readonly number[] {
   let number = -1
   let last: unknown
   return events.map(({ data, id }) => {
-    const group = isObject(data) && typeof data['event_group_id'] === 'string' ? data['event_group_id'] : id
+    const execution = executionOf(data)
+    const group = typeof execution === 'string' ? execution : id
     if (number < 0 || group !== last) number++
     last = group
     return number

@@ -102,10 +102,10 @@ export function monitorRoutes({ store, log, create, update, cancel, trigger }: M
 
   function readPage(c: Context, id: string): LogPage {
     // An execution has a single page. Paging parameters are ignored, even invalid ones (§4.1).
-    const ignored = (c.req.query('event_group_id') ?? '') === '' ? [] : ['cursor', 'limit']
-    const query = readQuery(c, eventsQuery, unprocessable, ignored)
-    const { event_group_id, cursor, limit = DEFAULT_PAGE_LIMIT, include_completions = false } = query
-    if (event_group_id !== undefined) return log.execution(id, event_group_id, include_completions)
+    const group = c.req.query('event_group_id') || c.req.query('monitor_group_id') || undefined
+    const query = readQuery(c, eventsQuery, unprocessable, group === undefined ? [] : ['cursor', 'limit'])
+    const { cursor, limit = DEFAULT_PAGE_LIMIT, include_completions = false } = query
+    if (group !== undefined) return log.execution(id, group, include_completions)
     return log.page(id, position(id, cursor), limit, include_completions)
   }
 

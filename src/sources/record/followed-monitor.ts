@@ -1,6 +1,6 @@
 import { defer, of, ReplaySubject, Subject } from 'rxjs'
 import type { Observable } from 'rxjs'
-import { isObject, isText } from '../../protocol/event.ts'
+import { executionOf, isText } from '../../protocol/event.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { RecentKeys } from './recent-keys.ts'
 
@@ -88,7 +88,6 @@ export function groupKey(eventGroupId: string): string {
 }
 
 function groupKeyOf({ data }: ResearchEvent): string | undefined {
-  if (!isObject(data)) return undefined
-  const eventGroupId = data['event_group_id']
+  const eventGroupId = executionOf(data)
   return isText(eventGroupId) ? groupKey(eventGroupId) : undefined
 }

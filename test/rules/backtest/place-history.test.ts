@@ -7,8 +7,13 @@ const HOUR = 3_600_000
 const at = (hours: number) => Date.UTC(2026, 0, 10) + hours * HOUR
 const NOW = at(100)
 
-function found(id: string, group = id, event_date: string | null = null): ResearchEvent {
-  const wire = { event_type: 'event_stream', event_id: id, event_group_id: group, event_date, output: {} }
+function found(
+  id: string,
+  group = id,
+  event_date: string | null = null,
+  name = 'event_group_id',
+): ResearchEvent {
+  const wire = { event_type: 'event_stream', event_id: id, [name]: group, event_date, output: {} }
   return monitorEvent('m', wire, 'poll', NOW)
 }
 const completed = (hours: number): ResearchEvent =>
@@ -27,13 +32,21 @@ function place(oldestFirst: readonly ResearchEvent[], options = {}) {
 }
 
 describe('the history of a monitor', () => {
-  it('has its detections between the completions beside them, those of one execution together', () => {
-    const history = [completed(0), found('a', 'g1'), found('b', 'g1'), found('c', 'g2'), completed(3)]
-    expect(place(history)).toEqual({
-      hours: { a: 1, b: 1, c: 2 },
-      placed: { time: 2, completion: 3, date: 0, unplaced: 0 },
-    })
-  })
+  it.each(['event_group_id', 'monitor_group_id'])(
+    'has its detections between the completions beside them, those of one execution together: %s',
+    (name) => {
+      const detected = [
+        found('a', 'g1', null, name),
+        found('b', 'g1', null, name),
+        found('c', 'g2', null, name),
+      ]
+      const history = [completed(0), ...detected, completed(3)]
+      expect(place(history)).toEqual({
+        hours: { a: 1, b: 1, c: 2 },
+        placed: { time: 2, completion: 3, date: 0, unplaced: 0 },
+      })
+    },
+  )
 
   it('has them at the frequency of the monitor before the first and after the last completion', () => {
     const history = [found('a'), found('b'), completed(10), found('c'), found('d')]

@@ -234,24 +234,27 @@ describe('GET /v1/monitors/{id}/events', () => {
     expect(await kinds('include_completions=true')).toEqual(['event_stream', 'completion'])
   })
 
-  it('restricts the list to one execution, with any paging parameters', async () => {
-    const service = await startMonitors()
-    const id = await service.create()
-    service.corpus.put('https://example.org/1', ['solid battery 1', 'solid battery 2', 'solid battery 3'])
-    await service.trigger(id)
-    service.corpus.put('https://example.org/2', ['solid battery 4'])
-    await service.trigger(id)
-    const [, oldest] = await service.events(id, 'limit=2')
-    const group = oldest !== undefined && 'event_group_id' in oldest ? oldest.event_group_id : ''
+  it.each(['event_group_id', 'monitor_group_id'])(
+    'restricts the list to one execution, with any paging parameters: %s',
+    async (name) => {
+      const service = await startMonitors()
+      const id = await service.create()
+      service.corpus.put('https://example.org/1', ['solid battery 1', 'solid battery 2', 'solid battery 3'])
+      await service.trigger(id)
+      service.corpus.put('https://example.org/2', ['solid battery 4'])
+      await service.trigger(id)
+      const [, oldest] = await service.events(id, 'limit=2')
+      const group = oldest !== undefined && 'event_group_id' in oldest ? oldest.event_group_id : ''
 
-    const page = await service.page(id, `event_group_id=${group}&limit=0&cursor=nonsense`)
+      const page = await service.page(id, `${name}=${group}&limit=0&cursor=nonsense`)
 
-    expect(page.events).toHaveLength(3)
-    expect(page.events.every((event) => 'event_group_id' in event && event.event_group_id === group)).toBe(
-      true,
-    )
-    expect(page).not.toHaveProperty('next_cursor')
-  })
+      expect(page.events).toHaveLength(3)
+      expect(page.events.every((event) => 'event_group_id' in event && event.event_group_id === group)).toBe(
+        true,
+      )
+      expect(page).not.toHaveProperty('next_cursor')
+    },
+  )
 
   it('has no events of an execution that belongs to another monitor', async () => {
     const service = await startMonitors()
