@@ -64,6 +64,7 @@ export type OutputSchema =
 /** The task that a run carries out (§2.8). */
 export interface TaskSpec {
   readonly output_schema?: OutputSchema
+  /** A description; beyond the interface document also `{type: 'text', description}` or `{type: 'json', json_schema}`. */
   readonly input_schema?: string | Readonly<Record<string, unknown>>
 }
 

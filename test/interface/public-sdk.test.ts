@@ -295,6 +295,19 @@ describe('the embedded service accepts what the SDK', () => {
       betas,
     })
 
+    const schemas = [{ description: 'a moon' }, {}].map(async (form) => {
+      const asked = {
+        input: 'x',
+        processor: 'base',
+        task_spec: { output_schema: form, input_schema: { description: 'x' } },
+      }
+      return (await taskRun.retrieveInput((await taskRun.create(asked)).run_id)).task_spec
+    })
+
+    await expect(Promise.all(schemas)).resolves.toEqual([
+      { output_schema: { type: 'text', description: 'a moon' }, input_schema: { description: 'x' } },
+      { output_schema: { type: 'auto' }, input_schema: { description: 'x' } },
+    ])
     expect(created.webhook).toMatchObject({ event_types: ['monitor.event.detected'] })
     await expect(taskRun.retrieveInput(run.run_id)).resolves.toMatchObject({
       task_spec: { output_schema: { type: 'json' } },

@@ -37,6 +37,7 @@ export function jsonSchemaOf(shape: Shape, limits: Limits = {}): JsonSchema {
         maxProperties: limits[shape.limit],
       })
     case 'json':
+      if (shape.role === 'inputSchema') return INPUT_SCHEMA
       return present({
         type: 'object',
         maxProperties: shape.role === 'metadata' ? limits.entries : undefined,
@@ -52,10 +53,26 @@ export function jsonSchemaOf(shape: Shape, limits: Limits = {}): JsonSchema {
     case 'variants':
       return {
         anyOf: Object.entries(shape.variants).map(([type, variant]) =>
-          object(variant, { type: { const: type } }, limits, type === shape.fallback ? [] : ['type']),
+          shape.fallback === undefined
+            ? object(variant, { type: { const: type } }, limits, ['type'])
+            : object(variant, { type: { const: type, default: type } }, limits),
         ),
       }
   }
+}
+
+/** The forms of an input schema. Any other object is accepted too, since nothing is read from it. */
+const INPUT_SCHEMA: JsonSchema = {
+  type: 'object',
+  anyOf: [
+    {
+      properties: { type: { const: 'json', default: 'json' }, json_schema: { type: 'object' } },
+      required: ['json_schema'],
+    },
+    {
+      properties: { type: { const: 'text', default: 'text' }, description: { type: ['string', 'null'] } },
+    },
+  ],
 }
 
 function text({ expected, fits, min, max, limit, format }: TextShape, limits: Limits): JsonSchema {

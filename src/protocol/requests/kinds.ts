@@ -169,8 +169,8 @@ export function options<T>(
 }
 
 /**
- * Objects discriminated by their `type`. The compiler checks each against its member of the union `T`. The service takes
- * `fallback` for an absent type.
+ * Objects discriminated by their `type`. The compiler checks each against its member of the union `T`. With `fallback` the service
+ * accepts an object without a type: it is the first variant that has one of its fields, and `fallback` if it has no field.
  */
 export function variants<T extends { readonly type: string }>(
   objects: {

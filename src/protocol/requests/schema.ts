@@ -21,7 +21,10 @@ export type Shape =
   | { readonly kind: 'nullable'; readonly value: Shape }
   /** The service takes `fallback` for an absent or null value. The client requires the value, as its types do. */
   | { readonly kind: 'defaulted'; readonly value: Shape; readonly fallback: unknown }
-  /** Objects discriminated by their `type`. The service takes `fallback` for an absent one, as of `defaulted`. */
+  /**
+   * Objects discriminated by their `type`. With a `fallback` the service takes an object without a type for the first variant that has
+   * one of its fields, and for `fallback` if it has no field. The client requires the type.
+   */
   | {
       readonly kind: 'variants'
       readonly variants: Readonly<Record<string, ObjectShape>>
@@ -54,7 +57,7 @@ export type Limit =
   | 'urls'
 
 /** The purpose of a free JSON object. The embedded service limits its size by it. */
-export type JsonRole = 'metadata' | 'schema'
+export type JsonRole = 'metadata' | 'schema' | 'inputSchema'
 
 export interface BooleanShape {
   readonly kind: 'boolean'

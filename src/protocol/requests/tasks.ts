@@ -19,10 +19,10 @@ const taskSpec = s.options<TaskSpec>({
         text: s.options({ description: s.anyText() }),
         auto: s.options({}),
       },
-      'json',
+      'auto',
     ),
   ),
-  input_schema: s.either(s.anyText(), s.json('schema')),
+  input_schema: s.either(s.anyText(), s.json('inputSchema')),
 })
 
 /** Tool servers that a run may call (§2.8). */

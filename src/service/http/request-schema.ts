@@ -49,17 +49,33 @@ function toZod(shape: Shape): z.ZodType {
 }
 
 /** Objects discriminated by their `type`, which may have a default. */
-function variants({ variants: objects, fallback }: ShapeOf<'variants'>): z.ZodType {
-  const [first, ...others] = Object.entries(objects).map(([type, variant]) =>
-    z.object({ type: z.literal(type), ...fields(variant) }),
-  )
+function variants(shape: ShapeOf<'variants'>): z.ZodType {
+  const { fallback } = shape
+  const [first, ...others] = Object.entries(shape.variants).map(([name, variant]) => {
+    const type = z.literal(name)
+    return z.object({ type: fallback === undefined ? type : type.default(name), ...fields(variant) })
+  })
   if (first === undefined) throw new TypeError('there are no variants')
   const union = z.discriminatedUnion('type', [first, ...others])
   if (fallback === undefined) return union
-  return z.preprocess(
-    (value) => (isObject(value) && value['type'] == null ? { ...value, type: fallback } : value),
-    union,
-  )
+  return z.preprocess((value) => (isObject(value) ? { ...value, type: typeIn(shape, value) } : value), union)
+}
+
+/**
+ * The type of a value that may have one of the variants: its own, else that of the first variant that has one of its fields, else the
+ * `fallback`. Undefined if it has unknown fields alone, since they may be misspelt.
+ */
+function typeIn(
+  { variants: objects, fallback }: ShapeOf<'variants'>,
+  value: Readonly<Record<string, unknown>>,
+): unknown {
+  const { type } = value
+  if (fallback === undefined || type != null) return type
+  const given = Object.keys(value).filter((name) => value[name] != null)
+  if (given.length === 0) return fallback
+  return Object.entries(objects).find(([, { required, optional }]) =>
+    given.some((name) => Object.hasOwn(required, name) || Object.hasOwn(optional, name)),
+  )?.[0]
 }
 
 type ShapeOf<Kind extends Shape['kind']> = Extract<Shape, { readonly kind: Kind }>
@@ -98,9 +114,9 @@ function eitherError({
 }
 
 /** The type of the variant that the input is, if there is such a variant. */
-function variantOf({ variants: objects, fallback }: ShapeOf<'variants'>, input: unknown): string | undefined {
-  const type = isObject(input) ? (input['type'] ?? fallback) : undefined
-  return typeof type === 'string' && Object.hasOwn(objects, type) ? type : undefined
+function variantOf(shape: ShapeOf<'variants'>, input: unknown): string | undefined {
+  const type = isObject(input) ? typeIn(shape, input) : undefined
+  return typeof type === 'string' && Object.hasOwn(shape.variants, type) ? type : undefined
 }
 
 function number({ expected, isInteger, min, isMinExcluded, max }: NumberShape): z.ZodNumber {

@@ -71,12 +71,19 @@ describe('a list in a query', () => {
 })
 
 describe('an omitted or null value has its default', () => {
-  it.each([{}, { type: null }])('the type of an output schema: %j', async (type) => {
-    const task_spec = { output_schema: { ...type, json_schema } }
+  it.each([
+    [{ json_schema }, { type: 'json', json_schema }],
+    [
+      { type: null, json_schema, description: 'a moon' },
+      { type: 'json', json_schema },
+    ],
+    [{ description: 'a moon' }, { type: 'text', description: 'a moon' }],
+    [{ type: null, description: null }, { type: 'auto' }],
+    [{}, { type: 'auto' }],
+  ])('the type of an output schema: %j', async (output_schema, expected) => {
+    const { task_spec } = await inputOf(await running(), { task_spec: { output_schema } })
 
-    expect((await inputOf(await running(), { task_spec })).task_spec).toEqual({
-      output_schema: { type: 'json', json_schema },
-    })
+    expect(task_spec?.output_schema).toEqual(expected)
   })
 
   it.each([{}, { type: null }])('the type of a tool server: %j', async (type) => {

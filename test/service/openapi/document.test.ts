@@ -96,6 +96,24 @@ describe('the OpenAPI document', () => {
     )
   })
 
+  it('lists the forms of schemas, whose type may be absent', () => {
+    const { schemas } = document.components
+    const json = { properties: { type: { const: 'json', default: 'json' } }, required: ['json_schema'] }
+    const text = { properties: { type: { const: 'text', default: 'text' } } }
+    const auto = { properties: { type: { const: 'auto', default: 'auto' } } }
+    const formsOf = (forms: object) => ({ anyOf: [{ type: 'string' }, { anyOf: forms }] })
+
+    expect(schemas).toMatchObject({
+      CreateRunRequest: {
+        properties: {
+          task_spec: {
+            properties: { output_schema: formsOf([json, text, auto]), input_schema: formsOf([json, text]) },
+          },
+        },
+      },
+    })
+  })
+
   it('has the 422 of task groups for their endpoints only', () => {
     const refused = (path: string) => [
       path,
