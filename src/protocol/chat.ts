@@ -13,7 +13,8 @@ export interface ChatTextPart {
 
 /** One message of a conversation. */
 export interface ChatMessage {
-  readonly role: 'system' | 'user' | 'assistant'
+  /** `developer` is a newer name of `system`. */
+  readonly role: 'system' | 'developer' | 'user' | 'assistant'
   readonly content: string | readonly ChatTextPart[]
 }
 
@@ -38,6 +39,15 @@ export interface ChatRequest {
   readonly previous_interaction_id?: string
   /** Whether the answer is streamed. The client sets it. Default false. */
   readonly stream?: boolean
+  /** With `include_usage` the last chunk of a stream has the usage, and no choices. */
+  readonly stream_options?: { readonly include_usage?: boolean }
+}
+
+/** How long a question and its answer are. */
+export interface ChatUsage {
+  readonly prompt_tokens: number
+  readonly completion_tokens: number
+  readonly total_tokens: number
 }
 
 /** Why an answer ended. */
@@ -59,6 +69,7 @@ export interface ChatCompletion {
   readonly basis?: readonly FieldBasis[] | null
   /** Passed as `previous_interaction_id` to continue with its context. */
   readonly interaction_id?: string | null
+  readonly usage?: ChatUsage | null
 }
 
 /** A part of a streamed chat completion. */
@@ -75,4 +86,17 @@ export interface ChatChunk {
   }[]
   readonly basis?: readonly FieldBasis[] | null
   readonly interaction_id?: string | null
+  readonly usage?: ChatUsage | null
+}
+
+/** The response of `GET /v1/models` and `GET /v1beta/models`. */
+export interface ModelList {
+  readonly object: 'list'
+  readonly data: readonly {
+    readonly id: string
+    readonly object: 'model'
+    /** Unix time in s. */
+    readonly created: number
+    readonly owned_by: string
+  }[]
 }

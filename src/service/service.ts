@@ -360,6 +360,7 @@ async function assemble(
         app.route('/', searchRoutes(corpus))
         app.route('/', extract.routes)
         for (const prefix of ['/v1', '/v1beta']) {
+          app.route(`${prefix}/models`, conversations.models)
           app.route(`${prefix}/tasks/groups`, tasks.groups)
           app.route(`${prefix}/tasks/runs`, tasks.runEvents)
         }

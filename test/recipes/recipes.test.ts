@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { serve as serveFetch } from '@hono/node-server'
 import { gapEvent, memoryLog, openLog } from 'rivulet'
+import { createResearchService, type Processor } from 'rivulet/service'
 import { signedRequest } from 'rivulet/webhooks'
 import type { WebhookReceiver } from 'rivulet/webhooks'
 import { EMPTY, firstValueFrom, NEVER, of, Subject, throwError } from 'rxjs'
@@ -27,6 +28,11 @@ async function post(url: string, { deliveries }: WebhookReceiver) {
   const accepted = await fetch(await signed(url))
   const refused = await fetch(await signed(url, 'another secret'))
   return { accepted: accepted.status, refused: refused.status, delivered: (await delivery).payload }
+}
+
+/** Answers with the question. */
+const echoing: Processor = {
+  run: async ({ input }) => ({ output: { type: 'text', content: String(input.input), basis: [] } }),
 }
 
 const expected = { accepted: 204, refused: 401, delivered: payload }
@@ -97,6 +103,28 @@ describe('a webhook recipe', () => {
 })
 
 describe('the recipe for', () => {
+  it("OpenAI's clients asks a service for its models, a chat and a response, with the key in x-api-key alone", async () => {
+    await using service = await createResearchService({ docs: import.meta.dirname, processor: echoing })
+    const headers: unknown[] = []
+    vi.stubEnv('RIVULET_BASE_URL', await service.listen())
+    vi.stubEnv('RIVULET_API_KEY', service.apiKey)
+    const send = globalThis.fetch
+    vi.stubGlobal('fetch', (url: string, init: RequestInit) => {
+      headers.push(new Headers(init.headers).get('authorization'))
+      return send(url, init)
+    })
+    onTestFinished(() => void vi.unstubAllGlobals())
+    const { chats, responses } = await import('./openai.ts')
+    const [model] = (await chats.models.list()).data
+    const messages = [{ role: 'user' as const, content: 'Why?' }]
+    const { choices } = await chats.chat.completions.create({ model: model?.id ?? '', messages })
+    const { id, output_text } = await responses.create({ model: 'research', input: 'Why not?' })
+
+    expect([choices[0]?.message.content, output_text]).toEqual(['Why?', 'Why not?'])
+    expect((await responses.retrieve(id)).output_text).toBe('Why not?')
+    expect(headers).toEqual([null, null, null, null])
+  })
+
   it('logging logs what the client handles, and each entry once', async () => {
     let requests = 0
     const url = await serve((_, response) => {

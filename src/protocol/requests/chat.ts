@@ -4,7 +4,7 @@ import * as s from './kinds.ts'
 const parts = s.list<ChatTextPart>(s.object({ type: s.oneOf(['text']), text: s.anyText() }, {}), 'entries', 1)
 
 const message = s.object<ChatMessage>(
-  { role: s.oneOf(['system', 'user', 'assistant']), content: s.either(s.anyText(), parts) },
+  { role: s.oneOf(['system', 'developer', 'user', 'assistant']), content: s.either(s.anyText(), parts) },
   {},
 )
 
@@ -22,5 +22,6 @@ export const chatRequest = s.object<ChatRequest>(
     }),
     previous_interaction_id: s.anyText('name'),
     stream: s.flag,
+    stream_options: s.options({ include_usage: s.flag }),
   },
 )

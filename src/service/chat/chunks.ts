@@ -1,4 +1,4 @@
-import type { ChatChunk } from '../../protocol/chat.ts'
+import type { ChatChunk, ChatUsage } from '../../protocol/chat.ts'
 import { piecesOf, type AnswerContent } from '../conversations/content.ts'
 import type { AnswerEvents } from '../conversations/stream-answer.ts'
 
@@ -11,24 +11,38 @@ export interface CompletionHead {
   readonly interaction_id: string
 }
 
-/** The events of a streamed chat completion: chunks, and `[DONE]` if it is complete. An error ends it without that. */
-export function chunksOf({ interaction_id, ...head }: CompletionHead): AnswerEvents {
+/**
+ * The events of a streamed chat completion: chunks, and `[DONE]` if it is complete. An error ends it without that. With `usageOf` the
+ * last chunk has the usage of the answer, and those before it have null.
+ */
+export function chunksOf(
+  { interaction_id, ...head }: CompletionHead,
+  usageOf?: (answer: string) => ChatUsage,
+): AnswerEvents {
+  const frameOf = (fields: Pick<ChatChunk, 'choices'> & Partial<ChatChunk>) => {
+    const { id, created, model } = head
+    const object = 'chat.completion.chunk'
+    return frame({
+      id,
+      object,
+      created,
+      model,
+      ...(usageOf !== undefined && { usage: null }),
+      ...fields,
+    } satisfies ChatChunk)
+  }
   const chunk = (
     delta: ChatChunk['choices'][number]['delta'],
     finish_reason: 'stop' | null = null,
     more: Pick<ChatChunk, 'basis' | 'interaction_id'> = {},
-  ) => {
-    const { id, created, model } = head
-    const object = 'chat.completion.chunk'
-    const choices = [{ index: 0, delta, finish_reason }]
-    return frame({ id, object, created, model, choices, ...more } satisfies ChatChunk)
-  }
+  ) => frameOf({ choices: [{ index: 0, delta, finish_reason }], ...more })
 
   return {
     before: [chunk({ role: 'assistant', content: '' })],
     *answered({ text, basis }: AnswerContent) {
       for (const content of piecesOf(text)) yield chunk({ content })
       yield chunk({}, 'stop', { ...(head.model !== 'speed' && { basis }), interaction_id })
+      if (usageOf !== undefined) yield frameOf({ choices: [], usage: usageOf(text) })
       yield 'data: [DONE]\n\n'
     },
     failed: (error) => [frame({ type: 'error', error })],

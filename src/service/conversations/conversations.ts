@@ -1,5 +1,5 @@
 import type { OpenEventWriter } from '../../http/node-event-writer.ts'
-import { chatRoutes } from '../chat/chat-routes.ts'
+import { chatRoutes, modelRoutes } from '../chat/chat-routes.ts'
 import type { Clock } from '../clock.ts'
 import { responseRoutes } from '../responses/response-routes.ts'
 import { Answerer, type AnswererOptions } from './answerer.ts'
@@ -19,6 +19,7 @@ export interface ConversationsOptions extends AnswererOptions {
 /** Chat completions and responses. */
 export interface Conversations {
   readonly chat: ReturnType<typeof chatRoutes>
+  readonly models: ReturnType<typeof modelRoutes>
   readonly responses: ReturnType<typeof responseRoutes>
   /** Aborts the open requests. Their clients get an error. */
   close(): void
@@ -29,6 +30,7 @@ export function createConversations(options: ConversationsOptions): Conversation
   const settings = { ...options, answerer: new Answerer(options), requests }
   return {
     chat: chatRoutes(settings),
+    models: modelRoutes(),
     responses: responseRoutes(settings),
     close: () => requests.close(),
   }

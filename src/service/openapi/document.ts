@@ -92,7 +92,7 @@ function operationOf(endpoint: Endpoint, components: Components, betaHeader: str
     ...(body !== undefined && {
       requestBody: {
         required: body.isOptional !== true,
-        content: jsonContent(components.request(body.name, body.schema)),
+        content: jsonContent(components.request(body.name, body.schema, body.ignored)),
       },
     }),
     responses: responsesOf(endpoint, components),

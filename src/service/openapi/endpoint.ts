@@ -9,6 +9,8 @@ interface EndpointBody {
   readonly schema: Shape
   /** Whether a request without a body is accepted. Default false. */
   readonly isOptional?: boolean
+  /** Other fields that are accepted and ignored. Default: none. */
+  readonly ignored?: readonly string[]
 }
 
 /** An endpoint of the service, as the document describes it. */

@@ -26,9 +26,14 @@ export class Components {
     this.#prefix = prefix
   }
 
-  /** Adds the schema of a request's body, and returns a reference to it. */
-  request(name: string, shape: Shape): JsonSchema {
-    if (this.#isNew(name, shape)) this.schemas.set(name, requestJsonSchema(shape))
+  /** Adds the schema of a request's body, with the fields that are `ignored` in it, and returns a reference to it. */
+  request(name: string, shape: Shape, ignored: readonly string[] = []): JsonSchema {
+    if (this.#isNew(name, shape)) {
+      const { properties, ...schema } = requestJsonSchema(shape)
+      const others = ignored.map((field) => [field, { description: 'Accepted and ignored' }])
+      const all = { ...Object(properties), ...Object.fromEntries(others) }
+      this.schemas.set(name, properties === undefined ? schema : { ...schema, properties: all })
+    }
     return { $ref: this.#prefix + name }
   }
 

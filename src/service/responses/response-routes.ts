@@ -1,13 +1,15 @@
 import type { HttpBindings } from '@hono/node-server'
+import type { DatabaseSync } from 'node:sqlite'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { Hono } from 'hono'
 import { responseRequest } from '../../protocol/requests/response.ts'
-import type { ResponseRequest } from '../../protocol/response.ts'
+import type { ResponseObject, ResponseRequest } from '../../protocol/response.ts'
 import type { Answerer, Question } from '../conversations/answerer.ts'
 import type { AnswerForm } from '../conversations/content.ts'
 import { type OpenRequests, unlessGone } from '../conversations/open-requests.ts'
 import { readConversation } from '../conversations/question.ts'
 import { streamAnswer, type StreamAnswerOptions } from '../conversations/stream-answer.ts'
+import { problem } from '../http/problem.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import { readJson, unprocessable } from '../http/validation.ts'
 import { identifier } from '../identifier.ts'
@@ -15,6 +17,7 @@ import { completed, responseEvents } from './response-events.ts'
 
 /** Settings of {@link responseRoutes}. */
 export interface ResponseRoutesOptions extends StreamAnswerOptions {
+  readonly database: DatabaseSync
   readonly answerer: Answerer
   readonly requests: OpenRequests
 }
@@ -24,8 +27,13 @@ const PROCESSORS = { low: 'lite', medium: 'base', high: 'core' } as const
 
 const body = bodySchema(responseRequest)
 
-/** The route of responses (§1). */
-export function responseRoutes({ answerer, requests, ...streaming }: ResponseRoutesOptions) {
+/** The routes of responses (§1; that of a stored one is beyond the interface document). */
+export function responseRoutes({ database, answerer, requests, ...streaming }: ResponseRoutesOptions) {
+  database.exec(`
+    CREATE TABLE IF NOT EXISTS responses (response_id TEXT PRIMARY KEY, response TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  `)
+  const insert = database.prepare('INSERT INTO responses (response_id, response) VALUES (?, ?)')
+  const select = database.prepare('SELECT response FROM responses WHERE response_id = ?')
   const routes = new Hono<{ Bindings: HttpBindings }>()
 
   routes.post('/', async (c) => {
@@ -54,7 +62,6 @@ export function responseRoutes({ answerer, requests, ...streaming }: ResponseRou
     answerer.refuseIfBusy()
 
     const { outgoing } = c.env
-    const answer = answerer.answer(question, requests.open(outgoing))
     const head = {
       id,
       itemId: identifier('msg'),
@@ -62,12 +69,24 @@ export function responseRoutes({ answerer, requests, ...streaming }: ResponseRou
       model,
       previous_response_id: previous ?? null,
     }
+    const answer = answerer.answer(question, requests.open(outgoing)).then((content) => {
+      insert.run(id, JSON.stringify(completed(head, content)))
+      return content
+    })
     if (request.stream === true) {
       streamAnswer(outgoing, c.req.path, answer, responseEvents(head), streaming)
       return RESPONSE_ALREADY_SENT
     }
     const content = await unlessGone(answer, outgoing)
     return content === undefined ? RESPONSE_ALREADY_SENT : c.json(completed(head, content))
+  })
+
+  routes.get('/:response_id', (c) => {
+    const id = c.req.param('response_id')
+    const stored = select.get(id)?.['response']
+    if (typeof stored !== 'string') throw problem(404, `There is no completed response ${id}`)
+    const response: ResponseObject = JSON.parse(stored)
+    return c.json(response)
   })
 
   return routes

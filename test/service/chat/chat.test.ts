@@ -41,6 +41,7 @@ describe('a chat completion', () => {
         }),
       ],
       interaction_id: expect.stringMatching(/^intr_/),
+      usage: { prompt_tokens: 6, completion_tokens: 25, total_tokens: 31 },
     })
   })
 

@@ -1,8 +1,11 @@
 import { join } from 'node:path'
 import OpenAI from 'openai'
-import { describe, expect, it } from 'vitest'
-import type { ChatChunk, ErrorResponse } from '../../../src/protocol/index.ts'
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { CHAT_MODELS } from '../../../src/protocol/chat.ts'
+import type { ChatChunk, ChatRequest as OurRequest, ErrorResponse } from '../../../src/protocol/index.ts'
 import type { Fault, Processor } from '../../../src/service/index.ts'
+import { openApiDocument } from '../../../src/service/openapi/document.ts'
+import { IGNORED } from '../../../src/service/openapi/endpoints/chat.ts'
 import { type Caller, documentFolder, HeldProcessor, running, temporaryFolder } from '../running.ts'
 import { Wire, wire } from '../wire.ts'
 
@@ -194,6 +197,47 @@ describe('the common client', () => {
     }
 
     expect([whole.choices[0]?.message.content, streamed]).toEqual(['Two tides a day.', 'Two tides a day.'])
+  })
+
+  it('gets the usage of a completion, and of a stream that asks for it, with instructions of a developer', async () => {
+    const { chat } = openAi(await running({ processor: saying('Two tides a day.') }))
+    const messages = [
+      { role: 'developer' as const, content: 'Be brief.' },
+      { role: 'user' as const, content: 'How many tides?' },
+    ]
+    const request = { model: 'base', messages, stream: true as const }
+    const usagesOf = async (more: object) => {
+      const usages: unknown[] = []
+      for await (const chunk of await chat.completions.create({ ...request, ...more }))
+        usages.push(chunk.usage)
+      return usages
+    }
+    const usage = { prompt_tokens: 5, completion_tokens: 4, total_tokens: 9 }
+
+    await expect(chat.completions.create({ ...request, stream: false })).resolves.toMatchObject({ usage })
+    expect(await usagesOf({ stream_options: { include_usage: true } })).toEqual([
+      ...Array.from({ length: 6 }, () => null),
+      usage,
+    ])
+    expect(new Set(await usagesOf({}))).toEqual(new Set([undefined]))
+  })
+
+  it('lists the models', async () => {
+    const caller = await running()
+    const { data } = await openAi(caller).models.list()
+
+    expect(data.map(({ id, object }) => [id, object])).toEqual(CHAT_MODELS.map((id) => [id, 'model']))
+    expect((await caller.get('/v1/models')).body).toMatchObject({ object: 'list', data })
+  })
+
+  it('finds each of its parameters in the OpenAPI document', () => {
+    const { ChatRequest } = openApiDocument({ betaHeader: 'service-beta' }).components.schemas
+    type Parameter = keyof OpenAI.ChatCompletionCreateParams
+
+    expectTypeOf<Exclude<Parameter, (typeof IGNORED)[number] | keyof OurRequest>>().toBeNever()
+    for (const name of IGNORED) {
+      expect(ChatRequest).toHaveProperty(['properties', name], { description: 'Accepted and ignored' })
+    }
   })
 
   it('throws for an unknown model and for an error within a stream', async () => {

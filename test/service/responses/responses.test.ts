@@ -1,4 +1,4 @@
-import OpenAI from 'openai'
+import OpenAI, { NotFoundError } from 'openai'
 import { describe, expect, it } from 'vitest'
 import type { ResponseEvent, ResponseObject } from '../../../src/protocol/index.ts'
 import type { Processor } from '../../../src/service/index.ts'
@@ -239,4 +239,11 @@ it('the common client gets a response, whole and streamed', async () => {
   const streamed = await stream.finalResponse()
 
   expect([whole.output_text, streamed.output_text]).toEqual(['Answer to x', 'Answer to y'])
+  await expect(responses.retrieve(whole.id)).resolves.toEqual(whole)
+  await expect(responses.retrieve(streamed.id)).resolves.toMatchObject({
+    id: streamed.id,
+    output_text: 'Answer to y',
+    previous_response_id: whole.id,
+  })
+  await expect(responses.retrieve('resp_none')).rejects.toBeInstanceOf(NotFoundError)
 })

@@ -1,4 +1,4 @@
-import type { ChatChunk, ChatCompletion, FinishReason } from '../../../protocol/chat.ts'
+import type { ChatChunk, ChatCompletion, ChatUsage, FinishReason, ModelList } from '../../../protocol/chat.ts'
 import * as s from './kinds.ts'
 import { fieldBasis } from './outputs.ts'
 import { errorResponse } from './problems.ts'
@@ -7,7 +7,13 @@ type Choice = ChatCompletion['choices'][number]
 type ChunkChoice = ChatChunk['choices'][number]
 
 const finishReason = s.orNull(s.openOneOf<FinishReason>(['stop', 'length']))
-const ofInteraction = { basis: s.orNull(s.list(fieldBasis)), interaction_id: s.orNull(s.id) }
+const ofInteraction = {
+  basis: s.orNull(s.list(fieldBasis)),
+  interaction_id: s.orNull(s.id),
+  usage: s.orNull(
+    s.object<ChatUsage>({ prompt_tokens: s.count, completion_tokens: s.count, total_tokens: s.count }, {}),
+  ),
+}
 
 /** A chat completion; beyond the interface document. */
 export const chatCompletion = s.component(
@@ -63,3 +69,20 @@ const chunk = s.component(
 
 /** What the stream of a chat completion sends before `[DONE]`: chunks, or an error in place of the rest. */
 export const chatStreamMessage = s.component('ChatStreamMessage', { anyOf: [chunk, errorResponse] })
+
+/** The models of chat completions; beyond the interface document. */
+export const modelList = s.component(
+  'ModelList',
+  s.object<ModelList>(
+    {
+      object: s.oneOf(['list']),
+      data: s.list(
+        s.object<ModelList['data'][number]>(
+          { id: s.id, object: s.oneOf(['model']), created: s.count, owned_by: s.text },
+          {},
+        ),
+      ),
+    },
+    {},
+  ),
+)

@@ -1,16 +1,60 @@
 import { chatRequest } from '../../../protocol/requests/chat.ts'
-import { chatCompletion, chatStreamMessage } from '../answers/chat.ts'
+import { chatCompletion, chatStreamMessage, modelList } from '../answers/chat.ts'
 import type { Endpoint } from '../endpoint.ts'
 
-/** The endpoint of chat completions; beyond the interface document. */
+/** The parameters of the common form that are accepted and ignored, as those of a newer form are too. */
+export const IGNORED = [
+  'audio',
+  'frequency_penalty',
+  'function_call',
+  'functions',
+  'logit_bias',
+  'logprobs',
+  'max_completion_tokens',
+  'max_tokens',
+  'metadata',
+  'modalities',
+  'moderation',
+  'n',
+  'parallel_tool_calls',
+  'prediction',
+  'presence_penalty',
+  'prompt_cache_key',
+  'prompt_cache_options',
+  'prompt_cache_retention',
+  'reasoning_effort',
+  'safety_identifier',
+  'seed',
+  'service_tier',
+  'stop',
+  'store',
+  'temperature',
+  'tool_choice',
+  'tools',
+  'top_logprobs',
+  'top_p',
+  'user',
+  'verbosity',
+  'web_search_options',
+] as const
+
+/** The endpoints of chat completions and of their models; beyond the interface document. */
 export const chatEndpoints: readonly Endpoint[] = [
+  ...['/v1', '/v1beta'].map((prefix) => ({
+    method: 'GET' as const,
+    path: `${prefix}/models`,
+    operationId: prefix === '/v1' ? 'listModels' : 'listModelsBeta',
+    summary: 'Lists the models of chat completions',
+    area: 'Chat',
+    answer: modelList,
+  })),
   {
     method: 'POST',
     path: '/v1beta/chat/completions',
     operationId: 'createChatCompletion',
     summary: 'Answers the last message of a conversation. With `stream`, the stream ends with `[DONE]`',
     area: 'Chat',
-    body: { name: 'ChatRequest', schema: chatRequest },
+    body: { name: 'ChatRequest', schema: chatRequest, ignored: IGNORED },
     answer: chatCompletion,
     events: chatStreamMessage,
     errors: {

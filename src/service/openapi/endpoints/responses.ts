@@ -2,7 +2,7 @@ import { responseRequest } from '../../../protocol/requests/response.ts'
 import { responseObject, responseStreamEvent } from '../answers/responses.ts'
 import type { Endpoint } from '../endpoint.ts'
 
-/** The endpoint of responses (§1). */
+/** The endpoints of responses (§1; that of a stored one is beyond the interface document). */
 export const responseEndpoints: readonly Endpoint[] = [
   {
     method: 'POST',
@@ -15,5 +15,13 @@ export const responseEndpoints: readonly Endpoint[] = [
     events: responseStreamEvent,
     errors: { 503: 'Too many questions wait for an answer, or schemas for a check' },
     quota: 'chat',
+  },
+  {
+    method: 'GET',
+    path: '/v1/responses/:response_id',
+    operationId: 'getResponse',
+    summary: 'Returns a completed response',
+    area: 'Responses',
+    answer: responseObject,
   },
 ]
