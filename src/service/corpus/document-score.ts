@@ -29,7 +29,7 @@ const COUNTED_PASSAGES = PASSAGE_SHARES.length
 
 /** How much a term counts by where it stands: title, name and beginning say what a document is about, other passages mention it. */
 const IN_NAME = 1
-/** The beginning of a manifest is the description of its package. */
+/** All of a manifest describes its package. */
 const IN_DESCRIPTION = 1
 const IN_BEGINNING = 0.9
 const IN_PASSAGE = 0.4
@@ -123,9 +123,10 @@ export class DocumentScore {
     )
     const { kind } = document.source
     const place = ({ matcher }: Term) => {
-      if (beginning !== undefined && matcher.isIn(beginning))
-        return kind === 'manifest' ? IN_DESCRIPTION : IN_BEGINNING
-      return others.some((text) => text !== undefined && matcher.isIn(text)) ? IN_PASSAGE : 0
+      const isElsewhere = () => others.some((text) => text !== undefined && matcher.isIn(text))
+      const isInBeginning = beginning !== undefined && matcher.isIn(beginning)
+      if (kind === 'manifest') return isInBeginning || isElsewhere() ? IN_DESCRIPTION : 0
+      return isInBeginning ? IN_BEGINNING : isElsewhere() ? IN_PASSAGE : 0
     }
     return {
       document,

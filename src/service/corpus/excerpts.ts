@@ -1,10 +1,31 @@
+import type { Span } from './blocks.ts'
 import type { ExcerptBudget } from './corpus.ts'
+import type { DocumentKind } from './document-kind.ts'
 import { wholeCharacters } from './passages.ts'
 
 /** A passage and the white space between it and the next one. */
 export interface StoredPassage {
   readonly text: string
   readonly gap: string
+}
+
+/**
+ * The passages of a text by their ids, from `first`. Adjacent ones have adjacent ids, and may be one excerpt. Between those of a manifest
+ * its file may have something else, so none of their ids are adjacent.
+ */
+export function storedPassages(
+  text: string,
+  spans: readonly Span[],
+  kind: DocumentKind | undefined,
+  first: number,
+): Map<number, StoredPassage> {
+  const distance = kind === 'manifest' ? 2 : 1
+  return new Map(
+    spans.map(({ start, end }, index) => [
+      first + index * distance,
+      { text: text.slice(start, end), gap: text.slice(end, spans[index + 1]?.start ?? text.length) },
+    ]),
+  )
 }
 
 /** Stored passages by their ids. */

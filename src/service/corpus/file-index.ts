@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { CorpusDocument } from './corpus.ts'
+import { storedPassages } from './excerpts.ts'
 import type { FoundFile } from './files.ts'
 import { namesOf } from './names.ts'
-import { splitPassages } from './passages.ts'
+import { passagesOf } from './passages.ts'
 import { firstPassage, PAGE_ROOT } from './tables.ts'
 
 /** An indexed file. */
@@ -135,17 +136,11 @@ export class FileIndex {
     return true
   }
 
-  #write(id: number, place: string, { title, text }: CorpusDocument): void {
+  #write(id: number, place: string, { title, text, kind }: CorpusDocument): void {
     for (const name of namesOf(place, title)) this.#insertName.run(name, id)
-    const spans = splitPassages(text)
-    for (const [index, { start, end }] of spans.entries()) {
-      const passage = firstPassage(id) + index
-      this.#insertPassage.run(
-        passage,
-        text.slice(start, end),
-        text.slice(end, spans[index + 1]?.start ?? text.length),
-      )
-      this.#insertTerms.run(passage, title, place, text.slice(start, end))
+    for (const [passage, stored] of storedPassages(text, passagesOf(text, kind), kind, firstPassage(id))) {
+      this.#insertPassage.run(passage, stored.text, stored.gap)
+      this.#insertTerms.run(passage, title, place, stored.text)
     }
   }
 

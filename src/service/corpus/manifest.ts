@@ -1,39 +1,122 @@
 import { isObject } from '../../protocol/event.ts'
+import type { Span } from './blocks.ts'
 import type { ParsedText } from './parsed-text.ts'
 
 /** Maximum length of a manifest, in characters. A longer one is no document. */
 const MAX_MANIFEST_LENGTH = 256 * 1_024
-/** Maximum length of a field's value, in characters. A longer one is left out. */
-const MAX_VALUE_LENGTH = 2_000
+/** Maximum length of a member, in characters. A longer one is left out. */
+const MAX_MEMBER_LENGTH = 2_400
+/** Maximum length of several members in one passage, in characters. */
+const MAX_PASSAGE_LENGTH = 1_200
+/** What the text has between two passages. */
+const BETWEEN_PASSAGES = ',\n\n'
 
 /**
- * Parses a `package.json`: its title is the package's name, its text has a line for each field that describes the package, such as
- * `license: MIT`, with the value word for word. Returns undefined unless it is an object with a name and another of these fields.
+ * Parses a `package.json`: its title is the package's name, its text has the members that describe the package, such as
+ * `"license": "MIT"`, as they stand in the file. Members that stand together are one passage; an empty line separates it from the next.
+ * Returns undefined unless it is an object with a name and another of these members.
  */
 export function parseManifest(source: string): ParsedText | undefined {
-  if (source.length > MAX_MANIFEST_LENGTH) return undefined
-  const manifest = parseJson(source)
-  if (!isObject(manifest)) return undefined
-  const name = lineOf(manifest['name'])
-  if (name === undefined) return undefined
-  const fields: Readonly<Record<string, string | undefined>> = {
-    version: lineOf(manifest['version']),
-    description: lineOf(manifest['description']),
-    keywords: listOf(manifest['keywords']),
-    // npm's old forms of licences: an object, and a list of objects.
-    license:
-      lineOf(manifest['license']) ?? part(manifest['license'], 'type') ?? licences(manifest['licenses']),
-    author: person(manifest['author']),
-    homepage: lineOf(manifest['homepage']),
-    repository: lineOf(manifest['repository']) ?? part(manifest['repository'], 'url'),
-    'engines.node': part(manifest['engines'], 'node'),
-  }
-  const lines = Object.entries(fields).flatMap(([field, value]) =>
-    value === undefined ? [] : [`${field}: ${value}`],
-  )
+  if (source.length > MAX_MANIFEST_LENGTH || !isObject(parseJson(source))) return undefined
+  // Of several members with one name, the last one counts.
+  const byName = new Map(membersOf(source).map((member) => [member.name, member]))
+  const described = [...byName.values()].filter((member) => lineOf(member) !== undefined)
+  const title = oneLine(byName.get('name')?.value)
   // Some folders of a package have a manifest with a name only, which selects a module format.
-  if (lines.length === 0) return undefined
-  return { title: name, text: [`name: ${name}`, ...lines].join('\n') }
+  if (title === undefined || described.length < 2) return undefined
+  const passages = joined(
+    source,
+    described.toSorted((a, b) => a.start - b.start),
+  )
+  return { title, text: passages.map(({ start, end }) => source.slice(start, end)).join(BETWEEN_PASSAGES) }
+}
+
+/** The passages of a manifest's text, each of them a part of its file; of a text that was cut, those of its whole members. */
+export function manifestPassages(text: string): Span[] {
+  return joined(text, bareMembersOf(text))
+}
+
+/** What the members in a text of a manifest state, to be read in its place: a line for each, such as `license: MIT`. */
+export function manifestLines(text: string): string[] {
+  return bareMembersOf(text).flatMap((member) => lineOf(member) ?? [])
+}
+
+/** A member of a manifest, and where it stands. */
+interface Member extends Span {
+  readonly name: string
+  readonly value: unknown
+}
+
+/** Strings, and the marks that begin, separate and end members. */
+const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g
+
+/** The members of an object that may describe a package, but for those that are too long or no JSON. */
+function membersOf(object: string): Member[] {
+  const members: Member[] = []
+  let depth = 0
+  let key: { readonly name: unknown; readonly start: number } | undefined
+  for (const { 0: token, index } of object.matchAll(TOKENS)) {
+    const isOpening = token === '{' || token === '['
+    if (token.startsWith('"')) {
+      if (depth === 1) key ??= { name: parseJson(token), start: index }
+      continue
+    }
+    if (depth === 1 && key !== undefined && !isOpening) {
+      const member = memberAt(key.start, key.name, object.slice(key.start, index).trimEnd())
+      if (member !== undefined) members.push(member)
+      key = undefined
+    }
+    if (token !== ',') depth += isOpening ? 1 : -1
+  }
+  return members
+}
+
+function memberAt(start: number, name: unknown, text: string): Member | undefined {
+  if (typeof name !== 'string' || !DESCRIBING.has(name) || text.length > MAX_MEMBER_LENGTH) return undefined
+  const parsed = parseJson(`{${text}}`)
+  return isObject(parsed) ? { name, value: parsed[name], start, end: start + text.length } : undefined
+}
+
+/** The members in a manifest's text, which has no braces around them. */
+function bareMembersOf(text: string): Member[] {
+  return membersOf(`{${text}}`).map(({ name, value, start, end }) => {
+    return { name, value, start: start - 1, end: end - 1 }
+  })
+}
+
+/** The passages of members: those that follow each other are one, up to its maximum length. */
+function joined(text: string, members: readonly Member[]): Span[] {
+  const passages: Span[] = []
+  for (const { start, end } of members) {
+    const last = passages.at(-1)
+    const isNext = last !== undefined && /^\s*,(?!\n\n)\s*$/.test(text.slice(last.end, start))
+    if (isNext && end - last.start <= MAX_PASSAGE_LENGTH) passages.splice(-1, 1, { start: last.start, end })
+    else passages.push({ start, end })
+  }
+  return passages
+}
+
+/** The members that describe a package: what each is called in its line, and how its value is read. */
+const DESCRIBING: ReadonlyMap<string, readonly [key: string, read: (value: unknown) => string | undefined]> =
+  new Map([
+    ['name', ['name', oneLine]],
+    ['version', ['version', oneLine]],
+    ['description', ['description', oneLine]],
+    ['keywords', ['keywords', listOf]],
+    // npm's old forms of licences: an object, and a list of objects.
+    ['license', ['license', (value) => oneLine(value) ?? part(value, 'type')]],
+    ['licenses', ['license', licences]],
+    ['author', ['author', person]],
+    ['homepage', ['homepage', oneLine]],
+    ['repository', ['repository', (value) => oneLine(value) ?? part(value, 'url')]],
+    ['engines', ['engines.node', (value) => part(value, 'node')]],
+  ])
+
+/** What a member states, on one line; undefined if it does not describe the package. */
+function lineOf({ name, value }: Member): string | undefined {
+  const [key, read] = DESCRIBING.get(name) ?? []
+  const text = read?.(value)
+  return text === undefined ? undefined : `${key}: ${text}`
 }
 
 function parseJson(source: string): unknown {
@@ -44,32 +127,32 @@ function parseJson(source: string): unknown {
   }
 }
 
-/** A text on one line; undefined if it is not a text, blank or too long. */
-function lineOf(value: unknown): string | undefined {
-  if (typeof value !== 'string' || value.length > MAX_VALUE_LENGTH) return undefined
+/** A text on one line; undefined if it is not a text, or blank. */
+function oneLine(value: unknown): string | undefined {
+  if (typeof value !== 'string') return undefined
   // oxlint-disable-next-line no-control-regex -- JSON can contain them.
   const line = value.replace(/[\s\u0000-\u001F\u007F]+/g, ' ').trim()
   return line === '' ? undefined : line.toWellFormed()
 }
 
 function part(value: unknown, name: string): string | undefined {
-  return isObject(value) ? lineOf(value[name]) : undefined
+  return isObject(value) ? oneLine(value[name]) : undefined
 }
 
 function listOf(value: unknown): string | undefined {
-  if (!Array.isArray(value)) return lineOf(value)
-  return lineOf(value.filter((item) => typeof item === 'string').join(', '))
+  if (!Array.isArray(value)) return oneLine(value)
+  return oneLine(value.filter((item) => typeof item === 'string').join(', '))
 }
 
 function licences(value: unknown): string | undefined {
   if (!Array.isArray(value)) return undefined
-  return lineOf(value.flatMap((licence) => part(licence, 'type') ?? lineOf(licence) ?? []).join(', '))
+  return oneLine(value.flatMap((licence) => part(licence, 'type') ?? oneLine(licence) ?? []).join(', '))
 }
 
 /** A person as npm writes one: `Name <email> (url)`. */
 function person(value: unknown): string | undefined {
   const name = part(value, 'name')
-  if (name === undefined) return lineOf(value)
+  if (name === undefined) return oneLine(value)
   const email = part(value, 'email')
   const url = part(value, 'url')
   return [

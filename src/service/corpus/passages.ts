@@ -1,4 +1,6 @@
 import { type Block, blocksOf, type Span } from './blocks.ts'
+import type { DocumentKind } from './document-kind.ts'
+import { manifestPassages } from './manifest.ts'
 
 /** A passage shorter than this, in characters, is extended by the next block. */
 const MIN_PASSAGE_LENGTH = 300
@@ -8,6 +10,11 @@ const MAX_PASSAGE_LENGTH = 1_200
 const MAX_CODE_LENGTH = 2_400
 /** Maximum length of a block, in characters; leaves space for a heading before it. */
 const MAX_BLOCK_LENGTH = 1_000
+
+/** The passages of a document's text, in its order. The text must be trimmed. */
+export function passagesOf(text: string, kind: DocumentKind | undefined): Span[] {
+  return kind === 'manifest' ? manifestPassages(text) : splitPassages(text)
+}
 
 /**
  * Splits a text into passages: short paragraphs together, headings with the block after them, and whole code blocks if they

@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { transaction } from '../database.ts'
 
 /** Version of the index. Increment it when parsing or splitting changes: an index of another version is rebuilt. */
-const LAYOUT = 6
+const LAYOUT = 7
 
 /** The `root` of pages, which are no files. Their `path` is the URL that they were fetched from. */
 export const PAGE_ROOT = 'page:'
@@ -12,7 +12,7 @@ export const TOKENIZER = 'porter unicode61 remove_diacritics 2'
 
 /**
  * A passage's id is its document's id, shifted by this, plus its index within the document. So adjacent passages have
- * adjacent ids, and the document of a match needs no lookup. No document of the maximum size has 2 ** 22 passages.
+ * adjacent ids, but for those of a manifest, and the document of a match needs no lookup. No document of the maximum size has 2 ** 22 passages.
  */
 const PASSAGE_BITS = 22
 

@@ -4,7 +4,7 @@ import type { ExtractError, ExtractRequest, ExtractResponse, ExtractResult } fro
 import type { Warning } from '../../protocol/problem.ts'
 import { extractRequest } from '../../protocol/requests/extract.ts'
 import { type Clock, realTimeOf } from '../clock.ts'
-import type { Corpus } from '../corpus/corpus.ts'
+import type { Corpus, CorpusDocument } from '../corpus/corpus.ts'
 import { wholeCharacters } from '../corpus/passages.ts'
 import { JsonResponse } from '../http/json-response.ts'
 import { adjusted, ignoredFields, MIN_CHARACTERS, wordsLeftOut } from '../http/parameter-warnings.ts'
@@ -49,7 +49,7 @@ const MAX_FULL_CONTENT = 500_000
 
 /** What became of one URL: the page with its URL, or an error. */
 type Outcome =
-  | { readonly url: string; readonly page: Page }
+  | { readonly url: string; readonly page: Page | CorpusDocument }
   | { readonly url: string; readonly error: ExtractError }
 
 /** The limits of a request's results, in characters. */
@@ -148,7 +148,7 @@ export function createExtract({ corpus, web, isolated, clock }: ExtractOptions):
   }
 
   async function resultsOf(
-    pages: readonly { readonly url: string; readonly page: Page }[],
+    pages: readonly { readonly url: string; readonly page: Page | CorpusDocument }[],
     { objective, search_queries: queries = [] }: ExtractRequest,
     { perResult, total, fullContent }: Limits,
     warnings: Warning[],
@@ -162,7 +162,7 @@ export function createExtract({ corpus, web, isolated, clock }: ExtractOptions):
       const share = Math.floor(charactersLeft / (pages.length - results.length))
       // oxlint-disable-next-line no-await-in-loop -- the share depends on the results before it
       const selected = await excerpts.select(
-        text,
+        page,
         { queries, objective },
         { charactersPerResult: Math.min(perResult, share), excerptsPerResult: EXCERPTS_PER_RESULT },
         signal,

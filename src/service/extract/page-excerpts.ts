@@ -1,13 +1,22 @@
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
 import type { ExcerptBudget } from '../corpus/corpus.ts'
-import { excerptsAround, shorten, type StoredPassage } from '../corpus/excerpts.ts'
+import type { DocumentKind } from '../corpus/document-kind.ts'
+import { excerptsAround, shorten, type StoredPassage, storedPassages } from '../corpus/excerpts.ts'
 import { EQUAL_TERMS } from '../corpus/frequencies.ts'
+import { manifestPassages } from '../corpus/manifest.ts'
 import { anyTerm } from '../corpus/match.ts'
 import { searchTerms } from '../corpus/query-terms.ts'
 import type { Span } from '../corpus/blocks.ts'
 import { splitPassages, wholeCharacters } from '../corpus/passages.ts'
 import { TOKENIZER } from '../corpus/tables.ts'
+
+/** What excerpts are selected from. */
+interface Source {
+  readonly text: string
+  /** Of a document of the index; undefined for a page. */
+  readonly kind?: DocumentKind
+}
 
 /** What excerpts are selected for. */
 interface ExcerptQuery {
@@ -27,10 +36,11 @@ const MAX_PASSAGES = 5_000
 /** Selects the excerpts of one page. */
 export interface ExcerptSelector {
   /**
-   * The passages that match the query best, with those around them. Without a match: the beginning of the text. At most
-   * 500,000 characters and 5,000 passages are searched, fewer when the signal is aborted. Yields to the event loop.
+   * The passages that match the query best, with those around them. Without a match: the beginning of the text. Of a manifest: all
+   * passages, those that match first. At most 500,000 characters and 5,000 passages are searched, fewer when the signal is aborted.
+   * Yields to the event loop.
    */
-  select(text: string, query: ExcerptQuery, budget: ExcerptBudget, signal: AbortSignal): Promise<string[]>
+  select(source: Source, query: ExcerptQuery, budget: ExcerptBudget, signal: AbortSignal): Promise<string[]>
   close(): void
 }
 
@@ -62,17 +72,15 @@ export function createExcerptSelector(): ExcerptSelector {
   }
 
   return {
-    async select(text, query, budget, signal) {
+    async select({ text, kind }, query, budget, signal) {
       const expression = anyTerm(searchTerms(query, EQUAL_TERMS).queries)
-      if (expression !== undefined) {
-        const spans = await spansOf(text, signal)
-        const passages = new Map(
-          spans.map(({ start, end }, index) => [
-            index + 1,
-            { text: text.slice(start, end), gap: text.slice(end, spans[index + 1]?.start ?? text.length) },
-          ]),
-        )
-        const ids = rank(passages, expression)
+      const isManifest = kind === 'manifest'
+      if (expression !== undefined || isManifest) {
+        const spans = isManifest ? manifestPassages(text) : await spansOf(text, signal)
+        const passages = storedPassages(text, spans, kind, 1)
+        const matching = expression === undefined ? [] : rank(passages, expression)
+        // The beginning of a manifest's text need not be a part of its file, which may have something else between two passages.
+        const ids = isManifest ? [...new Set([...matching, ...passages.keys()])] : matching
         if (ids.length > 0) return excerptsAround(ids, passages, budget)
       }
       const beginning = shorten(text, budget.charactersPerResult)

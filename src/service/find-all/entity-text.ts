@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Corpus } from '../corpus/corpus.ts'
-import { splitPassages, wholeCharacters } from '../corpus/passages.ts'
+import { passagesOf, wholeCharacters } from '../corpus/passages.ts'
 import type { SourcePassage } from '../processor/place.ts'
 import { stemsOf } from '../processor/vocabulary.ts'
 import type { Effort } from './generators.ts'
@@ -22,7 +22,7 @@ export async function readEntity(corpus: Corpus, url: string, effort: Effort): P
     if (document === undefined || charactersLeft <= 0) continue
     const text = wholeCharacters(document.text.slice(0, charactersLeft))
     charactersLeft -= text.length
-    for (const { start, end } of splitPassages(text)) {
+    for (const { start, end } of passagesOf(text, source.kind)) {
       const passage = text.slice(start, end)
       const { url: at, title, kind } = source
       passages.push({ url: at, title, kind, text: passage, stems: stemsOf(`${title} ${passage}`) })

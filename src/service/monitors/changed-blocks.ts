@@ -1,6 +1,6 @@
 import type { Passage } from '../corpus/corpus.ts'
 import type { ChangedBlock } from './interest.ts'
-import { statementsOf } from './statements.ts'
+import { readableText, statementsOf } from './statements.ts'
 
 /** Number of characters before a passage in which its headings are searched. */
 const MAX_ABOVE = 40_000
@@ -13,7 +13,7 @@ interface Heading {
   readonly text: string
 }
 
-/** The blocks of a passage that have some of these statements. `text` is that of its document. */
+/** The blocks of a passage that have some of these statements. `text` is the readable text of its document. */
 export function changedBlocks(
   passage: Passage,
   statements: readonly string[],
@@ -21,13 +21,14 @@ export function changedBlocks(
 ): ChangedBlock[] {
   const isNew = new Set(statements)
   const { title, url } = passage
-  let headings = text === undefined ? [] : headingsBefore(text, passage.text)
-  return passage.text.split(BETWEEN_BLOCKS).flatMap((block) => {
+  const readable = readableText(passage)
+  let headings = text === undefined ? [] : headingsBefore(text, readable)
+  return readable.split(BETWEEN_BLOCKS).flatMap((block) => {
     const above = headings.map((heading) => heading.text).filter((heading) => heading !== title)
     headings = below(headings, block)
     const changed = statementsOf(block).filter((statement) => isNew.has(statement))
     if (changed.length === 0) return []
-    return [{ statements: changed, text: block, headings: above, passage: passage.text, title, url }]
+    return [{ statements: changed, text: block, headings: above, passage: readable, title, url }]
   })
 }
 

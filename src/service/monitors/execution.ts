@@ -16,7 +16,7 @@ import type { EventStreamRequest, SnapshotRequest } from './request.ts'
 import { type RerunContext, runAgain } from './run-again.ts'
 import { nextRun } from './schedule.ts'
 import { searchFor } from './search.ts'
-import type { SeenPassages } from './seen.ts'
+import { type SeenPassages, textsOf } from './seen.ts'
 import type { MonitorStore, StoredMonitor } from './store.ts'
 import { toTimestamp } from './wire.ts'
 
@@ -102,7 +102,7 @@ async function search(
   try {
     await corpus.settled()
     const findings = searchFor(request, corpus)
-    const texts = (url: string) => corpus.document(url)?.text
+    const texts = textsOf(corpus)
     const comparison = seen.compare(monitor.id, findings.passages, texts)
     const news = detectNews(monitor, findings, comparison.fresh, texts)
     const { outputs, warnings } = await outputsOf(news, request.settings, isolated, signal)

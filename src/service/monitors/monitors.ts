@@ -12,7 +12,7 @@ import type { EventStreamRequest, MonitorRequest, SnapshotRequest } from './requ
 import { monitorRoutes } from './routes.ts'
 import { createSchedule } from './schedule.ts'
 import { searchFor } from './search.ts'
-import { SeenPassages } from './seen.ts'
+import { SeenPassages, textsOf } from './seen.ts'
 import { MonitorStore, type StoredMonitor } from './store.ts'
 import { refusedField, rescheduled, updatedRequest } from './update.ts'
 
@@ -90,7 +90,7 @@ export function createMonitors(options: MonitorsOptions): Monitors {
     transaction(database, () => {
       store.add(id, request, clock.now())
       if (baseline === undefined) return
-      seen.compare(id, baseline, (url) => corpus.document(url)?.text).mark()
+      seen.compare(id, baseline, textsOf(corpus)).mark()
       store.baselined(id)
     })
   }
@@ -140,7 +140,7 @@ export function createMonitors(options: MonitorsOptions): Monitors {
     const policy = request.settings.advanced_settings?.source_policy
     if (isDeepStrictEqual(policy, updated.settings.advanced_settings?.source_policy)) return
     const admitted = searchFor(updated, corpus).passages.filter((passage) => !allowsDocument(policy, passage))
-    seen.compare(id, admitted, (url) => corpus.document(url)?.text).mark()
+    seen.compare(id, admitted, textsOf(corpus)).mark()
   }
 
   function wake(type: MonitorRequest['type']): void {

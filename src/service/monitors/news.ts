@@ -1,7 +1,7 @@
 import type { Passage } from '../corpus/corpus.ts'
 import type { Findings } from './search.ts'
 import type { FreshPassage, TextOf } from './seen.ts'
-import { statementsOf } from './statements.ts'
+import { readableText, statementsOf } from './statements.ts'
 import type { StoredMonitor } from './store.ts'
 
 /** A passage that is reported. */
@@ -33,7 +33,7 @@ export function detectNews(
     const news = new Set(fresh.map(({ hash }) => hash))
     const earlier = passages.flatMap((passage) => {
       if (news.has(passage.hash)) return []
-      const statements = statementsOf(passage.text)
+      const statements = statementsOf(readableText(passage))
       const reason = reasonFor(passage, statements, textOf(passage.url))
       return reason === undefined ? [] : [{ ...passage, statements, reason }]
     })

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto'
 import type { MonitorProcessor } from '../../protocol/monitor.ts'
 import type { Warning } from '../../protocol/problem.ts'
 import type { Corpus, CorpusQuery, Passage } from '../corpus/corpus.ts'
-import { splitPassages } from '../corpus/passages.ts'
+import { passagesOf } from '../corpus/passages.ts'
 import { corpusPlace, type Place, type Thing } from '../processor/place.ts'
 import { changedBlocks } from './changed-blocks.ts'
 import { hasTopic, type Interest, isAbout, isNaturalLanguage, readInterest, searchWords } from './interest.ts'
 import type { EventStreamRequest } from './request.ts'
-import { statementsOf } from './statements.ts'
+import { readableText, statementsOf } from './statements.ts'
 
 /** Maximum number of matching passages that an execution compares, by processor. */
 const MAX_PASSAGES: Readonly<Record<MonitorProcessor, number>> = { lite: 1_000, base: 10_000, core: 100_000 }
@@ -75,7 +75,7 @@ function withInterest(query: string, interest: Interest, place: Place, search: S
   const queries = searchWords(interest)
   const passages =
     subjects.length > 0
-      ? subjects.flatMap((thing) => passagesOf(thing, place)).slice(0, limit)
+      ? subjects.flatMap((thing) => passagesAbout(thing, place)).slice(0, limit)
       : search({ queries }, limit).filter((passage) => mayMatch(passage))
   const about = [
     ...subjects.map(({ name }) => `a document of ${name}`),
@@ -91,18 +91,18 @@ function withInterest(query: string, interest: Interest, place: Place, search: S
 
   /** Without the headings above the passage, as documents are read only where they have changed. */
   function mayMatch(passage: Passage): boolean {
-    return changedBlocks(passage, statementsOf(passage.text), undefined).some((block) =>
+    return changedBlocks(passage, statementsOf(readableText(passage)), undefined).some((block) =>
       isAbout(interest, block),
     )
   }
 }
 
 /** All passages of a thing's documents. */
-function passagesOf({ documents }: Thing, place: Place): Passage[] {
+function passagesAbout({ documents }: Thing, place: Place): Passage[] {
   return documents.flatMap(({ url }) => {
     const document = place.document(url)
     if (document === undefined) return []
-    return splitPassages(document.text).map(({ start, end }): Passage => {
+    return passagesOf(document.text, document.kind).map(({ start, end }): Passage => {
       const text = document.text.slice(start, end)
       const { title, publishDate, kind } = document
       return { url, title, publishDate, kind, text, hash: hashOf(url, text), score: 0 }

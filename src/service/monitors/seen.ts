@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
-import type { Passage } from '../corpus/corpus.ts'
-import { statementsOf } from './statements.ts'
+import type { Corpus, Passage } from '../corpus/corpus.ts'
+import { readableText, statementsOf } from './statements.ts'
 
 const TABLES = `
   CREATE TABLE IF NOT EXISTS monitor_seen (
@@ -28,8 +28,16 @@ export interface Comparison {
   mark(): void
 }
 
-/** Returns the text of the document at a URL; undefined if there is none. */
+/** Returns the {@link readableText} of the document at a URL; undefined if there is none. */
 export type TextOf = (url: string) => string | undefined
+
+/** The texts of a corpus. */
+export function textsOf(corpus: Corpus): TextOf {
+  return (url) => {
+    const document = corpus.document(url)
+    return document === undefined ? undefined : readableText(document)
+  }
+}
 
 /** The passages and statements that each monitor has seen. They are never removed, so that nothing is reported twice. */
 export class SeenPassages {
@@ -51,7 +59,7 @@ export class SeenPassages {
     const documents = new Map<string, { readonly known: boolean; readonly fresh: Set<string> }>()
     const fresh: FreshPassage[] = []
     for (const passage of passages) {
-      const { url, hash, text } = passage
+      const { url, hash } = passage
       // A shortcut, since most passages are unchanged.
       if (this.#isSeen(monitorId, url, hash)) continue
       const document = documents.get(url) ?? {
@@ -59,7 +67,7 @@ export class SeenPassages {
         fresh: new Set<string>(),
       }
       documents.set(url, document)
-      const news = statementsOf(text).filter((statement) => {
+      const news = statementsOf(readableText(passage)).filter((statement) => {
         const one = hashOf(statement)
         return !document.fresh.has(one) && !this.#isSeen(monitorId, url, one)
       })

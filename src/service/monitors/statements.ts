@@ -1,3 +1,11 @@
+import type { CorpusDocument } from '../corpus/corpus.ts'
+import { manifestLines } from '../corpus/manifest.ts'
+
+/** The text in which statements are found: of a manifest, what its members state, so that a comma after a member is no news. */
+export function readableText({ text, kind }: Pick<CorpusDocument, 'text' | 'kind'>): string {
+  return kind === 'manifest' ? manifestLines(text).join('\n') : text
+}
+
 /**
  * Splits a text into statements: its lines, and the sentences within them, with normalized white space.
  *

@@ -1,3 +1,4 @@
+import { manifestLines } from '../corpus/manifest.ts'
 import { stem } from '../corpus/stems.ts'
 import { isStopWord, significantTerms, words } from '../corpus/terms.ts'
 import { type Asked, readAsked } from './asked.ts'
@@ -10,6 +11,8 @@ export interface Described {
   readonly asked: Asked
 }
 
+/** How the line of a description begins. */
+const DESCRIPTION = 'description: '
 /** Minimum fraction of a description's words that the question has. */
 const MIN_DESCRIBED = 0.7
 /** Minimum number of words of a description that the question has. */
@@ -26,8 +29,8 @@ export function describedThing(place: Place, text: string, depth: number): Descr
     .passages(significantTerms(text).join(' '), undefined, depth)
     .filter(({ kind }) => kind === 'manifest')
     .flatMap((passage) => {
-      const [description] = /(?<=^description: ).*$/m.exec(passage.text) ?? []
-      const roots = rootsOf(description ?? '')
+      const description = manifestLines(passage.text).find((line) => line.startsWith(DESCRIPTION)) ?? ''
+      const roots = rootsOf(description.slice(DESCRIPTION.length))
       const common = [...roots].filter((root) => asked.has(root)).length
       const share = common / Math.max(1, roots.size)
       return common >= MIN_WORDS && share >= MIN_DESCRIBED ? [{ name: passage.title, roots, share }] : []

@@ -1,3 +1,4 @@
+import { manifestLines } from '../corpus/manifest.ts'
 import { significantTerms } from '../corpus/terms.ts'
 import { type Asked, type AskedForm, type AskedTerm, readAsked } from './asked.ts'
 import { releaseSection } from './changes.ts'
@@ -213,7 +214,7 @@ function isOfRelease(place: Place, thing: Thing, { attribute, exact }: Asked): b
   if (exact.length === 0 || attribute?.name !== 'runtime') return true
   const manifest = thing.root.find(({ kind }) => kind === 'manifest')
   const text = manifest === undefined ? '' : (place.document(manifest.url)?.text ?? '')
-  const major = /(?<=^version: )\d+/m.exec(text)?.[0]
+  const major = /(?<=^version: )\d+/m.exec(manifestLines(text).join('\n'))?.[0]
   return exact.every((one) => one.split('.', 1)[0] === major)
 }
 

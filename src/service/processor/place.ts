@@ -1,6 +1,6 @@
 import type { SourcePolicy } from '../../protocol/task.ts'
 import type { Corpus, CorpusDocument, DocumentSource } from '../corpus/corpus.ts'
-import { splitPassages, wholeCharacters } from '../corpus/passages.ts'
+import { passagesOf, wholeCharacters } from '../corpus/passages.ts'
 import { allowsDocument } from '../corpus/source-policy.ts'
 import { stemsOf } from './vocabulary.ts'
 import { type Heading, manifestUnits, type PlacedUnit, readUnits } from './units.ts'
@@ -122,7 +122,7 @@ function folderOf(url: string): string {
 
 function readText({ url, title, kind }: DocumentSource, text: string): ReadPassage[] {
   let above: readonly Heading[] = []
-  return splitPassages(text).map(({ start, end }) => {
+  return passagesOf(text, kind).map(({ start, end }) => {
     const passage = { url, title, kind, text: text.slice(start, end) }
     if (kind === 'manifest') return toRead(passage, manifestUnits(passage.text))
     const { units, headings } = readUnits(passage.text, above)

@@ -1,10 +1,11 @@
 import { type Block, blocksOf } from '../corpus/blocks.ts'
-import { cellsOf } from './cells.ts'
 import { type Inline, inlinesOf, inlineText } from '../corpus/inline.ts'
+import { manifestLines } from '../corpus/manifest.ts'
+import { cellsOf } from './cells.ts'
 
 /** The smallest part of an answer: a sentence, a list item, a table row or a line of code. */
 export interface Unit {
-  /** A verbatim part of the text, without the markup around it. */
+  /** A verbatim part of the text, without the markup around it; of a manifest, what a member states, on a line. */
   readonly text: string
   readonly kind: 'sentence' | 'item' | 'row' | 'code'
   /** The heading above it; empty if there is none. */
@@ -49,12 +50,9 @@ export function unitsOf(text: string): readonly Unit[] {
   }))
 }
 
-/** The lines of a manifest, each of them a unit. */
-export function manifestUnits(text: string): readonly PlacedUnit[] {
-  return text
-    .split('\n')
-    .filter((line) => line.trim() !== '')
-    .map((line) => ({ text: line, kind: 'row', heading: '', headings: [], block: 0 }))
+/** What the members in a passage of a manifest state, each of them a unit. */
+export function manifestUnits(passage: string): readonly PlacedUnit[] {
+  return manifestLines(passage).map((text) => ({ text, kind: 'row', heading: '', headings: [], block: 0 }))
 }
 
 /** Splits a passage into units. `above` are the headings of the document above the passage, the outermost first. */

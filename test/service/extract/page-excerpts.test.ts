@@ -9,7 +9,7 @@ function selector() {
   const excerpts = createExcerptSelector()
   onTestFinished(() => excerpts.close())
   const { signal } = new AbortController()
-  return (text: string, query: string) => excerpts.select(text, { queries: [query] }, BUDGET, signal)
+  return (text: string, query: string) => excerpts.select({ text }, { queries: [query] }, BUDGET, signal)
 }
 
 describe('the excerpts of a page', () => {

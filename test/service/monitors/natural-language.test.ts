@@ -143,6 +143,21 @@ describe('a monitor with a query in natural language', () => {
     expect(await warnings()).toEqual([])
   })
 
+  it('reports a member of a manifest when it states something else, not when another one follows it', async () => {
+    const manifest = (fields: object) => JSON.stringify({ name: 'kelp', ...fields }, null, 2)
+    const file = 'kelp/package.json'
+    const { reports } = await watch('changes of the licence of kelp', {
+      [file]: manifest({ license: 'MIT' }),
+    })
+
+    expect(await reports({ [file]: manifest({ license: 'MIT', homepage: 'https://kelp.example' }) })).toEqual(
+      [],
+    )
+    expect(await reports({ [file]: manifest({ license: 'ISC', homepage: 'https://kelp.example' }) })).toEqual(
+      [expect.stringContaining('"license": "ISC"')],
+    )
+  })
+
   it('reports the earlier statements that it is about with include_backfill, and no others', async () => {
     const corpus = await corpusOf({}, { folders: [await folderOf(FOLDER)] })
     const { create, events } = await startMonitorsOver(corpus)
