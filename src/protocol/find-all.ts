@@ -97,7 +97,7 @@ export interface FindAllRun {
 export interface CandidateOutput {
   readonly value: unknown
   readonly type: 'match_condition' | 'enrichment' | (string & {})
-  /** Only of a condition. */
+  /** Only of a condition. Null if the documents do not say whether it is met. */
   readonly is_matched?: boolean | null
 }
 

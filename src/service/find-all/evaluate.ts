@@ -7,7 +7,7 @@ import type {
 import type { Citation, FieldBasis } from '../../protocol/output.ts'
 import { words } from '../corpus/terms.ts'
 import { type Evidence, Judge } from '../processor/judge.ts'
-import { type Question, questionOf, splitName, stemsOf } from '../processor/vocabulary.ts'
+import { type Question, questionOf, splitName, stemsOf, type Term } from '../processor/vocabulary.ts'
 import { type Comparison, readComparison } from './comparison.ts'
 import type { EntityPassage } from './entity-text.ts'
 
@@ -32,7 +32,8 @@ const NEGATION =
 
 /** The result of a condition. */
 export interface Verdict {
-  readonly isMatched: boolean
+  /** Null if the documents do not say enough to check it. */
+  readonly isMatched: boolean | null
   /** What the documents say about the condition; null if they say nothing. */
   readonly value: string | null
   /** The basis of the value, under the name of the condition. */
@@ -62,7 +63,7 @@ export const extractiveEvaluator: Evaluator = {
   },
 }
 
-/** The candidate with its verdicts. It matches if each condition is met. */
+/** The candidate with its verdicts. It matches if each condition is met: one that could not be checked is not. */
 export function evaluated(candidate: FindAllCandidate, verdicts: readonly Verdict[]): FindAllCandidate {
   const outputs = verdicts.map(({ value, isMatched, basis }): [string, CandidateOutput] => [
     basis.field,
@@ -70,7 +71,7 @@ export function evaluated(candidate: FindAllCandidate, verdicts: readonly Verdic
   ])
   return {
     ...candidate,
-    match_status: verdicts.every(({ isMatched }) => isMatched) ? 'matched' : 'unmatched',
+    match_status: verdicts.every(({ isMatched }) => isMatched === true) ? 'matched' : 'unmatched',
     output: Object.fromEntries(outputs),
     basis: verdicts.map(({ basis }) => basis),
   }
@@ -107,7 +108,8 @@ function judgeCondition(
   const wantsAbsence = NEGATION.test(condition.description)
   const statements = bestOf(found, question, comparison)
   const isDenied = statements.some(({ unit }) => NEGATION.test(unit.text))
-  const isMatched = statements.length === 0 ? wantsAbsence : isDenied === wantsAbsence
+  const unchecked = uncheckedTerms(statements, question)
+  const isMatched = statements.length === 0 || unchecked.length > 0 ? null : isDenied === wantsAbsence
   const value = statements.length === 0 ? null : statements.map(({ unit }) => unit.text).join(' ')
   return {
     isMatched,
@@ -117,13 +119,14 @@ function judgeCondition(
       reasoning: reasoningOf({
         question,
         statements,
+        unchecked,
         isDenied,
         isMatched,
         comparison,
         passages: passages.length,
       }),
       citations: citationsOf(statements),
-      confidence: confidenceOf(statements, question),
+      confidence: isMatched === null ? 'low' : confidenceOf(statements, question),
     },
   }
 }
@@ -156,9 +159,7 @@ function formsOf(entityType: string): string[] {
 /** The passages that have most terms of the question, in a stable order. */
 function relevant(passages: readonly EntityPassage[], { terms }: Question): EntityPassage[] {
   const count = ({ stems, text }: EntityPassage) =>
-    terms.filter(
-      (term) => [...term.stems].some((wanted) => stems.has(wanted)) || term.answer?.test(text) === true,
-    ).length
+    terms.filter((term) => hasTerm(stems, term) || term.answer?.test(text) === true).length
   return passages
     .map((passage) => ({ passage, count: count(passage) }))
     .filter((entry) => entry.count > 0)
@@ -167,23 +168,37 @@ function relevant(passages: readonly EntityPassage[], { terms }: Question): Enti
     .map(({ passage }) => passage)
 }
 
-/** The statement that meets the condition, else a few of one passage that meet it together; none if there are none. */
+function hasTerm(stems: ReadonlySet<string>, term: Term): boolean {
+  return [...term.stems].some((wanted) => stems.has(wanted))
+}
+
+/**
+ * The statement that meets the condition, else a few of one passage that meet it together; none if there are none. Those with all of
+ * its terms come first.
+ */
 function bestOf(
   found: readonly (readonly Evidence[])[],
   question: Question,
   comparison: Comparison | undefined,
 ): readonly Evidence[] {
   const fits = ({ unit }: Evidence) => comparison === undefined || comparison.holds(unit.text)
-  const [single] = found
+  const single = found
     .flat()
     .filter((evidence) => evidence.direct && evidence.coverage >= COVERAGE && fits(evidence))
     .toSorted((a, b) => b.coverage - a.coverage || b.score - a.score)
-  if (single !== undefined) return [single]
-  for (const evidence of found) {
-    const joint = jointly(evidence, question)
-    if (joint.length > 0 && (comparison === undefined || joint.some(fits))) return joint
-  }
-  return []
+    .map((evidence) => [evidence])
+  const joint = found.map((evidence) => jointly(evidence, question)).filter((evidence) => evidence.some(fits))
+  const all = [...single, ...joint]
+  return all.find((statements) => uncheckedTerms(statements, question).length === 0) ?? all[0] ?? []
+}
+
+/** The terms of a condition that stand neither in the statements nor in their headings or title. */
+function uncheckedTerms(statements: readonly Evidence[], { terms }: Question): readonly Term[] {
+  const stems = stemsOf(
+    statements.flatMap(({ unit, passage }) => [unit.text, unit.heading, passage.title]).join('\n'),
+  )
+  const isAnswer = ({ answer }: Term) => statements.some(({ unit }) => answer?.test(unit.text) === true)
+  return terms.filter((term) => !hasTerm(stems, term) && !isAnswer(term))
 }
 
 /** A few statements of one passage that together have enough terms of the question; none if there are none. */
@@ -193,7 +208,7 @@ function jointly(evidence: readonly Evidence[], { terms }: Question): readonly E
   for (const candidate of evidence) {
     if (taken.length === MAX_STATEMENTS) break
     const stems = stemsOf(candidate.unit.text)
-    const news = [...missing].filter((term) => [...term.stems].some((wanted) => stems.has(wanted)))
+    const news = [...missing].filter((term) => hasTerm(stems, term))
     if (news.length === 0) continue
     for (const term of news) missing.delete(term)
     taken.push(candidate)
@@ -218,19 +233,32 @@ function confidenceOf(statements: readonly Evidence[], { terms }: Question): 'lo
 interface Judgement {
   readonly question: Question
   readonly statements: readonly Evidence[]
+  readonly unchecked: readonly Term[]
   readonly isDenied: boolean
-  readonly isMatched: boolean
+  readonly isMatched: boolean | null
   readonly comparison: Comparison | undefined
   readonly passages: number
 }
 
-function reasoningOf({ question, statements, isDenied, isMatched, comparison, passages }: Judgement): string {
-  const terms = question.terms.map(({ word }) => word).join(', ')
+function reasoningOf(judgement: Judgement): string {
+  const { question, statements, unchecked, isDenied, isMatched, comparison, passages } = judgement
+  const terms = wordsOf(question.terms)
   const number = comparison === undefined ? '' : `, with a number ${comparison.text}`
   const read = `Read ${passages} passages of its documents for ${terms}${number}.`
-  const verdict = isMatched ? 'The condition is met' : 'The condition is not met'
+  const verdict = verdictText(isMatched)
   const [first] = statements
-  if (first === undefined) return `${read} No statement has enough of these words. ${verdict}.`
-  const how = isDenied ? 'denies it' : 'states it'
-  return `${read} A ${first.unit.kind} in “${first.passage.title}” ${how}. ${verdict}.`
+  if (first === undefined) return `${read} No statement has enough of these words. ${verdict}`
+  const where = `A ${first.unit.kind} in “${first.passage.title}”`
+  if (isMatched === null) return `${read} ${where} has nothing about ${wordsOf(unchecked)}. ${verdict}`
+  return `${read} ${where} ${isDenied ? 'denies it' : 'states it'}. ${verdict}`
+}
+
+function wordsOf(terms: readonly Term[]): string {
+  return terms.map(({ word }) => word).join(', ')
+}
+
+/** What became of a condition, as a sentence. */
+export function verdictText(isMatched: boolean | null): string {
+  if (isMatched === null) return 'It is not known whether the condition is met.'
+  return `The condition is ${isMatched ? 'met' : 'not met'}.`
 }

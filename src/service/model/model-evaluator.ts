@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { FindAllRequest } from '../../protocol/find-all.ts'
 import type { FieldBasis } from '../../protocol/output.ts'
-import { type Evaluator, passagesFor, type Verdict } from '../find-all/evaluate.ts'
+import { type Evaluator, passagesFor, type Verdict, verdictText } from '../find-all/evaluate.ts'
 import type { EntityPassage } from '../find-all/entity-text.ts'
 import { ask, messageOf } from './ask.ts'
 import { ModelError } from './model-error.ts'
@@ -18,8 +18,8 @@ const PAUSE = 60_000
 const claimSchema = z.object({ is_matched: z.boolean(), value: z.string().max(5_000).nullish() })
 
 /**
- * Judges conditions with a model, all of a candidate at once. A condition is met only if one of its quotes stands in the passages
- * word for word. Where the model fails, the fallback judges, and the reasoning of each basis says why. A server that fails is
+ * Judges conditions with a model, all of a candidate at once. What it says of a condition counts only if one of its quotes stands in the
+ * passages word for word. Where the model fails, the fallback judges, and the reasoning of each basis says why. A server that fails is
  * not asked again for a minute.
  */
 export function modelEvaluator(server: Pick<ModelServer, 'complete'>, fallback: Evaluator): Evaluator {
@@ -97,7 +97,7 @@ function verdictsOf(
     )
     const excerpts = citations.flatMap((citation) => citation.excerpts ?? [])
     const isQuoted = excerpts.length > 0
-    const isMatched = claim.is_matched && isQuoted
+    const isMatched = isQuoted ? claim.is_matched : null
     // A value without a quote has no evidence.
     const value = isQuoted ? (claim.value ?? excerpts.join(' ')) : null
     const isWordForWord =
@@ -112,7 +112,7 @@ function verdictsOf(
         reasoning:
           `The model read ${passages.length} passages. ` +
           `${excerpts.length} of its ${excerpts.length + dropped} quotes stand in them word for word.${unproven} ` +
-          `The condition is ${isMatched ? 'met' : 'not met'}.`,
+          verdictText(isMatched),
         citations,
         confidence: isWordForWord ? 'high' : isQuoted ? 'medium' : 'low',
       },

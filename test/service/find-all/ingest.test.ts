@@ -18,7 +18,8 @@ describe('ingest', () => {
       'companies are',
       ['based in Berlin', 'with more than 50 employees'],
     ],
-    ['AI startups founded after 2020 that use Rust', 'AI startups', ['founded after 2020 that use Rust']],
+    ['AI startups founded after 2020 that use Rust', 'AI startups', ['founded after 2020', 'use Rust']],
+    ['packages about logging that have an MIT licence', 'packages', ['about logging', 'have an MIT licence']],
     ['battery makers', 'battery makers', ['battery makers']],
   ])('reads the type of the entities and their conditions out of “%s”', (objective, type, clauses) => {
     const { entity_type, match_conditions } = ingest(objective)

@@ -87,6 +87,48 @@ describe('a FindAll run', () => {
     expect(matched.map(({ name }) => name)).toEqual(expected)
   })
 
+  it.each([
+    ['the rest of a condition is met', 'packages about logging that have an MIT licence', null],
+    ['all of a condition is met', 'packages about parsers that have an MIT licence', true],
+    ['a heading has a word of it', 'packages with a performance of 9 GB', true],
+    ['nothing is said of it', 'It is written by volunteers', null],
+    ['nothing is said of what it must not have', 'It has no telemetry', null],
+    ['it is denied', 'The package supports browsers', false],
+  ])('matches only if all of each condition was checked and is met: %s', async (_, description, expected) => {
+    const manifest = { name: 'tidal', description: 'A parser of tide tables', license: 'MIT' }
+    const folder = await packageFolder({
+      'tidal/package.json': JSON.stringify(manifest),
+      'tidal/README.md': `# tidal
+
+A tide table reader with a parser. It does not support browsers.
+
+## Performance
+
+It reads 9 GB a second.
+
+## About
+
+A parser under the MIT licence.
+`,
+    })
+    const service = await findAllService({ docs: [{ folder, site: 'https://docs.example' }] })
+    const match_conditions = [
+      { name: 'asked', description },
+      { name: 'tides', description: 'It is for tide tables' },
+    ]
+    const id = await service.create({ entity_type: 'packages', match_conditions })
+    await service.events(id)
+    const { run, candidates } = await service.result(id)
+
+    expect(candidates).toMatchObject([
+      {
+        match_status: expected === true ? 'matched' : 'unmatched',
+        output: { asked: { is_matched: expected }, tides: { is_matched: true } },
+      },
+    ])
+    expect(run.status.metrics.matched_candidates_count).toBe(expected === true ? 1 : 0)
+  })
+
   it('stops at its match limit, and goes on when it is extended', async () => {
     const docs = [{ folder: await packageFolder(manyPackages(20)), site: 'https://docs.example' }]
     const service = await findAllService({ docs })

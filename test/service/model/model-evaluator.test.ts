@@ -54,7 +54,7 @@ describe('a candidate whose conditions a model judges', () => {
     expect(received[0]?.body.messages[1]?.content).toContain('The library is for TypeScript')
   })
 
-  it('does not match, and has no value, when the quote of a condition is fabricated', async () => {
+  it('is not known to match, and has no value, when the quote of a condition is fabricated', async () => {
     const quote = 'It is written in TypeScript, as everybody knows.'
     const { candidates } = await judged(STREAMS, {
       ...MET,
@@ -64,7 +64,7 @@ describe('a candidate whose conditions a model judges', () => {
     expect(candidates).toMatchObject([
       {
         match_status: 'unmatched',
-        output: { typescript: { value: null, is_matched: false } },
+        output: { typescript: { value: null, is_matched: null } },
         basis: [{ citations: [], confidence: 'low', reasoning: expect.stringContaining('has no quote') }],
       },
     ])
@@ -86,7 +86,7 @@ describe('a candidate whose conditions a model judges', () => {
     expect(candidates).toMatchObject([
       {
         match_status: 'unmatched',
-        output: { typescript: { is_matched: true }, fast: { is_matched: false, value: null } },
+        output: { typescript: { is_matched: true }, fast: { is_matched: null, value: null } },
       },
     ])
   })
