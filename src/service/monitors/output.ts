@@ -27,6 +27,7 @@ const STATED = confidenceOf({
   direct: true,
   own: true,
   stated: true,
+  isAuthorOnly: false,
   missing: [],
 })
 

@@ -102,9 +102,18 @@ function featuresOf({ found, answer }: Searched): Features | undefined {
     direct: best.direct,
     own: about !== undefined,
     stated: by === 'version' || (by === 'attribute' && best.score >= STATED),
+    isAuthorOnly: isAuthorOnly(found, best),
     missing: best.missing ?? [],
   }
 }
+
+/** A maintainer is asked for as an author is. Only where the documents say that somebody maintains a thing do they state one. */
+function isAuthorOnly({ by, asked }: Findings, { unit }: Evidence): boolean {
+  const isAuthor = by === 'attribute' && asked.attribute?.name === 'author'
+  return isAuthor && MAINTAINER.test(asked.text) && !MAINTAINER.test(`${unit.heading} ${unit.text}`)
+}
+
+const MAINTAINER = /\bmaintain/i
 
 /** Attributes of which a thing has one value only. */
 const COMPARED: ReadonlySet<string> = new Set(['licence', 'author'])

@@ -20,6 +20,8 @@ export interface Features {
   readonly own: boolean
   /** Whether it is what a manifest states, or stands under a heading of what is asked. */
   readonly stated: boolean
+  /** Whether it is an author, and the question asks for a maintainer: that may be another person. */
+  readonly isAuthorOnly: boolean
   /** The words of the question that stand nowhere near it. */
   readonly missing: readonly string[]
 }
@@ -36,8 +38,9 @@ export function confidenceOf(features: Features): Confidence {
 }
 
 /** Of an attribute or the changes of a version: stated in a place of its own, and not contradicted by another document. */
-function confidenceOfFact({ own, stated, agreeing, disagreeing }: Features): Confidence {
-  if (own && (stated ? disagreeing <= agreeing : agreeing > 1 && disagreeing === 0)) return 'high'
+function confidenceOfFact({ own, stated, agreeing, disagreeing, isAuthorOnly }: Features): Confidence {
+  if (own && !isAuthorOnly && (stated ? disagreeing <= agreeing : agreeing > 1 && disagreeing === 0))
+    return 'high'
   return own && disagreeing <= agreeing ? 'medium' : 'low'
 }
 
@@ -48,6 +51,7 @@ export function explain(features: Features): string {
   const parts = [
     own ? "the subject's own document" : 'a document about something else',
     ...(stated ? ['stated as a field of its own'] : []),
+    ...(features.isAuthorOnly ? ['the author, who need not be the maintainer'] : []),
     ...(form === undefined
       ? []
       : [form ? 'has the form that was asked for' : 'lacks the form that was asked for']),

@@ -102,8 +102,9 @@ async function ask(
   properties?: Record<string, unknown>,
   required: string[] = [],
   context: RunTask['context'] = [],
+  documents = DOCUMENTS,
 ) {
-  const corpus = await corpusOf(DOCUMENTS)
+  const corpus = await corpusOf(documents)
   const json_schema = { type: 'object', properties, required }
   const output_schema =
     properties === undefined ? ({ type: 'text' } as const) : ({ type: 'json', json_schema } as const)
@@ -264,6 +265,25 @@ describe('the confidence of an answer', () => {
     expect(basis[0]?.confidence).toBe('high')
     expect(basis[0]?.reasoning).toContain("the subject's own document")
     expect(basis[0]?.reasoning).toContain('has the form that was asked for')
+  })
+
+  it.each([
+    ['the author, of whom a manifest states one', 'Who is the author of kelp?', 'high'],
+    ['a maintainer, since it states the author', 'Who is the maintainer of kelp?', 'medium'],
+    ['a maintainer that several documents name as the author', 'Who maintains otter?', 'medium'],
+    ['a maintainer below such a heading', 'Who is the maintainer of tern?', 'high'],
+  ])('in %s, is as high as the documents allow', async (_, question, confidence) => {
+    const { basis } = await ask(question, undefined, [], [], {
+      'kelp/package.json': manifest({ name: 'kelp', author: 'Ada Marsh' }),
+      'otter/README.md': '# otter\n\nIt was created by Ada Marsh in 2024.\n',
+      'otter/LICENSE': 'MIT License\n\nCopyright (c) 2024 Ada Marsh\n',
+      'tern/README.md': '# tern\n\n## Maintainers\n\n- [Ada Marsh](https://ada.example)\n',
+    })
+    expect(basis[0]?.citations).not.toEqual([])
+    expect(basis[0]?.confidence).toBe(confidence)
+    expect(basis[0]?.reasoning.includes('the author, who need not be the maintainer')).toBe(
+      confidence === 'medium',
+    )
   })
 
   it('names the words of the question that are missing, and how likely the answer is', async () => {
