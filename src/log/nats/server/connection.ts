@@ -3,7 +3,7 @@ import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
 import type { KV } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
-import type { ConnectionOptions, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
+import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { ArgumentError } from '../../../protocol/argument-error.ts'
 import { LogServerError } from '../../errors.ts'
 import { Names } from './names.ts'
@@ -92,8 +92,8 @@ export class Connection {
     const { client, log, create = true, partitions, replicas } = settings
     const names = new Names(log, partitions)
     const nats = await connect({
+      reconnectDelayHandler: reconnectDelay(),
       ...client,
-      ...pacedReconnects(),
       maxReconnectAttempts: -1,
       // Otherwise a log that was refused twice would never be there again.
       ignoreAuthErrorAbort: true,
@@ -168,21 +168,15 @@ export function logName(log: string): string {
 }
 
 /**
- * Options for reconnecting forever. The client's own pace is by the wall clock: if that is set back by an hour meanwhile, it does not connect for an hour.
- * Its wait is always over here, and this one, by the monotonic clock, takes its place.
+ * How long to wait after the last attempt to connect to a server, in ms, for the client, which looks at the wall clock. If that was set back by an
+ * hour meanwhile, it would not connect for an hour: once the time is over by the monotonic clock, there is no wait.
  */
-function pacedReconnects(): Pick<ConnectionOptions, 'reconnectDelayHandler' | 'reconnectToServer'> {
-  /** When each server is tried next, in ms by the monotonic clock. */
-  const next = new Map<string, number>()
-  return {
-    reconnectDelayHandler: () => -Infinity,
-    reconnectToServer: ([server]) => {
-      if (server === undefined) return null
-      const now = performance.now()
-      const key = `${server.hostname}:${server.port}`
-      const at = Math.max(now, next.get(key) ?? 0)
-      next.set(key, at + RECONNECT_INTERVAL + Math.random() * RECONNECT_JITTER)
-      return { server, delay: at - now }
-    },
+function reconnectDelay(): () => number {
+  let since = performance.now()
+  return () => {
+    const now = performance.now()
+    const isOver = now - since >= RECONNECT_INTERVAL
+    if (isOver) since = now
+    return isOver ? -Infinity : RECONNECT_INTERVAL + Math.random() * RECONNECT_JITTER
   }
 }
