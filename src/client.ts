@@ -31,6 +31,8 @@ import { groupEvents } from './sources/task-groups/events.ts'
 import type { GroupEventsOptions } from './sources/task-groups/events.ts'
 import { groupProgress } from './sources/task-groups/progress.ts'
 import type { GroupProgress, GroupProgressOptions } from './sources/task-groups/progress.ts'
+import { createRetry } from './sources/task-groups/retry.ts'
+import type { RetriedRun, RetryOptions } from './sources/task-groups/retry.ts'
 import type { GroupRunsOptions } from './sources/task-groups/runs.ts'
 import { monitorEvents } from './sources/monitors/events.ts'
 import type { MonitorEventsOptions } from './sources/monitors/events.ts'
@@ -176,6 +178,11 @@ export interface ResearchClient {
       inputs: readonly RunInput[] | AddRunsRequest,
       options: TypedExecuteOptions<Content>,
     ): Source<ExecutedRun<CheckedOutput<Content>>>
+    /**
+     * Adds the inputs of failed runs to the group again, and emits which run takes the place of which; an `await` returns all. Never
+     * replaces a run twice, by a second call either.
+     */
+    retry(groupId: string, options?: RetryOptions): AwaitableSource<RetriedRun, RetriedRun[]>
     /** Emits status updates and run completions (§4.4), resumed automatically until the group is done. */
     events(groupId: string, options?: GroupEventsOptions): Source<GroupEvent>
     /** Emits each run as it ends (§4.5), resumed automatically until the group is done. */
@@ -277,6 +284,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
     taskGroups: {
       addRuns: (id, request, own) => addRuns(context, id, request, own),
       execute: createExecute(context),
+      retry: createRetry(context),
       events: (id, own) => reporting(groupEvents(context, id, own), groupSource(id)),
       runs: createRuns(context),
       progress: (id, own) => groupProgress(context, id, own),

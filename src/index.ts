@@ -114,6 +114,8 @@ export type {
   UnfinishedRun,
 } from './sources/task-groups/execute.ts'
 export type { GroupProgress, GroupProgressOptions } from './sources/task-groups/progress.ts'
+export { MissingHeadersError } from './sources/task-groups/retry.ts'
+export type { RetriedRun, RetryOptions } from './sources/task-groups/retry.ts'
 export { PartialWriteError, UncertainWriteError } from './sources/task-groups/write-errors.ts'
 export type { AddedInput, WriteProgress } from './sources/task-groups/write-errors.ts'
 export type { MonitorEventsOptions } from './sources/monitors/events.ts'

@@ -68,6 +68,22 @@ function joined(first: AddRunsResponse, next: AddRunsResponse): AddRunsResponse 
   return { ...first, status: next.status, run_ids: [...first.run_ids, ...next.run_ids] }
 }
 
+/** Checks the options of a write. */
+export function writeSettings(options: AddRunsOptions): Pick<RunsToWrite, 'query' | 'settling'> & {
+  readonly settleDelay: number
+} {
+  const { exactlyOnce = false, settleDelay = 1_000, settleTimeout = 3_600_000, refresh_status } = options
+  checkBoolean('exactlyOnce', exactlyOnce)
+  checkWait('settleDelay', settleDelay)
+  checkWait('settleTimeout', settleTimeout, true)
+  if (refresh_status !== undefined) checkBoolean('refresh_status', refresh_status)
+  return {
+    query: { refresh_status },
+    settling: exactlyOnce ? { delay: settleDelay, timeout: settleTimeout } : undefined,
+    settleDelay,
+  }
+}
+
 /** Checks the arguments of a write. */
 export function prepareRuns(
   { transport }: Context,
@@ -76,19 +92,15 @@ export function prepareRuns(
   options: AddRunsOptions,
   outputSchema?: OutputSchema,
 ): RunsToWrite {
-  const { exactlyOnce = false, settleDelay = 1_000, settleTimeout = 3_600_000, refresh_status } = options
   checkId('groupId', groupId)
-  checkBoolean('exactlyOnce', exactlyOnce)
-  checkWait('settleDelay', settleDelay)
-  checkWait('settleTimeout', settleTimeout, true)
-  if (refresh_status !== undefined) checkBoolean('refresh_status', refresh_status)
+  const { query, settling } = writeSettings(options)
   checkRequest(addRunsSchema, request)
   checkList('inputs', request.inputs)
   const { inputs, ...shared } = request
   if (outputSchema !== undefined) checkNoSchema('default_task_spec', shared.default_task_spec)
   for (const [index, input] of inputs.entries()) {
     if (outputSchema !== undefined) checkNoSchema(`inputs[${index}].task_spec`, input.task_spec)
-    if (exactlyOnce && input.metadata !== undefined && KEY in input.metadata) {
+    if (settling !== undefined && input.metadata !== undefined && KEY in input.metadata) {
       const argument = `inputs[${index}].metadata.${KEY}`
       throw new ArgumentError(argument, 'left out, as exactlyOnce sets it', input.metadata[KEY])
     }
@@ -100,8 +112,8 @@ export function prepareRuns(
     entries: inputs.map((input, index) => ({ index, input })),
     shared,
     outputSchema,
-    query: { refresh_status },
-    settling: exactlyOnce ? { delay: settleDelay, timeout: settleTimeout } : undefined,
+    query,
+    settling,
   }
 }
 

@@ -1,5 +1,6 @@
 import { Observable, Subscription } from 'rxjs'
 import type { Subscriber } from 'rxjs'
+import { metadataOfRetry } from '../../protocol/attempt.ts'
 import { currentGate, Gate, withGate } from '../../protocol/gate.ts'
 import { checkInteger, checkOptions } from '../../protocol/check.ts'
 import { groupSource } from '../../protocol/event.ts'
@@ -252,7 +253,7 @@ class Execution {
     const retries = this.#retries.get(entry.index) ?? 0
     if (run.status === 'failed' && retries < this.#settings.retryFailed) {
       this.#retries.set(entry.index, retries + 1)
-      this.#retryQueue.push(entry)
+      this.#retryQueue.push({ ...entry, attempt: metadataOfRetry(state) })
       return this.#retry()
     }
     if (run.status !== 'completed') return this.#emit(entry, run, null)
@@ -270,11 +271,11 @@ class Execution {
     )
   }
 
-  #emit(entry: Entry, run: TaskRun, checked: Checked): void {
+  #emit({ index, input }: Entry, run: TaskRun, checked: Checked): void {
     if (this.#subscriber.closed) return
     this.#remaining -= 1
-    const result =
-      checked instanceof OutputSchemaError ? { ...entry, run, misfit: checked } : { ...entry, run }
+    const ended = { index, input, run }
+    const result = checked instanceof OutputSchemaError ? { ...ended, misfit: checked } : ended
     if (run.status !== 'completed' || checked instanceof OutputSchemaError) this.#unfinished.push(result)
     this.#subscriber.next({ ...result, output: checked instanceof OutputSchemaError ? null : checked })
     if (this.#remaining === 0) this.#finish()

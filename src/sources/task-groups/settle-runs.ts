@@ -27,7 +27,7 @@ export interface UncertainRequest {
 }
 
 /** The stream has not sent all runs yet. */
-class RunsMissingError extends Error {}
+export class RunsMissingError extends Error {}
 
 /**
  * Determines which inputs of a request were added. Emits the group's status when that is certain: inputs without a call of
@@ -46,37 +46,16 @@ export function settleRuns(
   const { scheduler } = context
   return defer(() => {
     const missing = new Set(request.keys)
-    const status = getTaskGroup(context, groupId).pipe(
-      map((group) => checkedStatus(groupId, group.status)),
-      withReconnect(context, groupSource(groupId)),
-    )
-    const search = defer(() => {
-      const seen = new Set<string>()
-      const see = (state: TaskRunState) => {
-        seen.add(state.run.run_id)
-        const key = keyOf(state)
-        if (key !== undefined && missing.delete(key)) request.onAdded(key, state.run.run_id)
-      }
-      // From the beginning, since every run must be counted.
-      const runs = groupRuns(context, groupId, { include_input: true }).pipe(
-        tap((event) => {
-          if (event.type === 'task_run.state') see(event.data)
-        }),
-        takeWhile(() => missing.size > 0),
-        ignoreElements(),
-      )
-      return concat(runs, status).pipe(
-        tap(({ is_active, num_task_runs }) => {
-          if (missing.size > 0 && (is_active || seen.size < num_task_runs))
-            throw new RunsMissingError(`the runs stream has ${seen.size} of ${num_task_runs} runs`)
-        }),
-      )
-    })
+    const see = (state: TaskRunState) => {
+      const key = metadataOf(state)[KEY]
+      if (typeof key === 'string' && missing.delete(key)) request.onAdded(key, state.run.run_id)
+    }
+    const search = allRuns(context, groupId, see, () => missing.size === 0)
     // The reads within retry by themselves. What remains is a search that came too early.
     const isTooEarly = (error: unknown) =>
       error instanceof RunsMissingError || error instanceof IncompleteStreamError
 
-    return status.pipe(
+    return groupStatus(context, groupId).pipe(
       switchMap((now) =>
         // The stream of a group without runs would wait for the first one.
         now.num_task_runs === 0 || now.num_task_runs === request.runsBefore
@@ -87,6 +66,44 @@ export function settleRuns(
         first: Math.min(request.timeout, MAX_TIMER_DELAY),
         scheduler,
         with: () => throwError(() => new Error(`still uncertain after ${request.timeout} ms`)),
+      }),
+    )
+  })
+}
+
+/** Reads the status of a group, and retries with backoff. */
+export function groupStatus(context: Context, groupId: string): Observable<TaskGroupStatus> {
+  return getTaskGroup(context, groupId).pipe(
+    map((group) => checkedStatus(groupId, group.status)),
+    withReconnect(context, groupSource(groupId)),
+  )
+}
+
+/**
+ * Reads the runs of a group from the beginning, with their inputs, until no run is active and each was seen, or until it is enough.
+ * Then emits the group's status. Errors with a {@link RunsMissingError} if the group has got further runs meanwhile.
+ */
+export function allRuns(
+  context: Context,
+  groupId: string,
+  see: (state: TaskRunState) => void,
+  isEnough: () => boolean = () => false,
+): Observable<TaskGroupStatus> {
+  return defer(() => {
+    const seen = new Set<string>()
+    const runs = groupRuns(context, groupId, { include_input: true }).pipe(
+      tap((event) => {
+        if (event.type !== 'task_run.state') return
+        seen.add(event.data.run.run_id)
+        see(event.data)
+      }),
+      takeWhile(() => !isEnough()),
+      ignoreElements(),
+    )
+    return concat(runs, groupStatus(context, groupId)).pipe(
+      tap(({ is_active, num_task_runs }) => {
+        if (!isEnough() && (is_active || seen.size < num_task_runs))
+          throw new RunsMissingError(`the runs stream has ${seen.size} of ${num_task_runs} runs`)
       }),
     )
   })
@@ -106,12 +123,11 @@ function checkedStatus(groupId: string, status: unknown): TaskGroupStatus {
   })
 }
 
-/** The key from the metadata of the input or the run; undefined for a run of another caller. */
-function keyOf({ run, input }: TaskRunState): string | undefined {
+/** The metadata of a run, from itself and its input. */
+export function metadataOf({ run, input }: TaskRunState): Readonly<Record<string, unknown>> {
   // Without either, an added run would count as not added.
   if (input == null && !isObject(run.metadata)) {
     throw new Error(`the run ${run.run_id} came without its input and metadata`)
   }
-  const key = input?.metadata?.[KEY] ?? run.metadata?.[KEY]
-  return typeof key === 'string' ? key : undefined
+  return { ...run.metadata, ...input?.metadata }
 }

@@ -21,6 +21,8 @@ import { PartialWriteError, UncertainWriteError } from './write-errors.ts'
 export interface Entry {
   readonly index: number
   readonly input: RunInput
+  /** Added to the metadata of the run: which attempt it is. */
+  readonly attempt?: Readonly<Record<string, string>>
 }
 
 /** A batch of inputs that were added, and the response with their run ids in the same order. */
@@ -205,8 +207,10 @@ class RunWriter {
   }
 
   #tagged(entry: Entry, input: RunInput): RunInput {
-    if (this.#runs.settling === undefined) return input
-    return { ...input, metadata: { ...input.metadata, [KEY]: this.#key(entry) } }
+    const isKeyed = this.#runs.settling !== undefined
+    if (!isKeyed && entry.attempt === undefined) return input
+    const key = isKeyed && { [KEY]: this.#key(entry) }
+    return { ...input, metadata: { ...input.metadata, ...entry.attempt, ...key } }
   }
 
   /** Sets the output schema in the input's own spec, which replaces the request's default spec (§4.3). */

@@ -1,0 +1,222 @@
+import { defer, firstValueFrom, lastValueFrom, map, of, switchMap, timer, toArray } from 'rxjs'
+import type { Observable } from 'rxjs'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { attemptOf, metadataOfRetry } from '../../protocol/attempt.ts'
+import { checkId, checkList, checkOneOf, checkOptions } from '../../protocol/check.ts'
+import { groupSource, isObject } from '../../protocol/event.ts'
+import type { TaskRunState } from '../../protocol/event.ts'
+import { checkRequest } from '../../protocol/requests/check.ts'
+import { runInput } from '../../protocol/requests/tasks.ts'
+import type { McpServer, RunInput, TaskRun } from '../../protocol/task.ts'
+import { ProtocolError, RivuletError } from '../../transport/errors.ts'
+import { ADD_RUNS_OPTIONS, prepareRuns, writeSettings } from './add-runs.ts'
+import type { AddRunsOptions } from './add-runs.ts'
+import { allRuns, groupStatus, KEY, metadataOf, RunsMissingError } from './settle-runs.ts'
+import type { Context } from '../context.ts'
+import { fromAsync } from '../shapes/from-async.ts'
+import { awaitableAs, sourceOf } from '../shapes/source.ts'
+import type { AwaitableSource } from '../shapes/source.ts'
+import { withReconnect } from '../shapes/with-reconnect.ts'
+import { writeRuns } from './write-runs.ts'
+
+const STATUSES = ['failed', 'cancelled'] as const
+
+/** Options of `taskGroups.retry`. */
+export interface RetryOptions extends AddRunsOptions {
+  /** The statuses of the runs to retry. Default `['failed']`. */
+  readonly statuses?: readonly (typeof STATUSES)[number][]
+  /** Whether to retry a run of these statuses. Default: each. What it throws is the error of the retry. */
+  readonly where?: (run: TaskRun, input: RunInput) => boolean
+  /**
+   * The headers for a tool server of a run, which the service does not give back; `{}` for a server without. They may contain a
+   * credential: look at the server's `url`. Undefined means that they are not known, and causes a {@link MissingHeadersError}.
+   */
+  readonly mcpHeaders?: (server: McpServer, run: TaskRun) => McpServer['headers']
+}
+
+/** A run that takes the place of another one. */
+export interface RetriedRun {
+  /** The run that ended. */
+  readonly replaced: TaskRun
+  /** The id of the new run. */
+  readonly run_id: string
+  /** Which attempt at the input the new run is: 2 if the replaced one was the first. */
+  readonly attempt: number
+}
+
+/** The headers for tool servers of the runs to retry are not known. Nothing was added: call again with `mcpHeaders`. */
+export class MissingHeadersError extends RivuletError {
+  override readonly name = 'MissingHeadersError'
+  readonly retryable = false
+  override readonly taken = 'no'
+  /** The URLs of the tool servers. */
+  readonly urls: readonly string[]
+
+  constructor(groupId: string, urls: ReadonlySet<string>) {
+    const advice =
+      'the service does not give back the headers for these tool servers; give them with mcpHeaders'
+    super(`${advice}: ${[...urls].slice(0, 10).join(', ')}`, runsOf(groupId, 'POST'))
+    this.urls = [...urls]
+  }
+}
+
+/**
+ * Creates `taskGroups.retry`, which adds the inputs of failed runs to their group again (§1), and emits each replaced run with the
+ * id of the new one. Completes when they are added, without waiting for their end. An `await` resolves to all of them.
+ *
+ * A new run has the input, task spec, processor, metadata, tool servers and webhook of the one that it replaces, and names that run in its
+ * metadata. So a later call, also of another process, does not replace a run again; it replaces the new one if that failed too.
+ * Active runs cannot be listed, so a retry starts when no run of the group is active. Retries of a group by one
+ * client wait for each other. Two processes that retry a group at the same time may both replace a run.
+ *
+ * Errors like `addRuns`, of which `exactlyOnce` is also an option; after an `UncertainWriteError`, call again when the service
+ * has settled: runs that were added are recognized. The indexes in such an error count the replaced runs in the order of their ending.
+ */
+export function createRetry(context: Context) {
+  // The end of the last retry of each group. Without it, a second call could read the group before the first one has added.
+  const turns = new Map<string, Promise<void>>()
+
+  return (groupId: string, options: RetryOptions = {}): AwaitableSource<RetriedRun, RetriedRun[]> => {
+    checkId('groupId', groupId)
+    checkOptions('taskGroups.retry', options, [...ADD_RUNS_OPTIONS, 'statuses', 'where', 'mcpHeaders'])
+    const {
+      statuses = ['failed'],
+      where = () => true,
+      mcpHeaders = () => undefined,
+      signal,
+      ...write
+    } = options
+    checkList('statuses', statuses)
+    for (const [index, status] of statuses.entries()) checkOneOf(`statuses[${index}]`, status, STATUSES)
+    for (const [name, value] of Object.entries({ where, mcpHeaders }))
+      if (typeof value !== 'function') throw new ArgumentError(name, 'a function', value)
+    const { settleDelay } = writeSettings(write)
+
+    const retried = fromAsync<RetriedRun>((subscriber, unsubscribed) => {
+      const before = turns.get(groupId)
+      let isWriting = false
+      const turn = (async () => {
+        await before
+        unsubscribed.throwIfAborted()
+        const ended = sourceOf(unreplacedRuns(context, groupId, statuses), unsubscribed)
+        const chosen = (await firstValueFrom(ended)).filter(({ run, input }) => where(run, input))
+        if (chosen.length === 0) return
+        const inputs = withHeaders(groupId, chosen, mcpHeaders)
+        const runs = prepareRuns(context, groupId, { inputs }, write)
+        const entries = runs.entries.flatMap((entry) => {
+          const state = chosen[entry.index]
+          return state === undefined ? [] : [{ ...entry, attempt: metadataOfRetry(state) }]
+        })
+        isWriting = true
+        await sourceOf(writeRuns(context, { ...runs, entries }), unsubscribed).forEach(
+          ({ entries: added, response }) => {
+            for (const [position, { index }] of added.entries()) {
+              const [state, run_id] = [chosen[index], response.run_ids[position]]
+              if (state === undefined || run_id === undefined) continue
+              subscriber.next({ replaced: state.run, run_id, attempt: attemptOf(state).number + 1 })
+            }
+          },
+        )
+        isWriting = false
+      })()
+      // The service may still be processing a request that failed.
+      const over: Promise<void> = turn
+        .catch(() => (isWriting ? firstValueFrom(timer(settleDelay, context.scheduler)) : undefined))
+        .then(() => void (turns.get(groupId) === over && turns.delete(groupId)))
+      turns.set(groupId, over)
+      return turn
+    })
+    return awaitableAs(retried, signal, (source) => lastValueFrom(source.pipe(toArray())))
+  }
+}
+
+/** An ended run with its input. */
+type RetriableRun = TaskRunState & { readonly input: RunInput }
+
+/** The runs of a group with these statuses that no other run has replaced, when no run of the group is active. */
+function unreplacedRuns(
+  context: Context,
+  groupId: string,
+  statuses: readonly string[],
+): Observable<readonly RetriableRun[]> {
+  return defer(() => {
+    const found = new Map<string, RetriableRun>()
+    const replaced = new Set<string>()
+    const see = (state: TaskRunState) => {
+      // A run without metadata could be one that has replaced another.
+      metadataOf(state)
+      const { run, input } = state
+      const { replaces } = attemptOf(state)
+      if (replaces !== undefined) replaced.add(replaces)
+      if (!statuses.includes(run.status)) {
+        found.delete(run.run_id)
+      } else if (input == null) {
+        throw new ProtocolError(`the run ${run.run_id} came without its input`, runsOf(groupId, 'GET'))
+      } else {
+        found.set(run.run_id, { ...state, input })
+      }
+      if (replaces !== undefined) found.delete(replaces)
+    }
+    return groupStatus(context, groupId).pipe(
+      switchMap((now) =>
+        // The stream of a group without runs would wait for the first one.
+        now.num_task_runs === 0 ? of(now) : allRuns(context, groupId, see),
+      ),
+      withReconnect(context, groupSource(groupId), {
+        retryable: (error) => error instanceof RunsMissingError,
+      }),
+      map(() => [...found.values()].filter(({ run }) => !replaced.has(run.run_id))),
+    )
+  })
+}
+
+/** The inputs of the runs to retry, with the headers for their tool servers and without the keys that writing sets. */
+function withHeaders(
+  groupId: string,
+  runs: readonly RetriableRun[],
+  headersFor: Required<RetryOptions>['mcpHeaders'],
+): RunInput[] {
+  const missing = new Set<string>()
+  const inputs = runs.map((state) => {
+    const { mcp_servers: servers, metadata, ...rest } = givenInput(groupId, state)
+    const withAll = servers?.map((server) => {
+      const headers = headersFor(server, state.run)
+      if (headers === undefined) missing.add(server.url)
+      return { ...server, headers: headers ?? {} }
+    })
+    const { [KEY]: _key, ...own } = metadata ?? {}
+    return { ...rest, metadata: own, ...(withAll !== undefined && { mcp_servers: withAll }) }
+  })
+  if (missing.size > 0) throw new MissingHeadersError(groupId, missing)
+  return inputs
+}
+
+/** The input as it was given. A service may send null for what was left out, which a request does not accept. */
+function givenInput(groupId: string, { run, input }: RetriableRun): RunInput {
+  const { input: question, metadata, ...settings } = input
+  const given: unknown = {
+    ...Object.fromEntries(presentFields(settings).map(([name, value]) => [name, withoutNulls(value)])),
+    input: question,
+    ...(metadata != null && { metadata }),
+  }
+  try {
+    checkRequest(runInput, given)
+  } catch (cause) {
+    const what = `the input of the run ${run.run_id} cannot be added again`
+    throw new ProtocolError(what, runsOf(groupId, 'GET'), { cause, retryable: false })
+  }
+  return given
+}
+
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls)
+  return isObject(value) ? Object.fromEntries(presentFields(value)) : value
+}
+
+function presentFields(value: object): [string, unknown][] {
+  return Object.entries(value).filter(([, field]) => field != null)
+}
+
+function runsOf(groupId: string, method: 'GET' | 'POST') {
+  return { method, path: `${groupSource(groupId)}/runs` }
+}
