@@ -3,7 +3,8 @@ import { createClient, PartialWriteError, UncertainWriteError } from 'rivulet'
 import type { AddRunsOptions, AddRunsResponse, WriteProgress } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 import { UnreliableGroup } from './unreliable-group.ts'
-import type { Cut, Plan } from './unreliable-group.ts'
+import type { Plan } from './unreliable-group.ts'
+import type { Cut } from '../../support/cut-wire.ts'
 
 // Small numbers are in the head of a request or response, large ones in a body or a later request of the connection.
 const bytes = fc.oneof(fc.nat(700), fc.nat(30_000), fc.nat(200_000))

@@ -1,9 +1,9 @@
-import { createServer, connect } from 'node:net'
-import type { Server, Socket } from 'node:net'
 import { createServer as createHttpServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import type { RunInput, TaskGroupStatus, TaskRun } from 'rivulet'
+import { CutWire, portOf } from '../../support/cut-wire.ts'
+import type { Cut } from '../../support/cut-wire.ts'
 import { answer, openStream, queryOf, sse } from '../../support/serve.ts'
 
 /** How a request to add runs fails. */
@@ -12,12 +12,6 @@ export interface Failure {
   readonly taken: number
   /** Status of the response; without one the connection breaks. */
   readonly status?: number
-}
-
-/** Where a connection breaks: after this many bytes that the client sends (`up`) or receives (`down`). */
-export interface Cut {
-  readonly side: 'up' | 'down'
-  readonly bytes: number
 }
 
 /** The failures, in order: one for each request to add runs and for each connection; none after the last. */
@@ -39,54 +33,26 @@ export class UnreliableGroup {
   readonly taken: StoredRun[] = []
   readonly #plan: Plan
   readonly #failures: Failure[]
-  readonly #cuts: (Cut | undefined)[]
   readonly #service = createHttpServer((request, response) => void this.#serve(request, response))
-  readonly #wire = createServer((client) => this.#forward(client))
-  readonly #sockets = new Set<Socket>()
+  readonly #wire: CutWire
 
   constructor(plan: Plan) {
     this.#plan = plan
     this.#failures = [...plan.failures]
-    this.#cuts = [...plan.cuts]
+    this.#wire = new CutWire(plan.cuts)
   }
 
   /** Resolves to the URL of the proxy. */
   async open(): Promise<string> {
-    await listening(this.#service)
-    return `http://127.0.0.1:${await listening(this.#wire)}`
+    this.#service.listen(0, '127.0.0.1')
+    await once(this.#service, 'listening')
+    return this.#wire.open(portOf(this.#service))
   }
 
   close(): void {
-    for (const socket of this.#sockets) socket.destroy()
     this.#wire.close()
     this.#service.closeAllConnections()
     this.#service.close()
-  }
-
-  #forward(client: Socket): void {
-    const service = connect(portOf(this.#service), '127.0.0.1')
-    const cut = this.#cuts.shift()
-    const both = [client, service]
-    const end = () => {
-      for (const socket of both) socket.destroy()
-    }
-    for (const socket of both) {
-      this.#sockets.add(socket)
-      socket.on('error', end)
-      socket.on('close', end)
-    }
-    const pass = (side: Cut['side'], from: Socket, to: Socket) => {
-      let left = cut?.side === side ? cut.bytes : Infinity
-      from.on('data', (chunk) => {
-        const rest = left
-        left -= chunk.length
-        if (left > 0) return to.write(chunk)
-        // Bytes before the cut arrive, and none after it.
-        return to.write(chunk.subarray(0, rest), () => end())
-      })
-    }
-    pass('up', client, service)
-    pass('down', service, client)
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -154,16 +120,4 @@ export class UnreliableGroup {
       modified_at: 'm',
     }
   }
-}
-
-async function listening(server: Server): Promise<number> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return portOf(server)
-}
-
-function portOf(server: Server): number {
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('the server has no port')
-  return address.port
 }
