@@ -33,6 +33,8 @@ import { groupProgress } from './sources/task-groups/progress.ts'
 import type { GroupProgress, GroupProgressOptions } from './sources/task-groups/progress.ts'
 import { createRetry } from './sources/task-groups/retry.ts'
 import type { RetriedRun, RetryOptions } from './sources/task-groups/retry.ts'
+import { groupErrors } from './sources/task-groups/run-errors.ts'
+import type { GroupErrors } from './sources/task-groups/run-errors.ts'
 import type { GroupRunsOptions } from './sources/task-groups/runs.ts'
 import { monitorEvents } from './sources/monitors/events.ts'
 import type { MonitorEventsOptions } from './sources/monitors/events.ts'
@@ -183,6 +185,8 @@ export interface ResearchClient {
      * replaces a run twice, by a second call either.
      */
     retry(groupId: string, options?: RetryOptions): AwaitableSource<RetriedRun, RetriedRun[]>
+    /** Groups the failed runs by their error, updated while the group runs; an `await` returns those of the whole group. */
+    errors(groupId: string, options?: SourceOptions): AwaitableSource<GroupErrors>
     /** Emits status updates and run completions (§4.4), resumed automatically until the group is done. */
     events(groupId: string, options?: GroupEventsOptions): Source<GroupEvent>
     /** Emits each run as it ends (§4.5), resumed automatically until the group is done. */
@@ -285,6 +289,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
       addRuns: (id, request, own) => addRuns(context, id, request, own),
       execute: createExecute(context),
       retry: createRetry(context),
+      errors: (id, own) => groupErrors(context, id, own),
       events: (id, own) => reporting(groupEvents(context, id, own), groupSource(id)),
       runs: createRuns(context),
       progress: (id, own) => groupProgress(context, id, own),

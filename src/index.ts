@@ -114,6 +114,7 @@ export type {
   UnfinishedRun,
 } from './sources/task-groups/execute.ts'
 export type { GroupProgress, GroupProgressOptions } from './sources/task-groups/progress.ts'
+export type { GroupErrors, RunErrorGroup } from './sources/task-groups/run-errors.ts'
 export { MissingHeadersError } from './sources/task-groups/retry.ts'
 export type { RetriedRun, RetryOptions } from './sources/task-groups/retry.ts'
 export { PartialWriteError, UncertainWriteError } from './sources/task-groups/write-errors.ts'
