@@ -69,6 +69,16 @@ describe('an invalid argument is refused at the call', () => {
     ['taskGroups.create', (c) => c.taskGroups.create(null)],
     ['taskGroups.addRuns', (c) => c.taskGroups.addRuns('g', group({ input: 'x' }), null)],
     ['taskGroups.execute', (c) => c.taskGroups.execute('g', group({ input: 'x' }), null)],
+    ['groupId', (c) => c.taskGroups.retry('')],
+    ['taskGroups.retry', (c) => c.taskGroups.retry('g', null)],
+    ['statuses', (c) => c.taskGroups.retry('g', { statuses: 'failed' })],
+    ['statuses', (c) => c.taskGroups.retry('g', { statuses: [] })],
+    ['statuses[1]', (c) => c.taskGroups.retry('g', { statuses: ['failed', 'completed'] })],
+    ['where', (c) => c.taskGroups.retry('g', { where: 'x' })],
+    ['mcpHeaders', (c) => c.taskGroups.retry('g', { mcpHeaders: {} })],
+    ['settleDelay', (c) => c.taskGroups.retry('g', { settleDelay: -1 })],
+    ['groupId', (c) => c.taskGroups.errors('')],
+    ['taskGroups.errors', (c) => c.taskGroups.errors('g', null)],
     ['options', (c) => c.monitors.events('m', null)],
     ['options', (c) => c.monitors.follow('m', null)],
     ['options', (c) => c.monitors.list(null)],
@@ -246,6 +256,10 @@ describe('an unknown option is refused by name, with the nearest known one', () 
     [
       'taskGroups.execute has no option retryfailed; did you mean retryFailed?',
       (c) => c.taskGroups.execute('g', inputs, { retryfailed: 2 }),
+    ],
+    [
+      'taskGroups.retry has no option status; did you mean statuses?',
+      (c) => c.taskGroups.retry('g', { status: 'failed' }),
     ],
   ])('%s', (message, call) => {
     expect(() => call(client)).toThrow(ArgumentError)

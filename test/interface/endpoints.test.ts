@@ -45,8 +45,8 @@ const rows = (page.split('## All endpoints')[1] ?? '').split('\n').flatMap((line
 
 /** A request in the table's notation, with the names of its ids instead of `m`, `g` and `r`. */
 function endpointOf({ method, path }: { readonly method: string; readonly path: string }): string {
-  const single = path.replace('/groups/g/runs/r', '/groups/g/runs/{run_id}')
-  return `${method} ${single.replaceAll(/\/(m|g|r|r2|r3|f)(?=\/|$)/g, '/{id}')}`
+  const single = path.replace(/(?<=\/groups\/\w+\/runs\/)r$/, '{run_id}')
+  return `${method} ${single.replaceAll(/\/(m|g|failed|r|r2|r3|f)(?=\/|$)/g, '/{id}')}`
 }
 
 /** A route of the service in the table's notation. Groups are also served under `/v1beta`, which the table has for one route only. */
@@ -87,6 +87,8 @@ const CLIENT: Readonly<Record<string, (client: ResearchClient) => Observable<unk
   'taskGroups.getRun': (c) => c.taskGroups.getRun('g', 'r'),
   'taskGroups.addRuns': (c) => c.taskGroups.addRuns('g', { inputs: [{ input: 'x' }] }),
   'taskGroups.execute': (c) => c.taskGroups.execute('g', [{ input: 'x' }]),
+  'taskGroups.retry': (c) => c.taskGroups.retry('failed'),
+  'taskGroups.errors': (c) => c.taskGroups.errors('failed'),
   'taskGroups.events': (c) => c.taskGroups.events('g'),
   'taskGroups.runs': (c) => c.taskGroups.runs('g'),
   'taskGroups.progress': (c) => c.taskGroups.progress('g'),

@@ -62,10 +62,16 @@ function answerTo(method: string, path: string): object {
   if (/\/runs\/\w+$/.test(path)) return { ...run, run_id: path.split('/').at(-1) }
   if (path.endsWith('/result')) return { run, output: { type: 'text', content: '', basis: [] } }
   if (path.endsWith('/runs')) return { status, run_ids: ['r'], run_cursor: null, event_cursor: null }
-  return group
+  return path.endsWith(FAILED) ? { ...group, status: failedStatus } : group
 }
 
+/** A group of this id has a run that failed. */
+const FAILED = 'failed'
+const failedEvent = { ...runEvent, run: { ...run, status: 'failed' }, input: { input: 'x' } }
+const failedStatus = { ...status, task_run_status_counts: { failed: 1 } }
+
 function streamedBy(path: string) {
+  if (path.includes(`/groups/${FAILED}/`)) return failedEvent
   if (path.startsWith('/v1beta/findall/')) return findAllEvent
   return path.includes('/groups/') && path.endsWith('/events') ? statusEvent : runEvent
 }

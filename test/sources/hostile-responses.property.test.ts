@@ -344,6 +344,10 @@ const sources: Readonly<
   'taskGroups.execute': (client) => client.taskGroups.execute('g', inputs, { retryFailed: 1 }),
   'taskGroups.execute, exactly once': (client) =>
     client.taskGroups.execute('g', inputs, { exactlyOnce: true, settleDelay: 0 }),
+  'taskGroups.retry': (client) => client.taskGroups.retry('g', { settleDelay: 0 }),
+  'taskGroups.retry, exactly once': (client) =>
+    client.taskGroups.retry('g', { exactlyOnce: true, settleDelay: 0, mcpHeaders: () => ({}) }),
+  'taskGroups.errors': (client) => client.taskGroups.errors('g'),
   'taskGroups.runs': (client) => client.taskGroups.runs('g', { include_output: true }),
   'taskGroups.runs, with a schema': (client) => client.taskGroups.runs('g', { schema: Answer }),
   'taskGroups.events': (client) => client.taskGroups.events('g'),

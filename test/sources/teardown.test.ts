@@ -41,6 +41,8 @@ describe('unsubscribing', () => {
     ['the first page of a monitor', (client) => client.monitors.events('m')],
     ['the poll of a monitor', (client) => client.monitors.follow('m')],
     ['a group stream', (client) => client.taskGroups.events('g')],
+    ['a retry of a group', (client) => client.taskGroups.retry('g')],
+    ['the errors of a group', (client) => client.taskGroups.errors('g')],
     ['an untyped stream', (client) => client.stream('/v1/memory/events')],
   ])('from %s destroys the socket of a request in flight', async (_, call) => {
     const { client, requested, disconnected } = await hanging(() => true, undefined)

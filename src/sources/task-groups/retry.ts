@@ -1,4 +1,15 @@
-import { defer, firstValueFrom, lastValueFrom, map, of, switchMap, timer, toArray } from 'rxjs'
+import {
+  catchError,
+  concatMap,
+  defer,
+  firstValueFrom,
+  lastValueFrom,
+  map,
+  of,
+  switchMap,
+  timer,
+  toArray,
+} from 'rxjs'
 import type { Observable } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { attemptOf, metadataOfRetry } from '../../protocol/attempt.ts'
@@ -18,6 +29,7 @@ import { awaitableAs, sourceOf } from '../shapes/source.ts'
 import type { AwaitableSource } from '../shapes/source.ts'
 import { withReconnect } from '../shapes/with-reconnect.ts'
 import { writeRuns } from './write-runs.ts'
+import type { RunsToWrite } from './write-runs.ts'
 
 const STATUSES = ['failed', 'cancelled'] as const
 
@@ -62,15 +74,16 @@ export class MissingHeadersError extends RivuletError {
 
 /**
  * Creates `taskGroups.retry`, which adds the inputs of failed runs to their group again (§1), and emits each replaced run with the
- * id of the new one. Completes when they are added, without waiting for their end. An `await` resolves to all of them.
+ * id of the new one. Completes when all are added, without waiting for their end. An `await` resolves to all of them.
  *
- * A new run has the input, task spec, processor, metadata, tool servers and webhook of the one that it replaces, and names that run in its
- * metadata. So a later call, also of another process, does not replace a run again; it replaces the new one if that failed too.
- * Active runs cannot be listed, so a retry starts when no run of the group is active. Retries of a group by one
- * client wait for each other. Two processes that retry a group at the same time may both replace a run.
+ * A new run has everything that the replaced one was given, and names that run in its metadata. So a later call, of another
+ * process too, does not replace a run again; it replaces the new run if that one failed. No endpoint lists active runs, so a
+ * retry starts when no run of the group is active. The retries of one client wait for each other. Two processes that retry a group at
+ * the same time may both replace the same run: the service has no way to prevent it.
  *
- * Errors like `addRuns`, of which `exactlyOnce` is also an option; after an `UncertainWriteError`, call again when the service
- * has settled: runs that were added are recognized. The indexes in such an error count the replaced runs in the order of their ending.
+ * Errors as `addRuns` does; the indexes in an `UncertainWriteError` and in a `PartialWriteError` count the runs to
+ * replace in the order of their ending. After such an error, the same call is safe once the service has processed the failed
+ * request: it recognizes the runs that were added.
  */
 export function createRetry(context: Context) {
   // The end of the last retry of each group. Without it, a second call could read the group before the first one has added.
@@ -102,21 +115,9 @@ export function createRetry(context: Context) {
         const chosen = (await firstValueFrom(ended)).filter(({ run, input }) => where(run, input))
         if (chosen.length === 0) return
         const inputs = withHeaders(groupId, chosen, mcpHeaders)
-        const runs = prepareRuns(context, groupId, { inputs }, write)
-        const entries = runs.entries.flatMap((entry) => {
-          const state = chosen[entry.index]
-          return state === undefined ? [] : [{ ...entry, attempt: metadataOfRetry(state) }]
-        })
+        const replacing = replaceRuns(context, prepareRuns(context, groupId, { inputs }, write), chosen)
         isWriting = true
-        await sourceOf(writeRuns(context, { ...runs, entries }), unsubscribed).forEach(
-          ({ entries: added, response }) => {
-            for (const [position, { index }] of added.entries()) {
-              const [state, run_id] = [chosen[index], response.run_ids[position]]
-              if (state === undefined || run_id === undefined) continue
-              subscriber.next({ replaced: state.run, run_id, attempt: attemptOf(state).number + 1 })
-            }
-          },
-        )
+        await sourceOf(replacing, unsubscribed).forEach((one) => subscriber.next(one))
         isWriting = false
       })()
       // The service may still be processing a request that failed.
@@ -144,30 +145,59 @@ function unreplacedRuns(
     const replaced = new Set<string>()
     const see = (state: TaskRunState) => {
       // A run without metadata could be one that has replaced another.
-      metadataOf(state)
+      metadataOf(groupId, state)
       const { run, input } = state
       const { replaces } = attemptOf(state)
       if (replaces !== undefined) replaced.add(replaces)
       if (!statuses.includes(run.status)) {
         found.delete(run.run_id)
       } else if (input == null) {
-        throw new ProtocolError(`the run ${run.run_id} came without its input`, runsOf(groupId, 'GET'))
+        const what = `the run ${run.run_id} came without its input`
+        throw new ProtocolError(what, runsOf(groupId, 'GET'), { retryable: false })
       } else {
         found.set(run.run_id, { ...state, input })
       }
-      if (replaces !== undefined) found.delete(replaces)
+    }
+    let seen = -1
+    const hasProgress = (error: unknown) => {
+      if (!(error instanceof RunsMissingError) || error.seen === seen) return false
+      seen = error.seen
+      return true
     }
     return groupStatus(context, groupId).pipe(
       switchMap((now) =>
         // The stream of a group without runs would wait for the first one.
         now.num_task_runs === 0 ? of(now) : allRuns(context, groupId, see),
       ),
-      withReconnect(context, groupSource(groupId), {
-        retryable: (error) => error instanceof RunsMissingError,
+      withReconnect(context, groupSource(groupId), { retryable: hasProgress }),
+      catchError((error: unknown) => {
+        if (!(error instanceof RunsMissingError)) throw error
+        throw new ProtocolError(error.message, runsOf(groupId, 'GET'), { retryable: false })
       }),
       map(() => [...found.values()].filter(({ run }) => !replaced.has(run.run_id))),
     )
   })
+}
+
+/** Adds the runs that replace these, in the same order, and emits each. */
+function replaceRuns(
+  context: Context,
+  runs: RunsToWrite,
+  replaced: readonly RetriableRun[],
+): Observable<RetriedRun> {
+  const entries = runs.entries.flatMap((entry) => {
+    const state = replaced[entry.index]
+    return state === undefined ? [] : [{ ...entry, attempt: metadataOfRetry(state) }]
+  })
+  return writeRuns(context, { ...runs, entries }).pipe(
+    concatMap(({ entries: added, response }) =>
+      added.flatMap(({ index }, position): RetriedRun[] => {
+        const [state, run_id] = [replaced[index], response.run_ids[position]]
+        if (state === undefined || run_id === undefined) return []
+        return [{ replaced: state.run, run_id, attempt: attemptOf(state).number + 1 }]
+      }),
+    ),
+  )
 }
 
 /** The inputs of the runs to retry, with the headers for their tool servers and without the keys that writing sets. */
@@ -182,7 +212,7 @@ function withHeaders(
     const withAll = servers?.map((server) => {
       const headers = headersFor(server, state.run)
       if (headers === undefined) missing.add(server.url)
-      return { ...server, headers: headers ?? {} }
+      return Object.assign({}, server, { headers: headers ?? {} })
     })
     const { [KEY]: _key, ...own } = metadata ?? {}
     return { ...rest, metadata: own, ...(withAll !== undefined && { mcp_servers: withAll }) }

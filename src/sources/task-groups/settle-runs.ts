@@ -27,7 +27,15 @@ export interface UncertainRequest {
 }
 
 /** The stream has not sent all runs yet. */
-export class RunsMissingError extends Error {}
+export class RunsMissingError extends Error {
+  /** Number of runs that it has sent. */
+  readonly seen: number
+
+  constructor(seen: number, total: number) {
+    super(`the runs stream has ${seen} of ${total} runs`)
+    this.seen = seen
+  }
+}
 
 /**
  * Determines which inputs of a request were added. Emits the group's status when that is certain: inputs without a call of
@@ -47,7 +55,7 @@ export function settleRuns(
   return defer(() => {
     const missing = new Set(request.keys)
     const see = (state: TaskRunState) => {
-      const key = metadataOf(state)[KEY]
+      const key = metadataOf(groupId, state)[KEY]
       if (typeof key === 'string' && missing.delete(key)) request.onAdded(key, state.run.run_id)
     }
     const search = allRuns(context, groupId, see, () => missing.size === 0)
@@ -103,7 +111,7 @@ export function allRuns(
     return concat(runs, groupStatus(context, groupId)).pipe(
       tap(({ is_active, num_task_runs }) => {
         if (!isEnough() && (is_active || seen.size < num_task_runs))
-          throw new RunsMissingError(`the runs stream has ${seen.size} of ${num_task_runs} runs`)
+          throw new RunsMissingError(seen.size, num_task_runs)
       }),
     )
   })
@@ -124,10 +132,12 @@ function checkedStatus(groupId: string, status: unknown): TaskGroupStatus {
 }
 
 /** The metadata of a run, from itself and its input. */
-export function metadataOf({ run, input }: TaskRunState): Readonly<Record<string, unknown>> {
+export function metadataOf(groupId: string, { run, input }: TaskRunState): Readonly<Record<string, unknown>> {
   // Without either, an added run would count as not added.
   if (input == null && !isObject(run.metadata)) {
-    throw new Error(`the run ${run.run_id} came without its input and metadata`)
+    const request = { method: 'GET', path: `${groupSource(groupId)}/runs` }
+    const what = `the run ${run.run_id} came without its input and metadata`
+    throw new ProtocolError(what, request, { retryable: false })
   }
   return { ...run.metadata, ...input?.metadata }
 }
