@@ -1,13 +1,16 @@
+import { InvalidArgumentError, Option } from 'commander'
 import type { Command } from 'commander'
-import type { TaskGroup, TaskSpec } from 'rivulet'
+import { lastValueFrom, takeWhile } from 'rxjs'
+import type { GroupErrors, RetryOptions, TaskGroup, TaskSpec } from 'rivulet'
 import { addConnectionOptions, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import { statusText } from './event-line.ts'
 import { invocation } from './invocation.ts'
-import { jsonFile } from './json-file.ts'
+import { isJsonObject, jsonFile } from './json-file.ts'
 import type { JsonObject } from './json-file.ts'
 import { collect, metadataEntry } from './options.ts'
 import type { Output } from './output.ts'
+import { oneLine } from './plain.ts'
 import { runInputs } from './run-inputs.ts'
 import type { InputOptions } from './run-inputs.ts'
 
@@ -19,6 +22,14 @@ interface AddOptions extends ConnectionOptions, InputOptions {
   readonly schema?: JsonObject
 }
 
+interface GroupRetryOptions extends ConnectionOptions {
+  readonly status?: RetryOptions['statuses']
+  readonly mcpHeaders?: HeadersByUrl
+}
+
+/** The headers of tool servers, by the URL of the server. */
+type HeadersByUrl = ReadonlyMap<string, Readonly<Record<string, string>>>
+
 /** The default of --processor. */
 const DEFAULT_PROCESSOR = 'base'
 
@@ -27,6 +38,8 @@ Examples:
   $ rivulet group create
   $ rivulet group add tgrp_123 --input "What is a rivulet?" --input "Who named it so?"
   $ rivulet group status tgrp_123
+  $ rivulet group errors tgrp_123
+  $ rivulet group retry tgrp_123
   $ rivulet watch --group tgrp_123`
 
 const ADD_EXAMPLES = `
@@ -43,11 +56,13 @@ Examples:
 export function addGroup(program: Command, signal: AbortSignal): void {
   const group = program
     .command('group')
-    .description('Create task groups, add runs to them, and show their progress.')
+    .description('Create task groups, add runs to them, show their progress, and retry what failed.')
     .addHelpText('after', EXAMPLES)
   addCreate(group, signal)
   addAdd(group, signal)
   addStatus(group, signal)
+  addErrors(group, signal)
+  addRetry(group, signal)
 }
 
 function addCreate(group: Command, signal: AbortSignal): void {
@@ -107,7 +122,7 @@ async function add(id: string, options: AddOptions, signal: AbortSignal): Promis
     if (output.json) await output.value(answer)
   }
   if (output.json) return
-  await output.line(`${count} ${count === 1 ? 'run' : 'runs'} added to ${id}.`)
+  await output.line(`${runsText(count)} added to ${id}.`)
   await output.hint(`Watch their results: ${invocation()} watch --group ${id}`)
 }
 
@@ -130,4 +145,103 @@ async function printGroup(group: TaskGroup, output: Output): Promise<void> {
   const state = status.is_active ? output.paint('blue', 'active') : 'done'
   const text = status.num_task_runs === 0 ? 'no runs yet' : `${state}  ${statusText(status)}`
   await output.line(`${taskgroup_id}  ${text}`)
+}
+
+function addErrors(group: Command, signal: AbortSignal): void {
+  const command = group
+    .command('errors')
+    .description('Show the errors of the runs that have failed so far, the most frequent first.')
+    .argument('<id>', "the group's id")
+  addConnectionOptions(command, 'print them as one line of JSON').action(
+    async (id: string, options: ConnectionOptions) => {
+      const { client, output } = connect(options, signal)
+      const { status } = await client.taskGroups.get(id, { signal })
+      const failed = status.task_run_status_counts.failed ?? 0
+      const errors = client.taskGroups.errors(id, { signal })
+      // The stream of a group that runs, or that has no run yet, does not end.
+      const soFar = errors.pipe(takeWhile((known) => known.failed < failed, true))
+      const none: GroupErrors = { failed: 0, errors: [], others: 0 }
+      await printErrors(id, failed === 0 ? none : await lastValueFrom(soFar), output)
+    },
+  )
+}
+
+async function printErrors(id: string, found: GroupErrors, output: Output): Promise<void> {
+  if (output.json) return output.value(found)
+  if (found.failed === 0) return output.line(`No run of ${id} has failed.`)
+  for (const { count, kind, message, first, last, run_ids } of found.errors) {
+    const text = [kind, message].filter((part) => part !== null).join(': ')
+    const error = oneLine(text === '' ? 'unknown error' : text, output.width - 12)
+    const times = first === null ? '' : first === last ? `at ${first}  ` : `${first} to ${last}  `
+    const ids = `${run_ids.join(' ')}${count > run_ids.length ? ' …' : ''}`
+    await output.line(`${runsText(count).padStart(10)}  ${output.paint('red', error)}`)
+    await output.line(output.paint('dim', `${' '.repeat(12)}${times}${ids}`))
+  }
+  if (found.others > 0) await output.line(`${runsText(found.others).padStart(10)}  other errors`)
+  await output.hint(`Add their inputs again: ${invocation()} group retry ${id}`)
+}
+
+function addRetry(group: Command, signal: AbortSignal): void {
+  const command = group
+    .command('retry')
+    .description(
+      'Add the inputs of failed runs to their group again, when no run is active. No run is replaced twice, by a second command either.',
+    )
+    .argument('<id>', "the group's id")
+    .addOption(
+      new Option('--status <status...>', 'the statuses of the runs to replace')
+        .choices(['failed', 'cancelled'])
+        .default(['failed']),
+    )
+    .option(
+      '--mcp-headers <file>',
+      'JSON object with the headers for the tool servers of the runs, by the URL of the server',
+      headersFile,
+    )
+  addConnectionOptions(
+    command,
+    'print each replaced run, and the id of the new one, as one line of JSON',
+  ).action((id: string, options: GroupRetryOptions) => retry(id, options, signal))
+}
+
+async function retry(id: string, { status, mcpHeaders, ...options }: GroupRetryOptions, signal: AbortSignal) {
+  const { client, output } = connect(options, signal)
+  const retried = client.taskGroups.retry(id, {
+    ...(status !== undefined && { statuses: status }),
+    ...(mcpHeaders !== undefined && { mcpHeaders: ({ url }) => mcpHeaders.get(url) }),
+    exactlyOnce: true,
+    signal,
+  })
+  let count = 0
+  for await (const run of retried) {
+    count += 1
+    if (output.json) await output.value(run)
+    else await output.line(`${run.run_id} replaces ${run.replaced.run_id}  attempt ${run.attempt}`)
+  }
+  if (output.json) return
+  if (count === 0) return output.line(`No run of ${id} is to be replaced.`)
+  await output.line(`${runsText(count)} added to ${id}.`)
+  await output.hint(`Watch their results: ${invocation()} watch --group ${id}`)
+}
+
+/** Reads a file with headers by URL. Its values are secrets, so a message shows nothing of the file, as one of the JSON parser does. */
+function headersFile(path: string): HeadersByUrl {
+  let file: JsonObject
+  try {
+    file = jsonFile(path)
+  } catch {
+    throw new InvalidArgumentError('It cannot be read as a JSON object.')
+  }
+  const isHeaders = (value: unknown): value is Readonly<Record<string, string>> =>
+    isJsonObject(value) && Object.values(value).every((header) => typeof header === 'string')
+  return new Map(
+    Object.entries(file).map(([url, headers]) => {
+      if (isHeaders(headers)) return [url, headers]
+      throw new InvalidArgumentError('Each URL must have an object whose values are strings.')
+    }),
+  )
+}
+
+function runsText(count: number): string {
+  return `${count} ${count === 1 ? 'run' : 'runs'}`
 }

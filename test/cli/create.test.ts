@@ -97,6 +97,74 @@ describe('rivulet group', () => {
     expect(done.stdout).toBe(`${id}  done  2 of 2 ended, 2 completed\n`)
   })
 
+  it('shows the errors of failed runs by frequency, and replaces each run once', async () => {
+    const attempts = new Map<string, number>()
+    const env = await service({
+      run: async ({ input }) => {
+        const attempt = (attempts.get(String(input.input)) ?? 0) + 1
+        attempts.set(String(input.input), attempt)
+        if (attempt === 1)
+          throw new Error(input.input === 'c' ? 'no \u001b[31mspace' : 'page trun_012345678 is gone')
+        return { output: { type: 'text', content: 'yes', basis: [] } }
+      },
+    })
+    const id = (await rivulet(['group', 'create'], env).ended).stdout.trim()
+    const empty = await rivulet(['group', 'errors', id], env).ended
+    const inputs = ['a', 'b', 'c'].flatMap((input) => ['--input', input])
+    await rivulet(['group', 'add', id, ...inputs], env).ended
+    await rivulet(['watch', '--group', id], env).ended
+
+    const errors = await rivulet(['group', 'errors', id], env).ended
+    const json = await rivulet(['group', 'errors', id, '--json'], env).ended
+    const retried = await rivulet(['group', 'retry', id], env).ended
+    const again = await rivulet(['group', 'retry', id, '--status', 'failed', 'cancelled'], env).ended
+
+    expect(empty.stdout).toBe(`No run of ${id} has failed.\n`)
+    expect(errors.stdout).toMatch(
+      /^ {4}2 runs {2}page … is gone\n +\S+ .*trun_\w+ trun_\w+\n {5}1 run {2}no \\u001b\[31mspace\n.*trun_\w+\n$/,
+    )
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      failed: 3,
+      errors: [{ count: 2 }, { count: 1 }],
+      others: 0,
+    })
+    expect(retried.stdout).toMatch(
+      /^(trun_\w+ replaces trun_\w+ {2}attempt 2\n){3}3 runs added to tgrp_\w+\.\n$/,
+    )
+    expect(again.stdout).toBe(`No run of ${id} is to be replaced.\n`)
+  })
+
+  it('needs the headers for the tool servers of the runs that it retries, from a file', async () => {
+    const env = await service({ run: () => Promise.reject(new Error('no')) })
+    const url = 'https://tools.example/mcp'
+    const run = { input: 'a', mcp_servers: [{ type: 'url', url, name: 'tools' }] }
+    const folder = await folderOf({
+      'inputs.jsonl': JSON.stringify(run),
+      'headers.json': JSON.stringify({ [url]: { authorization: 'secret' } }),
+      'wrong.json': JSON.stringify({ [url]: 'secret' }),
+      'malformed.json': '{ "a": secret }',
+    })
+    const id = (await rivulet(['group', 'create'], env).ended).stdout.trim()
+    await rivulet(['group', 'add', id, '--file', join(folder, 'inputs.jsonl')], env).ended
+    await rivulet(['watch', '--group', id], env).ended
+    const retry = (...args: readonly string[]) => rivulet(['group', 'retry', id, ...args], env).ended
+
+    const without = await retry()
+    const [wrong, malformed] = await Promise.all(
+      ['wrong.json', 'malformed.json'].map((name) => retry('--mcp-headers', join(folder, name))),
+    )
+    const right = await retry('--mcp-headers', join(folder, 'headers.json'), '--json')
+
+    expect(without).toMatchObject({ code: 1, stderr: expect.stringContaining(url) })
+    expect(wrong?.stderr).toContain('Each URL must have an object')
+    expect(malformed?.stderr).toContain('It cannot be read as a JSON object')
+    for (const refused of [wrong, malformed]) {
+      expect(refused?.code).toBe(2)
+      expect(refused?.stderr).not.toContain('secret')
+    }
+    expect(JSON.parse(right.stdout)).toMatchObject({ replaced: { status: 'failed' }, attempt: 2 })
+  })
+
   it('adds runs from a file and from standard input', async () => {
     const env = await service()
     const folder = await folderOf({
