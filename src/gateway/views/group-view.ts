@@ -1,3 +1,4 @@
+import { attemptOf } from '../../protocol/attempt.ts'
 import { groupSource, isText } from '../../protocol/event.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
@@ -8,7 +9,7 @@ import { laterStatus } from './groups-view.ts'
 import { isNotice, noticeRow } from './notice.ts'
 import type { NoticeRow } from './notice.ts'
 import { pathPart } from './resource.ts'
-import { runRow } from './run-row.ts'
+import { attemptRow } from './run-row.ts'
 import type { GroupRunRow } from './run-row.ts'
 import { DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
@@ -27,13 +28,14 @@ export type GroupRow = GroupStatusRow | GroupRunRow | NoticeRow
 
 /**
  * One task group: its status, its runs with their outputs, and what was missed, by the param `group`. A run belongs to the group that
- * its `taskgroup_id` names. Of a run's duplicates, the row has what each of them says.
+ * its `taskgroup_id` names. Of a run's duplicates, the row has what each of them says. A run that replaces another one (`taskGroups.retry`)
+ * replaces its row when it has ended.
  *
  * @param options `timeToLive`: default 90 days.
  */
 export function groupView({ timeToLive = 90 * DAY }: ViewAge = {}): View<GroupRow, 'group'> {
   return view({
-    version: 1,
+    version: 2,
     types: [
       'task_group.status',
       'task_run.state',
@@ -50,7 +52,7 @@ export function groupView({ timeToLive = 90 * DAY }: ViewAge = {}): View<GroupRo
     key: (entry) => pathOf(entry),
     source: ([group = '']) => groupSource(group),
     reduce: (row: GroupRow | undefined, entry) => {
-      if (entry.type === 'task_run.state') return runRow(row?.kind === 'run' ? row : undefined, entry)
+      if (entry.type === 'task_run.state') return attemptRow(row?.kind === 'run' ? row : undefined, entry)
       if (entry.type !== 'task_group.status') return noticeRow(entry)
       const before = row?.kind === 'group' ? row.status : null
       return { kind: 'group', status: laterStatus(before, entry), updated: entry.recorded }
@@ -64,8 +66,7 @@ function pathOf(event: ResearchEvent): readonly string[] | undefined {
   const part = pathPart(group)
   if (event.type === 'task_group.status') return [part]
   if (event.type === 'task_run.state') {
-    const { run_id } = event.data.run
-    return isText(run_id) ? [part, pathPart(run_id)] : undefined
+    return isText(event.data.run.run_id) ? [part, pathPart(attemptOf(event.data).first)] : undefined
   }
   return isNotice(event) ? [part, 'notice', pathPart(event.id)] : undefined
 }

@@ -1,3 +1,4 @@
+import { attemptOf } from '../../protocol/attempt.ts'
 import { isObject, isText } from '../../protocol/event.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import { RUN_STATUSES } from '../../protocol/task.ts'
@@ -8,7 +9,7 @@ import type { Bounded } from './bounded.ts'
 import { isOlder } from './newer.ts'
 import { shownId } from './resource.ts'
 
-/** A run that ended. Its path is `[group, run_id]` in `groupView`, and `[run_id]` in `runView`. */
+/** A run that ended. Its path is `[group, run_id]` in `groupView`, with the id of the first attempt, and `[run_id]` in `runView`. */
 export interface GroupRunRow {
   readonly kind: 'run'
   readonly run: TaskRun
@@ -16,6 +17,8 @@ export interface GroupRunRow {
   readonly output: TaskOutput | null
   /** Where the events have brought it. */
   readonly input?: RunInput
+  /** In `groupView`, where the run replaces another one: its number among the attempts, and the id of the first of them. */
+  readonly attempt?: { readonly number: number; readonly first: string }
   /** Where a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
   readonly truncated?: true
   /** When the last change was recorded, in Unix ms. */
@@ -53,6 +56,22 @@ export function runRow(row: GroupRunRow | undefined, entry: EntryOf<'task_run.st
     ...(isTruncated && { truncated: true }),
     recorded: entry.recorded,
   }
+}
+
+/** The same for a group, whose runs may replace one another: the row has the last attempt at an input that has ended. */
+export function attemptRow(row: GroupRunRow | undefined, entry: EntryOf<'task_run.state'>): GroupRunRow {
+  const { number, first } = attemptOf(entry.data)
+  const shown = row?.attempt?.number ?? 1
+  const isSame = row?.run.run_id === shownId(entry.data.run.run_id)
+  // Two processes may have replaced the same run: then the one that completed stays.
+  if (
+    row !== undefined &&
+    !isSame &&
+    (number < shown || (number === shown && row.run.status === 'completed'))
+  )
+    return row
+  const next = runRow(isSame ? row : undefined, entry)
+  return number === 1 ? next : { ...next, attempt: { number, first: shownId(first) } }
 }
 
 /** The second run, with the error and the warnings that only the first has: a group's stream may leave both out (§4.5). */

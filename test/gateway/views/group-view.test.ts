@@ -178,6 +178,76 @@ describe('groupView', () => {
     }
   })
 
+  describe('of a run that was retried', () => {
+    const attempt = (number: number, ending: TaskRun['status'], input?: { input: string }) => {
+      const marks = {
+        rivulet_retry_of: `trun_${number - 1}`,
+        rivulet_first: 'trun_1',
+        rivulet_attempt: `${number}`,
+      }
+      const error = ending === 'failed' ? { error: { message: `no ${number}` } } : {}
+      const fields = {
+        run_id: `trun_${number}`,
+        status: ending,
+        ...error,
+        ...(number > 1 && { metadata: marks }),
+      }
+      return run(fields, input && { input })
+    }
+
+    it.each([
+      ['in order', [1, 2, 3]],
+      ['in another order', [3, 1, 2]],
+      ['more than once', [1, 2, 1, 3, 2, 3, 1]],
+    ])('has one row with the last attempt, which come %s', async (_, order) => {
+      const view = await viewed(groupView())
+      const rows = await view.rows(
+        ...order.map((number) => attempt(number, number === 3 ? 'completed' : 'failed')),
+        run({ run_id: 'trun_9' }),
+      )
+
+      expect([...rows.keys()].toSorted()).toEqual([`${GROUP}/trun_1`, `${GROUP}/trun_9`])
+      expect(runRowOf(rows)).toMatchObject({
+        run: { run_id: 'trun_3', status: 'completed' },
+        attempt: { number: 3, first: 'trun_1' },
+      })
+      expect(runRowOf(rows).run.error).toBeUndefined()
+      expect(runRowOf(rows, 'trun_9')).not.toHaveProperty('attempt')
+    })
+
+    it('merges the duplicates of an attempt, and not those of two', async () => {
+      const view = await viewed(groupView())
+      const rows = await view.rows(
+        attempt(1, 'failed', { input: 'first' }),
+        attempt(2, 'failed', { input: 'second' }),
+        attempt(2, 'failed'),
+      )
+
+      expect(runRowOf(rows)).toMatchObject({
+        run: { run_id: 'trun_2', error: { message: 'no 2' } },
+        input: { input: 'second' },
+        attempt: { number: 2 },
+      })
+    })
+
+    it('keeps the completed one of two with the same number, in either order', async () => {
+      const other = runEvent(
+        { run: { ...attempt(2, 'failed').data.run, run_id: 'trun_2b', modified_at: '2027-01-01T00:00:00Z' } },
+        'stream',
+      )
+      for (const events of [
+        [attempt(2, 'completed'), other],
+        [other, attempt(2, 'completed')],
+      ]) {
+        const view = await viewed(groupView())
+        expect(runRowOf(await view.rows(...events)).run).toMatchObject({
+          run_id: 'trun_2',
+          status: 'completed',
+        })
+      }
+    })
+  })
+
   it('stays the same when entries come again', async () => {
     const view = await viewed(groupView())
     const events = [status('1', null, 1), run({}, { output: OUTPUT })]

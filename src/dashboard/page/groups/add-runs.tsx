@@ -33,7 +33,7 @@ export function AddRuns({
   const { status } = useLogStatus()
   const canAdd = status?.can.addRuns ?? true
   const [added, setAdded] = useState<readonly AddedRun[]>([])
-  const ended = new Set(runs.map(({ run }) => run.run_id))
+  const ended = new Set(runs.flatMap(({ run, attempt }) => [run.run_id, attempt?.first ?? run.run_id]))
   const waiting = added.filter(({ id }) => !ended.has(id))
   const add = (more: readonly AddedRun[]) => setAdded((before) => [...more, ...before])
   return (

@@ -121,9 +121,10 @@ function RunList({
   readonly group: string
   readonly selected: string | undefined
 }): ReactNode {
+  const isSelected = ({ run, attempt }: GroupRunRow) => run.run_id === selected || attempt?.first === selected
   // The run of the address is there, however far down the list it is.
   const first = useMemo(() => {
-    const found = runs.find(({ run }) => run.run_id === selected)
+    const found = runs.find(isSelected)
     return found === undefined || runs.indexOf(found) < 50
       ? runs
       : [found, ...runs.filter((each) => each !== found)]
@@ -134,10 +135,10 @@ function RunList({
       <ul className="rows">
         {shown.map((row) => (
           <RunItem
-            key={row.run.run_id}
+            key={row.attempt?.first ?? row.run.run_id}
             row={row}
             href={hashOf({ section: 'groups', group, run: row.run.run_id })}
-            isSelected={row.run.run_id === selected}
+            isSelected={isSelected(row)}
           />
         ))}
       </ul>

@@ -30,7 +30,7 @@ export const RunItem = memo(function RunItem({
   readonly href: string
   readonly isSelected: boolean
 }): ReactNode {
-  const { run, output, recorded } = row
+  const { run, output, recorded, attempt } = row
   const [isOpen, setOpen] = useState(isSelected)
   const item = useRef<HTMLLIElement>(null)
   useEffect(() => {
@@ -64,6 +64,7 @@ export const RunItem = memo(function RunItem({
             )}
           </span>
           <span className="run-side">
+            {attempt !== undefined && <span className="muted">attempt {formats.number(attempt.number)}</span>}
             {confidence !== undefined && <Confidence level={confidence} />}
             {sources > 0 && (
               <span className="muted">
