@@ -1,6 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { ArgumentError, hidden } from '../protocol/argument-error.ts'
-import { checkBoolean, checkDuration, checkInteger, checkList, checkText } from '../protocol/check.ts'
+import {
+  checkBoolean,
+  checkDuration,
+  checkInteger,
+  checkList,
+  checkOptions,
+  checkText,
+} from '../protocol/check.ts'
 import { monitorEvent } from '../protocol/event.ts'
 import { MAX_STREAM_DURATION } from '../protocol/limits.ts'
 import { createApp } from './app.ts'
@@ -53,6 +60,10 @@ import { withToolServers } from './tool-servers/tool-servers.ts'
 import { isPublicAddress } from './web/public-address.ts'
 import { createWeb } from './web/safe-fetch.ts'
 import { createOutbox } from './webhooks/delivery.ts'
+import { WebhookSecrets } from './webhooks/secrets.ts'
+
+/** How long a replaced webhook secret signs too, in ms of the clock. */
+const DAY = 86_400_000
 
 /** Settings of {@link createResearchService}. */
 export interface ResearchServiceOptions {
@@ -90,7 +101,10 @@ export interface ResearchServiceOptions {
   readonly data?: string
   /** One or more valid API keys (§5). Default: a random one. */
   readonly apiKey?: string | readonly string[]
-  /** The secret that webhooks are signed with (§6.1); several during a rotation. Default: a random one. */
+  /**
+   * The secret that webhooks are signed with (§6.1); several during a rotation. Default: a random one. One that
+   * {@link ResearchService.rotateWebhookSecret} has replaced is not used again.
+   */
   readonly webhookSecret?: string | readonly string[]
   /** The clock of the service. Default: the system clock, at `speed`. */
   readonly clock?: Clock
@@ -165,8 +179,15 @@ export interface ResearchService extends AsyncDisposable {
   readonly url: string | undefined
   /** A valid API key. */
   readonly apiKey: string
-  /** The secret for receivers of its webhooks. */
+  /** The secret for receivers of its webhooks: the newest one. */
   readonly webhookSecret: string
+  /**
+   * Replaces the secret of webhooks (§5) by a new one, and returns it. Webhooks are signed with both for `overlap` ms of the service's
+   * clock: by default a day; with 0 the old secret is void at once. The data file keeps both.
+   *
+   * @throws ArgumentError for an `overlap` that is not a whole number from 0 to a year.
+   */
+  rotateWebhookSecret(options?: { readonly overlap?: number }): string
   /** The armed faults; may be changed at any time. */
   readonly faults: Faults
   readonly clock: Clock
@@ -253,11 +274,12 @@ async function assemble(
   const corpus = await openCorpus(database, { folders, include, enter, pages: true })
   opened.push(() => corpus.close())
   let allowPrivateWebhooks = options.allowPrivateWebhooks ?? true
+  const webhookSecrets = new WebhookSecrets(database, clock, secrets)
   const outbox = createOutbox({
     database,
     clock,
     faults,
-    secrets: () => secrets,
+    secrets: () => webhookSecrets.current(),
     isAllowed: (address) => allowPrivateWebhooks || isPublicAddress(address),
     onError,
   })
@@ -408,7 +430,15 @@ async function assemble(
       return url
     },
     apiKey: apiKeys[0],
-    webhookSecret: secrets[0],
+    get webhookSecret() {
+      return webhookSecrets.current()[0]
+    },
+    rotateWebhookSecret(rotation = {}) {
+      checkOptions('rotateWebhookSecret', rotation, ['overlap'])
+      const { overlap = DAY } = rotation
+      checkInteger('overlap', overlap, 0, 365 * DAY)
+      return webhookSecrets.rotate(overlap)
+    },
     faults,
     clock,
     corpus,
@@ -434,7 +464,7 @@ function checked(options: ResearchServiceOptions) {
     docs,
     data,
     apiKey = `key_${secret()}`,
-    webhookSecret = `whsec_${randomBytes(24).toString('base64')}`,
+    webhookSecret,
     clock,
     refreshInterval = REFRESH_INTERVAL,
     speed = 1,
@@ -474,7 +504,7 @@ function checked(options: ResearchServiceOptions) {
     sourceHeaders: checkSourceHeaders('sourceHeaders', options.sourceHeaders ?? {}, sources.urls),
     refreshInterval,
     apiKeys: texts('apiKey', apiKey),
-    secrets: texts('webhookSecret', webhookSecret),
+    secrets: webhookSecret === undefined ? [] : texts('webhookSecret', webhookSecret),
     speed,
     concurrency,
     streamDuration,

@@ -19,10 +19,11 @@ import type { WebhookSecrets } from './signature.ts'
 /** Settings of {@link createWebhookReceiver}. */
 export interface WebhookReceiverOptions {
   /**
-   * The account's webhook secret (§5); several during a rotation; or a function that is called for each request, so that a
-   * rotation needs no restart.
+   * The account's webhook secret (§5); several during a rotation; or a function that is called for each request, before its signature is
+   * verified, so that a rotation needs no restart. It may return a promise; have it cache what it reads. If it throws, rejects, or
+   * returns no secret, the request gets a 503 and is sent again.
    */
-  readonly secrets: WebhookSecrets | (() => WebhookSecrets)
+  readonly secrets: WebhookSecrets | (() => WebhookSecrets | Promise<WebhookSecrets>)
   /** How much `webhook-timestamp` may differ from the current time, in ms. Default 5 minutes. */
   readonly tolerance?: number
   /** The largest body, in bytes. Default 4 MiB. */
@@ -215,7 +216,8 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     { id, timestamp, entries }: SignedHeaders,
     body: Uint8Array,
   ): Promise<WebhookRefusalCode | undefined> {
-    if (!(await verifyEntries({ id, timestamp, body }, entries, currentSecrets()))) return 'bad_signature'
+    if (!(await verifyEntries({ id, timestamp, body }, entries, await currentSecrets())))
+      return 'bad_signature'
 
     // Requiring an object makes the signed text unambiguous: an id may contain the dots that join it, but a body that included
     // part of the id or timestamp would start with a digit.

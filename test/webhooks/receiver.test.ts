@@ -156,9 +156,12 @@ describe('a delivery', () => {
     expect(answers.map(({ status }) => status)).toEqual([204, 204, 204, 401])
   })
 
-  it('is checked against the current secrets if they are a function', async () => {
+  it.each([
+    ['a function', (current: () => string | string[]) => current()],
+    ['an asynchronous function', async (current: () => string | string[]) => current()],
+  ])('is checked against the current secrets if they are %s', async (_, read) => {
     let secrets: string | string[] = 'first'
-    const receiver = receiverWith({ secrets: () => secrets })
+    const receiver = receiverWith({ secrets: () => read(() => secrets) })
     const send = async (id: string, secret: string) =>
       (await receiver.handle(requestOf({ id, secrets: secret }))).status
 
@@ -744,8 +747,10 @@ describe('secrets that are not available', () => {
         throw new Error('the vault is sealed')
       },
     ],
+    ['reject', () => Promise.reject(new Error('the vault is sealed'))],
     ['are none', () => []],
     ['are empty', () => ''],
+    ['are empty later', () => Promise.resolve('')],
   ])('make the sender retry: they %s', async (_, secrets) => {
     const receiver = receiverWith({ secrets })
     const refusals: WebhookRefusal[] = []
