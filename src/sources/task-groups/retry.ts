@@ -79,7 +79,7 @@ export class MissingHeadersError extends RivuletError {
  * A new run has everything that the replaced one was given, and names that run in its metadata. So a later call, of another
  * process too, does not replace a run again; it replaces the new run if that one failed. No endpoint lists active runs, so a
  * retry starts when no run of the group is active. The retries of one client wait for each other. Two processes that retry a group at
- * the same time may both replace the same run: the service has no way to prevent it.
+ * the same time, or an `execute` with `retryFailed` beside a retry, may both replace the same run: the service has no way to prevent it.
  *
  * Errors as `addRuns` does; the indexes in an `UncertainWriteError` and in a `PartialWriteError` count the runs to
  * replace in the order of their ending. After such an error, the same call is safe once the service has processed the failed
