@@ -12,6 +12,8 @@ export interface Cut {
 export class CutWire {
   readonly #cuts: (Cut | undefined)[]
   readonly #sockets = new Set<Socket>()
+  /** How many bytes each open connection still passes. */
+  readonly #left = new Set<Record<Cut['side'], number>>()
   readonly #server = createServer((client) => this.#forward(client))
   /** The port that it forwards to. */
   #target = 0
@@ -30,6 +32,12 @@ export class CutWire {
     return `http://127.0.0.1:${portOf(this.#server)}`
   }
 
+  /** Breaks the open connections too, after this many further bytes, and then the next ones in this order. */
+  breakFromNow(first: Cut, ...others: readonly Cut[]): void {
+    for (const left of this.#left) left[first.side] = first.bytes
+    this.#cuts.unshift(first, ...others)
+  }
+
   close(): void {
     for (const socket of this.#sockets) socket.destroy()
     this.#server.close()
@@ -39,7 +47,10 @@ export class CutWire {
     const service = connect(this.#target, '127.0.0.1')
     const cut = this.#cuts.shift()
     const both = [client, service]
+    const left = { up: Infinity, down: Infinity, ...(cut && { [cut.side]: cut.bytes }) }
+    this.#left.add(left)
     const end = () => {
+      this.#left.delete(left)
       for (const socket of both) socket.destroy()
     }
     for (const socket of both) {
@@ -48,11 +59,10 @@ export class CutWire {
       socket.on('close', end)
     }
     const pass = (side: Cut['side'], from: Socket, to: Socket) => {
-      let left = cut?.side === side ? cut.bytes : Infinity
       from.on('data', (chunk) => {
-        const rest = left
-        left -= chunk.length
-        if (left > 0) return to.write(chunk)
+        const rest = left[side]
+        left[side] -= chunk.length
+        if (left[side] > 0) return to.write(chunk)
         if (rest > 0) this.broken += 1
         // Bytes before the cut arrive, and none after it.
         return to.write(chunk.subarray(0, rest), () => end())
