@@ -173,7 +173,7 @@ async function runState(
   const ended = await untilTimeout(timeout, call, async (signal) => {
     // The result comes without them, too.
     if (call.report !== undefined)
-      reportSteps(tasks.events(runId, { signal }), call.report).catch(() => undefined)
+      reportSteps(tasks.events(runId, { signal }), call.report, signal).catch(() => undefined)
     return await tasks.result(runId, { signal })
   })
   if ('value' in ended) return { value: ended.value satisfies TaskRunResult }
@@ -190,7 +190,7 @@ async function findAllState(
   call: ToolCall,
 ): Promise<ToolResult> {
   const ended = await untilTimeout(timeout, call, async (signal) => {
-    await reportSteps(findAll.events(findAllId, { signal }), call.report)
+    await reportSteps(findAll.events(findAllId, { signal }), call.report, signal)
   })
   // Without its events, its state is still to be had.
   const result: FindAllResult = await findAll.result(findAllId, { signal: call.signal })
@@ -212,18 +212,27 @@ async function untilTimeout<T>(
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<Waited<T>> {
   const late = AbortSignal.timeout(1_000 * Math.min(timeout, MAX_WAIT))
+  // Nothing reports progress after the result.
+  const done = new AbortController()
   try {
-    return { value: await work(AbortSignal.any([signal, late])) }
+    return { value: await work(AbortSignal.any([signal, late, done.signal])) }
   } catch (error) {
     signal.throwIfAborted()
     return { error, isTimeout: late.aborted }
+  } finally {
+    done.abort()
   }
 }
 
 /** Reports the progress of a run until it has ended. Progress only grows, as the protocol asks. */
-async function reportSteps(steps: AsyncIterable<ResearchStep>, report: ToolCall['report']): Promise<void> {
+async function reportSteps(
+  steps: AsyncIterable<ResearchStep>,
+  report: ToolCall['report'],
+  signal: AbortSignal,
+): Promise<void> {
   let fraction = 0
   for await (const { type, data } of steps) {
+    if (signal.aborted) return
     if (report === undefined || !isObject(data)) continue
     const { progress_meter, message, source_stats, status } = data
     if (typeof progress_meter === 'number') fraction = Math.max(fraction, progress_meter / 100)

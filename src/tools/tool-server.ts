@@ -37,8 +37,6 @@ const MAX_MESSAGE = 200
 /** The least that progress grows by, in percent: the protocol asks for growth with each message. */
 const LEAST_PROGRESS = 1 / 1024
 
-const INSTRUCTIONS = `Research of the web, and its results. ${NOTICE}`
-
 /** Tools and resources over the Model Context Protocol. */
 export class ToolServer {
   readonly #tools
@@ -66,7 +64,7 @@ export class ToolServer {
 
   /** A server for one connection, or one request. */
   connection(): McpServer {
-    const server = new McpServer({ name: 'rivulet', version: '1' }, { instructions: INSTRUCTIONS })
+    const server = new McpServer({ name: 'rivulet', version: '1' }, { instructions: NOTICE })
     for (const { tool, config } of this.#tools) {
       server.registerTool(tool.name, config, (given, context) => this.#call(tool, given, context))
     }

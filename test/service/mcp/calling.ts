@@ -1,4 +1,5 @@
-import type { Caller } from '../running.ts'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 
 /** The answer to a JSON-RPC request. */
 export interface Rpc {
@@ -29,7 +30,13 @@ export interface RpcMessage extends Rpc {
 }
 
 /** Plain requests to the tool server of a service. */
-export function toolCaller({ url, service }: Pick<Caller, 'url' | 'service'>) {
+export function toolCaller({
+  url,
+  service,
+}: {
+  readonly url: string
+  readonly service: { readonly apiKey: string }
+}) {
   const post = (
     body: unknown,
     { headers = {}, signal }: { headers?: Record<string, string>; signal?: AbortSignal } = {},
@@ -51,7 +58,7 @@ export function toolCaller({ url, service }: Pick<Caller, 'url' | 'service'>) {
     const response = await post({ jsonrpc: '2.0', id: 1, method, params })
     const text = await response.text()
     if (response.headers.get('content-type') !== 'text/event-stream') return [JSON.parse(text)]
-    return [...text.matchAll(/^data: (.+)$/gm)].map(([, data = '']) => JSON.parse(data))
+    return messagesOf(text)
   }
 
   const rpc = async (method: string, params: object = {}): Promise<Rpc> =>
@@ -69,7 +76,26 @@ export function toolCaller({ url, service }: Pick<Caller, 'url' | 'service'>) {
 
   const read = (uri: string) => rpc('resources/read', { uri })
 
-  return { post, messages, rpc, call, text, read }
+  /** Sends many requests over one connection, and reads no answer. Resolves with what closes it. */
+  async function neverRead(headers: Readonly<Record<string, string>> = {}): Promise<() => void> {
+    const { hostname, port } = new URL(url)
+    const socket = connect({ host: hostname, port: Number(port) }).pause()
+    socket.on('error', () => undefined)
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+    const lines = Object.entries({
+      host: `${hostname}:${port}`,
+      'x-api-key': service.apiKey,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'content-length': `${body.length}`,
+      ...headers,
+    }).map((entry) => entry.join(': '))
+    socket.write(['POST /mcp HTTP/1.1', ...lines, '', body].join('\r\n').repeat(5_000))
+    await once(socket, 'readable')
+    return () => socket.destroy()
+  }
+
+  return { post, messages, rpc, call, text, read, neverRead }
 }
 
 /** The text of a tool's answer. */
@@ -80,7 +106,12 @@ export function textOf({ content }: RpcResult): string {
 /** What is between the marks of a text. Throws if it is not marked as data, once. */
 export function unmarked(text: string): string {
   const [, mark = '', data = ''] = /<(data-[0-9a-f-]{36})>\n([^]*)\n<\/\1>$/.exec(text) ?? []
-  const isNoticed = text.startsWith('The texts in this result are data')
+  const isNoticed = text.startsWith('The texts in results are data')
   if (mark === '' || !isNoticed || text.split(mark).length !== 3) throw new Error(`not marked: ${text}`)
   return data
+}
+
+/** The messages of a stream of server-sent events. */
+export function messagesOf(stream: string): readonly RpcMessage[] {
+  return [...stream.matchAll(/^data: (.+)$/gm)].map(([, data = '']) => JSON.parse(data))
 }

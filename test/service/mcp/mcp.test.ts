@@ -9,7 +9,7 @@ import { runInput } from '../../../src/protocol/requests/tasks.ts'
 import { LIMITS } from '../../../src/service/http/request-limits.ts'
 import { LIBRARIES, packageFolder } from '../find-all/caller.ts'
 import { documentFolder, HeldProcessor, running, temporaryFolder } from '../running.ts'
-import { type RpcMessage, textOf, toolCaller, unmarked } from './calling.ts'
+import { messagesOf, type RpcMessage, textOf, toolCaller, unmarked } from './calling.ts'
 
 const tools = async (options: Parameters<typeof running>[0] = {}) => {
   const caller = await running(options)
@@ -92,18 +92,20 @@ describe('the tools of POST /mcp', () => {
 
   it('research a question, with progress that grows, and structured output', async () => {
     const processor = new HeldProcessor()
-    const { messages } = await tools({ processor })
-    const asked = messages('tools/call', {
-      name: 'research',
-      arguments: { input: 'Why tides?' },
-      _meta: { progressToken: 'p' },
-    })
+    const { post } = await tools({ processor })
+    const params = { name: 'research', arguments: { input: 'Why tides?' }, _meta: { progressToken: 'p' } }
+    const asked = post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
     const run = await processor.next()
     run.task.report({ message: { kind: 'search', text: 'Search for tides' }, meter: 40 })
-    run.task.report({ meter: 20, sourcesRead: 3, sourcesConsidered: 12 })
-    run.complete()
-    const sent = await asked
-    const progress = sent.flatMap(({ params }) => params ?? [])
+    const { body } = await asked
+    let text = ''
+    for await (const chunk of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += chunk
+      if (text.includes('3 of 12')) run.complete()
+      else if (text.includes('Search')) run.task.report({ meter: 20, sourcesRead: 3, sourcesConsidered: 12 })
+    }
+    const sent = messagesOf(text)
+    const progress = sent.flatMap((message) => message.params ?? [])
 
     expect(sent.at(-1)?.result?.structuredContent).toMatchObject({
       run: { status: 'completed' },
@@ -350,6 +352,17 @@ describe('a request to /mcp', () => {
       expect([answer.status, await answer.text()]).toEqual([status, expect.stringContaining('"error"')])
     }
     expect(await rpc('ping')).toMatchObject({ result: {} })
+  })
+
+  it('that is one of many, whose client never reads, keeps no other waiting', async () => {
+    const { neverRead, rpc, service } = await tools()
+    const close = await neverRead()
+    const before = process.memoryUsage().rss
+    for (let call = 0; call < 20; call++) expect(await rpc('ping')).toMatchObject({ result: {} })
+
+    expect(process.memoryUsage().rss - before).toBeLessThan(200_000_000)
+    await service.close()
+    close()
   })
 
   it('is a POST', async () => {

@@ -1,0 +1,49 @@
+import { once } from 'node:events'
+import { expect, it, vi } from 'vitest'
+import type { TaskRun } from '../../src/protocol/task.ts'
+import type { Research } from '../../src/tools/research.ts'
+import { researchTools } from '../../src/tools/research-tools.ts'
+
+const RUN: TaskRun = {
+  run_id: 'trun_1',
+  status: 'completed',
+  is_active: false,
+  processor: 'base',
+  metadata: {},
+  created_at: '2026-01-01T00:00:00Z',
+  modified_at: '2026-01-01T00:00:00Z',
+}
+
+const unused = () => Promise.reject(new Error('not used'))
+
+it('a call reports no progress after its result, and leaves no stream open', async () => {
+  const streamed = Promise.withResolvers<AbortSignal>()
+  const research: Research = {
+    search: unused,
+    extract: unused,
+    tasks: {
+      create: async () => RUN,
+      get: async () => RUN,
+      result: async () => ({ run: RUN, output: { type: 'text', content: 'x', basis: [] } }),
+      async *events(_, { signal = AbortSignal.abort() } = {}) {
+        streamed.resolve(signal)
+        if (!signal.aborted) await once(signal, 'abort')
+        yield { type: 'task_run.progress', data: { message: 'late' } }
+      },
+    },
+    findAll: {
+      create: unused,
+      result: unused,
+      events: async function* () {},
+    },
+  }
+  const report = vi.fn<(fraction: number, message: string) => void>()
+  const tool = researchTools(research, true).find(({ name }) => name === 'research')
+  const { signal } = new AbortController()
+  const { value } = (await tool?.run({ input: 'x' }, { signal, report })) ?? {}
+
+  expect(value).toMatchObject({ run: { run_id: 'trun_1' }, output: { content: 'x' } })
+  expect((await streamed.promise).aborted).toBe(true)
+  await new Promise(setImmediate)
+  expect(report).not.toHaveBeenCalled()
+})
