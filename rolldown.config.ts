@@ -4,6 +4,7 @@ import { dashboardPage } from './build/dashboard-page.ts'
 import { minified } from './build/minified.ts'
 import { publicDeclarations } from './build/public-declarations.ts'
 import { thirdPartyNotices } from './build/third-party-notices.ts'
+import { withoutValidator } from './build/without-validator.ts'
 import { bundlePage } from './src/dashboard/source-page.ts'
 
 const { dependencies, peerDependencies, exports } = JSON.parse(readFileSync('package.json', 'utf8'))
@@ -43,7 +44,8 @@ const DECLARATIONS = Object.values<{ readonly types?: string }>(exports).flatMap
 /** The chunks of bundled packages. They are not debugged there, so they are minified. */
 const SERVICE_PACKAGES = 'service-packages'
 const RULES_PACKAGES = 'rules-packages'
-/** Of the service and of the rules. Each of these loads it without the other's packages. */
+const MCP_PACKAGES = 'mcp-packages'
+/** Of the service, the rules and the tools. Each of these loads it without the others' packages. */
 const SHARED_PACKAGES = 'schema-packages'
 
 /** The command has packages of its own, and starts without the service's. */
@@ -87,16 +89,18 @@ const everything: RolldownOptions = {
         { name: 'operators', test: /[\\/](operators|transport)[\\/]/, minShareCount: 2 },
         { name: 'http', test: /[\\/]src[\\/]http[\\/]/, minShareCount: 2 },
         { name: RULES_PACKAGES, test: /[\\/]node_modules[\\/](@bufbuild|tldts|tldts-core)[\\/]/ },
+        { name: MCP_PACKAGES, test: /[\\/]node_modules[\\/]@modelcontextprotocol[\\/]/ },
         { name: SHARED_PACKAGES, test: /[\\/]node_modules[\\/](yaml|zod)[\\/]/ },
         { name: SERVICE_PACKAGES, test: isServicePackage },
       ],
     },
   },
   plugins: [
+    withoutValidator,
     publicDeclarations(DECLARATIONS),
     dashboardPage(page),
     thirdPartyNotices(page),
-    minified([SERVICE_PACKAGES, RULES_PACKAGES, SHARED_PACKAGES]),
+    minified([SERVICE_PACKAGES, RULES_PACKAGES, MCP_PACKAGES, SHARED_PACKAGES]),
   ],
   logLevel: 'warn',
 }
