@@ -1,4 +1,4 @@
-import { errorMessageOf, exitCodeOf, Interrupted } from './exit.ts'
+import { errorMessageOf, exitCodeOf, Interrupted, OutputClosed } from './exit.ts'
 import { abortOnSignals, abortWhenClosed } from './interruption.ts'
 import { printMessage } from './output.ts'
 import { createProgram } from './program.ts'
@@ -16,6 +16,6 @@ export async function main(): Promise<void> {
     if (message !== undefined) printMessage(`rivulet: ${message}`)
     process.exitCode = exitCodeOf(error)
     // Everything is closed. An unread line of output must not keep the process alive.
-    if (error instanceof Interrupted) process.exit()
+    if (error instanceof Interrupted || error instanceof OutputClosed) process.exit()
   }
 }

@@ -3,6 +3,7 @@ import type { EventLog, ResearchClient } from 'rivulet'
 import { createDashboard } from 'rivulet/dashboard'
 import type { FindDocument } from 'rivulet/dashboard'
 import { nodeListener } from 'rivulet/webhooks'
+import { listenOn } from './listening.ts'
 import type { Logger } from './log.ts'
 
 /** A dashboard with an HTTP server. Disposing of it closes both. */
@@ -45,20 +46,13 @@ export async function openDashboard({
   // The other views go on.
   dashboard.done.catch((error: unknown) => logger.error({ error: String(error) }, 'a view has ended'))
   const server = createServer(nodeListener(dashboard))
-  try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject)
-      server.listen(port, HOST, resolve)
-    })
-  } catch (error) {
+  const bound = await listenOn(server, port, HOST).catch(async (error: unknown) => {
     await dashboard.close()
     throw error
-  }
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('the dashboard has no port')
+  })
 
   return {
-    url: dashboard.address(`http://${HOST}:${address.port}`),
+    url: dashboard.address(`http://${HOST}:${bound}`),
     async [Symbol.asyncDispose]() {
       const closed = new Promise((resolve) => server.close(resolve))
       await dashboard.close()

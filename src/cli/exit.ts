@@ -26,7 +26,7 @@ const EXIT = {
 /** The exit codes, for the help. */
 export const EXIT_CODES_HELP = `
 Exit codes:
-  0    success; for serve and dashboard also: stopped by Ctrl-C or SIGTERM
+  0    success; for serve, dashboard and mcp also: stopped by Ctrl-C or SIGTERM
   1    failure; for run: the run did not complete; for rules check: there are problems
   2    the command line or the environment is not valid
   3    the service refused the API key

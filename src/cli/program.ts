@@ -6,6 +6,7 @@ import { addEventLog } from './event-log.ts'
 import { addExtract } from './extract.ts'
 import { addFindAll } from './find-all.ts'
 import { addGroup } from './group.ts'
+import { addMcp } from './mcp.ts'
 import { addMonitor } from './monitor.ts'
 import { addRecord } from './record.ts'
 import { addRules } from './rules.ts'
@@ -42,6 +43,7 @@ export function createProgram(signal: AbortSignal): Command {
   addEventLog(program, signal)
   addDashboard(program, signal)
   addRules(program, signal)
+  addMcp(program, signal)
   return program
 }
 
@@ -50,6 +52,7 @@ Environment:
   RIVULET_BASE_URL         address of the service, for all commands but start, serve, log and rules
   RIVULET_API_KEY          API key of the service; also the key that serve requires
   RIVULET_WEBHOOK_SECRET   secret that signs webhooks, for watch and serve
+  RIVULET_MCP_TOKEN        token that agents send, for mcp --http (default: random)
   RIVULET_MODEL_KEY        key of the model server, for serve
   RIVULET_NATS_CREDS_FILE  .creds file for a log on a NATS server; or instead
   RIVULET_NATS_USER        user, and RIVULET_NATS_PASSWORD; or

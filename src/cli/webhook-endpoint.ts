@@ -5,6 +5,7 @@ import type { WebhookInbox, WebhookReceiver } from 'rivulet/webhooks'
 import { Subject } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { UsageError } from './exit.ts'
+import { listenOn } from './listening.ts'
 
 /** A webhook receiver with an HTTP server. Disposing of it closes both. */
 export interface WebhookEndpoint extends AsyncDisposable {
@@ -37,15 +38,10 @@ export async function openWebhookEndpoint(
     return response
   }
   const server = createServer(nodeListener(handle))
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, resolve)
-  })
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('the webhook endpoint has no port')
+  const bound = await listenOn(server, port, host)
 
   return {
-    url: `http://${isIPv6(host) ? `[${host}]` : host}:${address.port}/`,
+    url: `http://${isIPv6(host) ? `[${host}]` : host}:${bound}/`,
     receiver,
     responses: responses.asObservable(),
     async [Symbol.asyncDispose]() {

@@ -14,14 +14,20 @@ interface Ending {
   readonly stderr: string
 }
 
-/** Runs the real command as a child process, with this standard input. It is killed when the test ends. */
-export function rivulet(args: readonly string[], env: Readonly<Record<string, string>> = {}, input = '') {
+/**
+ * Runs the real command as a child process, with this standard input; with null, it stays open. It is killed when the test ends.
+ */
+export function rivulet(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  input: string | null = '',
+) {
   const child = spawn(process.execPath, ['--conditions=rivulet-source', 'src/cli/main.ts', ...args], {
     // Without the settings of this machine's user.
     env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'], ...env },
     stdio: 'pipe',
   })
-  child.stdin.end(input)
+  if (input !== null) child.stdin.end(input)
   onTestFinished(() => void child.kill('SIGKILL'))
   const stdout = readText(child.stdout)
   const stderr = readText(child.stderr)

@@ -16,6 +16,7 @@ const COMMANDS = [
   'watch',
   'record',
   'log',
+  'mcp',
 ]
 
 beforeEach(() => {

@@ -320,6 +320,31 @@ describe('the built package', () => {
     expect((await installed.node([command, '--version'])).stdout.trim()).toBe(MANIFEST.version)
     await expect(installed.node([command, 'search', 'rivers'])).rejects.toMatchObject({ code: 2 })
   })
+
+  it('has tools for agents, in its service and its command', async () => {
+    const program = `
+      import { spawn } from 'node:child_process'
+      import { createInterface } from 'node:readline'
+      import { createResearchService } from 'rivulet/service'
+      const service = await createResearchService({ docs: 'node_modules/rivulet/docs' })
+      const url = await service.listen()
+      const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+      const accept = 'application/json, text/event-stream'
+      const headers = { 'x-api-key': service.apiKey, 'content-type': 'application/json', accept }
+      const answer = await fetch(url + '/mcp', { method: 'POST', headers, body: JSON.stringify(list) })
+      const env = { RIVULET_BASE_URL: url, RIVULET_API_KEY: service.apiKey }
+      const agent = spawn(process.execPath, [process.argv[1], 'mcp'], { env, stdio: ['pipe', 'pipe', 'inherit'] })
+      agent.stdin.write(JSON.stringify(list) + '\\n')
+      createInterface({ input: agent.stdout }).once('line', async (line) => {
+        agent.stdin.end()
+        for (const text of [await answer.text(), line]) console.log(text.includes('web_search'))
+        await service.close()
+      })`
+    const command = installed.path(MANIFEST.bin['rivulet'] ?? '')
+    const { stdout, stderr } = await installed.node(['--input-type=module', '--eval', program, command])
+
+    expect([stdout, stderr]).toEqual(['true\ntrue\n', ''])
+  })
 })
 
 /** What the compiler says about a program in the installed package's folder, which checks the declarations of libraries. */

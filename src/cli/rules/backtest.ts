@@ -11,7 +11,7 @@ import { collect, timeSpan } from '../options.ts'
 import { createOutput } from '../output.ts'
 import type { Output } from '../output.ts'
 import { oneLine } from '../plain.ts'
-import { logEntries } from './log-entries.ts'
+import { logEntries } from '../log-entries.ts'
 import { readRules } from './problems.ts'
 
 interface BacktestCommandOptions extends ConnectionOptions {

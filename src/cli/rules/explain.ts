@@ -7,6 +7,7 @@ import { UsageError } from '../exit.ts'
 import { eventLine, keyText } from '../event-line.ts'
 import { isJsonObject } from '../json-file.ts'
 import { jsonText } from '../json-text.ts'
+import { logEntries } from '../log-entries.ts'
 import { openLogAt } from '../opened-log.ts'
 import { addCommonOptions } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
@@ -22,8 +23,6 @@ interface ExplainOptions extends CommonOptions {
   readonly input?: string
 }
 
-/** Maximum number of entries that are read at once. */
-const PAGE = 500
 /** The longest value that is shown, in characters. */
 const VALUE_WIDTH = 200
 
@@ -70,7 +69,7 @@ async function explain(rule: string, options: ExplainOptions, signal: AbortSigna
 
 async function eventOfLog(log: EventLog, id: string, signal: AbortSignal): Promise<Entry | undefined> {
   let found: Entry | undefined
-  for await (const entry of entriesOf(log, undefined, signal)) if (entry.id === id) found = entry
+  for await (const entry of logEntries(log, signal)) if (entry.id === id) found = entry
   return found
 }
 
@@ -82,7 +81,7 @@ async function alertsOf(
   signal: AbortSignal,
 ): Promise<readonly Entry[]> {
   const found: Entry[] = []
-  for await (const entry of entriesOf(log, ALERTS, signal)) {
+  for await (const entry of logEntries(log, signal, { types: ALERTS })) {
     if (entry.type !== 'alert.firing' && entry.type !== 'alert.resolved' && entry.type !== 'alert.late')
       continue
     const causes = entry.type === 'alert.late' ? [entry.data.event] : entry.data.events
@@ -90,21 +89,6 @@ async function alertsOf(
       found.push(entry)
   }
   return found
-}
-
-async function* entriesOf(
-  log: EventLog,
-  types: typeof ALERTS | undefined,
-  signal: AbortSignal,
-): AsyncIterable<Entry> {
-  let position = await log.positionAt('start')
-  for (;;) {
-    signal.throwIfAborted()
-    const page = await log.read(position, { limit: PAGE, types })
-    yield* page.entries
-    if (page.isEnd) return
-    ;({ position } = page)
-  }
 }
 
 async function eventOfFile(file: string, id: string): Promise<ResearchEvent | undefined> {

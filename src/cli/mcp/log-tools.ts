@@ -1,0 +1,221 @@
+import type { AlertCause, Entry, EventLog, Position } from 'rivulet'
+import type { RuleSet } from 'rivulet/rules'
+import * as s from '../../protocol/requests/kinds.ts'
+import { defineTool, type Tool } from '../../tools/tool.ts'
+import { logEntries } from '../log-entries.ts'
+
+/** Settings of {@link logTools}. */
+export interface LogToolsOptions {
+  readonly log: EventLog
+  /** The rules whose conditions are explained. Default: none. */
+  readonly rules?: RuleSet | undefined
+  /** The name of the process of alert rules in the log. */
+  readonly process: string
+}
+
+const DAY = 86_400_000
+/** Maximum number of events, and of alerts, of one result. */
+const MAX_EVENTS = 200
+/** Maximum length of the events of one result, in characters of JSON. A longer result would be cut, and events lost. */
+const MAX_LENGTH = 60_000
+/** Maximum length of a rule file, in characters. */
+const MAX_RULES = 50_000
+const ALERTS = ['alert.firing', 'alert.resolved', 'alert.unknown', 'alert.late']
+/** Entries of the log's own clock, which say nothing of research. */
+const CLOCK: ReadonlySet<string> = new Set(['log.tick', 'log.clock'])
+
+const time = s.textThat(
+  (text) => /^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(Date.parse(text)),
+  'a time such as 2026-01-31T12:00:00Z',
+)
+const SINCE = 'Only what was recorded since this time. Default: 24 hours ago.'
+
+interface EventsRequest {
+  readonly types?: readonly string[]
+  readonly sources?: readonly string[]
+  readonly since?: string
+  readonly until?: string
+  readonly limit?: number
+  readonly after?: Position
+}
+
+interface AlertRequest {
+  readonly alert?: string
+  readonly episode?: string
+}
+
+/** Tools that read a log, so that a model can say what has changed, and why an alert has fired. */
+export function logTools({ log, rules, process }: LogToolsOptions): readonly Tool[] {
+  const startOf = (since: string | undefined) =>
+    log.positionAt({ time: since === undefined ? Date.now() - DAY : Date.parse(since) })
+
+  return [
+    defineTool({
+      name: 'recent_events',
+      title: 'Recent events',
+      description:
+        'Returns what was recorded of monitors, runs and alerts, oldest first. For questions such as: what has changed since yesterday?',
+      isReadOnly: true,
+      schema: s.options<EventsRequest>({
+        types: s.list(s.text(), 'choices', 1),
+        sources: s.list(s.text(), 'choices', 1),
+        since: time,
+        until: time,
+        limit: s.integer(1, MAX_EVENTS),
+        after: s.text(),
+      }),
+      fields: {
+        types: 'Only events of these types, such as monitor.event_stream, task_run.state or alert.firing.',
+        sources: 'Only events of these sources: ids of monitors, groups or runs, or whole sources.',
+        since: SINCE,
+        until: 'Only what was recorded until this time.',
+        limit: `The maximum number of events, up to ${MAX_EVENTS}. Default 50.`,
+        after: 'The position of an earlier result, to read on after it.',
+      },
+      async run({ types, sources, since, until, limit = 50, after }, { signal }) {
+        const end = until === undefined ? Infinity : Date.parse(until)
+        const isOf = ({ source, type }: Entry) =>
+          (types !== undefined || !CLOCK.has(type)) &&
+          (sources === undefined || sources.some((given) => source === given || source.endsWith(`/${given}`)))
+        const events: object[] = []
+        let position = after ?? (await startOf(since))
+        let length = 0
+        let next: string | undefined
+        for await (const entry of logEntries(log, signal, { after: position, types })) {
+          if (entry.recorded > end) break
+          if (isOf(entry)) {
+            const event = shownEvent(entry)
+            length += JSON.stringify(event).length
+            if (events.length === limit || (events.length > 0 && length > MAX_LENGTH)) {
+              next = `There are more: call recent_events with after ${JSON.stringify(position)}.`
+              break
+            }
+            events.push(event)
+          }
+          ;({ position } = entry)
+        }
+        return { value: { events, position, is_end: next === undefined }, next }
+      },
+    }),
+    defineTool({
+      name: 'alerts',
+      title: 'Alerts',
+      description:
+        'Returns the alerts that are firing, pending or unknown now, and the events of alerts since a time, newest first.',
+      isReadOnly: true,
+      schema: s.options<{ readonly since?: string }>({ since: time }),
+      fields: { since: SINCE },
+      async run({ since }, { signal }) {
+        const { ruleStatus } = await import('rivulet/rules')
+        const { alerts, isCut } = await ruleStatus(log, { name: process, limit: MAX_EVENTS })
+        const recent: object[] = []
+        let count = 0
+        const after = await startOf(since)
+        for await (const entry of logEntries(log, signal, { after, types: ALERTS })) {
+          recent.push(shownEvent(entry))
+          count += 1
+          if (recent.length > MAX_EVENTS) recent.shift()
+        }
+        const is_cut = isCut || count > MAX_EVENTS
+        return { value: { open: alerts, recent: recent.toReversed(), is_cut } }
+      },
+    }),
+    defineTool({
+      name: 'explain_alert',
+      title: 'Explain an alert',
+      description:
+        'Returns why an alert has fired: its values, the events that caused it and, if its rule is known, each part of the condition.',
+      isReadOnly: true,
+      schema: s.options<AlertRequest>(
+        { alert: s.text(), episode: s.text() },
+        { names: ['alert', 'episode'], expected: 'the name of an alert, or an episode' },
+      ),
+      fields: {
+        alert: 'The name of the alert. Its last episode is explained.',
+        episode: 'The episode of an event of an alert, for another than the last.',
+      },
+      async run({ alert, episode }, { signal }) {
+        let found: { readonly firing: EntryOfType<'alert.firing'>; readonly entries: Entry[] } | undefined
+        for await (const entry of logEntries(log, signal, { types: ['alert.firing', 'alert.resolved'] })) {
+          if (entry.type !== 'alert.firing' && entry.type !== 'alert.resolved') continue
+          const { data } = entry
+          if ((alert ?? data.alert) !== data.alert || (episode ?? data.episode) !== data.episode) continue
+          if (entry.type === 'alert.firing') found = { firing: entry, entries: [entry] }
+          else if (entry.data.episode === found?.firing.data.episode) found.entries.push(entry)
+        }
+        if (found === undefined) throw new Error('The log has no such alert that has fired')
+        const { firing, entries } = found
+        const causes = await causesOf(log, firing, signal)
+        return {
+          value: {
+            events: entries.map(shownEvent),
+            causes: causes.map(shownEvent),
+            explanations: await explained(rules, firing.data.alert, causes),
+          },
+        }
+      },
+    }),
+    defineTool({
+      name: 'rules_check',
+      title: 'Check alert rules',
+      description:
+        'Checks the text of a rule file, and returns its problems with their lines. It changes nothing.',
+      isReadOnly: true,
+      schema: s.object<{ readonly rules: string }>({ rules: s.anyText(undefined, MAX_RULES) }, {}),
+      fields: { rules: 'The content of a rule file, in YAML.' },
+      async run({ rules: text }) {
+        const { parseRules, RuleError } = await import('rivulet/rules')
+        try {
+          const { names, disabled } = parseRules(text)
+          return { value: { rules: names, disabled, problems: [] } }
+        } catch (error) {
+          if (!(error instanceof RuleError)) throw error
+          return { value: { rules: [], disabled: [], problems: error.problems } }
+        }
+      },
+    }),
+  ]
+}
+
+type EntryOfType<Type> = Extract<Entry, { readonly type: Type }>
+
+/** An entry for a model, without what only programs need. */
+function shownEvent({ type, source, id, time: at, recorded, backfill, data }: Entry): object {
+  return {
+    type,
+    source,
+    id,
+    time: at,
+    recorded: new Date(recorded).toISOString(),
+    ...(backfill && { is_of_the_past: true }),
+    data,
+  }
+}
+
+/** The events that had a part in an alert, the last revision of each. They are before the alert's own event. */
+async function causesOf(
+  log: EventLog,
+  { data: { events }, position: end }: EntryOfType<'alert.firing'>,
+  signal: AbortSignal,
+): Promise<readonly Entry[]> {
+  const nameOf = ({ source, id }: Pick<AlertCause, 'source' | 'id'>) => JSON.stringify([source, id])
+  const wanted = new Set(events.map(nameOf))
+  const types = [...new Set(events.map(({ type }) => type))]
+  const found = new Map<string, Entry>()
+  const times = events.map((event) => Date.parse(event.time ?? '')).filter((at) => !Number.isNaN(at))
+  // An event is recorded after its time, unless clocks differ.
+  for (const start of [{ time: Math.min(Date.now(), ...times) - DAY }, 'start'] as const) {
+    if (found.size === wanted.size) break
+    for await (const entry of logEntries(log, signal, { after: await log.positionAt(start), types })) {
+      if (wanted.has(nameOf(entry))) found.set(nameOf(entry), entry)
+      if (entry.position === end) break
+    }
+  }
+  return [...found.values()]
+}
+
+async function explained(rules: RuleSet | undefined, alert: string, causes: readonly Entry[]) {
+  if (rules?.names.includes(alert) !== true) return []
+  const { explainRule } = await import('rivulet/rules')
+  return causes.map((event) => explainRule(rules, alert, event))
+}
