@@ -1,38 +1,8 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { RequestListener, ServerResponse } from 'node:http'
-import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
-import { openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
-import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
-import { receiveWebhooksByHand } from '../by-hand/webhooks.ts'
-import { expectCount } from '../expect-count.ts'
 import { result } from '../figure.ts'
 import type { Measure, Result, Target } from '../figure.ts'
-import { alternately, perProcessorSecond } from '../rounds.ts'
-import type { Comparison } from '../rounds.ts'
+import { alternately } from '../rounds.ts'
 import { startServer } from '../server.ts'
-
-const WEBHOOKS = 6_000
-const SECRET = 'whsec_of_the_bench'
-
-/** One in so many is sent again to the receivers in memory. */
-const AGAIN = 10
-
-/** Receives webhooks and stores them in a file. */
-interface Receiver {
-  readonly listener: RequestListener
-  /** The table of the inbox in the file. */
-  readonly table: string
-  close(): void | Promise<void>
-}
-
-type OpenReceiver = (file: string) => Receiver | Promise<Receiver>
-
-/** Receives webhooks in memory, and calls `onDelivery` with the id of each. */
-type OpenInMemory = (onDelivery: (id: string) => void) => RequestListener
+import type { BenchServer } from '../server.ts'
 
 /**
  * Webhooks of 500 bytes per second of processor time. Another process sends requests that are already signed, over 64 connections.
@@ -40,149 +10,29 @@ type OpenInMemory = (onDelivery: (id: string) => void) => RequestListener
  * - `webhooks`: received, verified, stored in the inbox of a log in a file, then answered. `createWebhookReceiver` with `log.inbox`
  *   behind `nodeListener`, against a `node:http` server with the same HMAC, rows and SQLite settings, which groups commits by the same
  *   rule but does not parse the body or check the timestamp. Each round has a new file.
- * - `webhook-by-hand`: stored in memory, against the same by hand (`by-hand/webhooks.ts`). Each webhook must be delivered once.
+ * - `webhook-by-hand`: delivered from memory, against the same by hand (`by-hand/webhooks.ts`). Each webhook must be delivered once.
+ *
+ * Each side has a process of its own (`servers/webhook-receiver.ts`): two sides in one share compiled code, and the ratio varied from run to run.
  */
 export const measure: Measure = async (folder) => {
   await using sender = await startServer('webhook-sender')
-  let files = 0
-  const stored = (open: OpenReceiver) => async () => {
-    files += 1
-    const file = join(folder, `${files}.db`)
-    const { listener, table, close } = await open(file)
-    const rate = await sendTo(listener, sender.url)
-    await close()
-    expectCount(storedIn(file, table), WEBHOOKS, 'webhooks')
-    return rate
-  }
-  const delivered = (open: OpenInMemory) => async () => {
-    const ids: string[] = []
-    const rate = await sendTo(
-      open((id) => ids.push(id)),
-      sender.url,
-      AGAIN,
+  const compared = async (name: string, target?: Target): Promise<Result> => {
+    await using ours = await startServer('webhook-receiver', [name, folder])
+    await using byHand = await startServer('webhook-receiver', [`${name}-by-hand`, folder])
+    const { ratio, ...details } = await alternately(
+      () => rateOf(ours, sender),
+      () => rateOf(byHand, sender),
+      { rounds: 15 },
     )
-    expectCount(ids.length, WEBHOOKS, 'deliveries')
-    expectCount(new Set(ids).size, WEBHOOKS, 'webhooks')
-    return rate
+    const figure = name === 'inbox' ? 'webhooks' : 'webhook-by-hand'
+    return result(figure, ratio, target, { ...details, unit: 'webhooks/s' })
   }
-  const floor = await alternately(stored(openReceiver), stored(openBareReceiver))
-  const byHand = await alternately(
-    delivered((onDelivery) => {
-      const receiver = createWebhookReceiver({ secrets: SECRET })
-      receiver.deliveries.subscribe(({ id }) => onDelivery(id))
-      return nodeListener(receiver)
-    }),
-    delivered((onDelivery) => receiveWebhooksByHand(SECRET, ({ id }) => onDelivery(id))),
-    { rounds: 15 },
-  )
-  return [figure('webhooks', floor), figure('webhook-by-hand', byHand, { atLeast: 0.85 })]
+  return [await compared('inbox'), await compared('memory', { atLeast: 0.85 })]
 }
 
-function figure(name: string, { ratio, ...details }: Comparison, target?: Target): Result {
-  return result(name, ratio, target, { ...details, unit: 'webhooks/s' })
-}
-
-/** The rate of a receiver. One in `again` is sent twice. */
-async function sendTo(listener: RequestListener, sender: string, again = Infinity): Promise<number> {
-  const server = createServer(listener).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' ? address?.port : undefined
-  const rate = await perProcessorSecond(WEBHOOKS, async () => {
-    const query = `port=${port}&webhooks=${WEBHOOKS}&again=${again}&secret=${SECRET}`
-    const response = await fetch(`${sender}/?${query}`)
-    if (!response.ok) throw new Error(await response.text())
-    await response.text()
-  })
-  server.closeAllConnections()
-  server.close()
-  return rate
-}
-
-function storedIn(file: string, table: string): number {
-  using database = new DatabaseSync(file)
-  return Number(
-    database.prepare(`SELECT count(*) AS rows FROM ${table} WHERE json_valid(payload)`).get()?.['rows'],
-  )
-}
-
-async function openReceiver(file: string): Promise<Receiver> {
-  const log = await openLog(sqliteLog(file))
-  const receiver = createWebhookReceiver({ secrets: SECRET, inbox: log.inbox })
-  return {
-    listener: nodeListener(receiver),
-    table: 'rivulet_webhook',
-    close() {
-      receiver.close()
-      return log.close()
-    },
-  }
-}
-
-/** As in a log: the longest delay of a commit while webhooks keep arriving, in ms. */
-const MAX_GATHERING = 5
-
-interface Waiting {
-  readonly id: string
-  readonly timestamp: number
-  readonly payload: string
-  readonly response: ServerResponse
-}
-
-function openBareReceiver(file: string): Receiver {
-  const database = new DatabaseSync(file)
-  database.exec(`
-    PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-    CREATE TABLE inbox (seq INTEGER PRIMARY KEY, timestamp INTEGER NOT NULL, payload TEXT NOT NULL) STRICT;
-    CREATE TABLE inbox_id (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, received INTEGER NOT NULL) STRICT;
-  `)
-  const insert = database.prepare('INSERT INTO inbox VALUES (?, ?, ?)')
-  const insertId = database.prepare('INSERT INTO inbox_id VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING')
-  let seq = 0
-  let waiting: Waiting[] = []
-
-  const commit = () => {
-    const burst = waiting
-    waiting = []
-    const now = Date.now()
-    database.exec('BEGIN IMMEDIATE')
-    for (const { id, timestamp, payload } of burst) {
-      seq += 1
-      if (insertId.run(seq, id, now).changes === 1) insert.run(seq, timestamp, payload)
-    }
-    database.exec('COMMIT')
-    for (const { response } of burst) response.writeHead(204).end()
-  }
-  const commitSoon = () => {
-    const latest = performance.now() + MAX_GATHERING
-    const gather = (known: number) => {
-      if (waiting.length === known || performance.now() >= latest) commit()
-      else setImmediate(gather, waiting.length)
-    }
-    setImmediate(gather, 0)
-  }
-
-  return {
-    table: 'inbox',
-    close: () => database.close(),
-    listener(request, response) {
-      const chunks: Buffer[] = []
-      request.on('data', (chunk: Buffer) => chunks.push(chunk))
-      request.on('end', () => {
-        const body = Buffer.concat(chunks)
-        const {
-          'webhook-id': id,
-          'webhook-timestamp': timestamp,
-          'webhook-signature': claimed,
-        } = request.headers
-        const hmac = createHmac('sha256', SECRET)
-          .update(`${String(id)}.${String(timestamp)}.`)
-          .update(body)
-        const signature = Buffer.from(`v1,${hmac.digest('base64')}`)
-        if (!timingSafeEqual(signature, Buffer.from(String(claimed)))) return response.writeHead(401).end()
-        const entry = { id: String(id), timestamp: Number(timestamp), payload: body.toString(), response }
-        if (waiting.push(entry) === 1) commitSoon()
-      })
-    },
-  }
+async function rateOf(receiver: BenchServer, sender: BenchServer): Promise<number> {
+  const response = await fetch(`${receiver.url}/?sender=${sender.url}`)
+  const text = await response.text()
+  if (!response.ok) throw new Error(text)
+  return Number(text)
 }
