@@ -1,3 +1,4 @@
+import { isTimestamp } from '../protocol/timestamp.ts'
 import type { Entry, LogStore, Position } from './store/contract.ts'
 
 /** Which entries to export. */
@@ -61,14 +62,6 @@ export function cloudEvent(entry: Entry): Readonly<Record<string, unknown>> {
     // An attribute is not an object.
     ...(cause !== undefined && { cause: JSON.stringify(cause) }),
   }
-}
-
-const TIMESTAMP =
-  /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$/
-
-/** Whether it is a time of RFC 3339. The service also gives days, and events may come from anywhere. */
-function isTimestamp(value: unknown): value is string {
-  return typeof value === 'string' && TIMESTAMP.test(value) && !Number.isNaN(Date.parse(value))
 }
 
 /** Characters that an attribute must not have: control characters, lone surrogates and those that are no characters. */

@@ -40,6 +40,31 @@ export interface IngestRequest {
   readonly objective: string
 }
 
+/** What a search for entities finds. */
+export const ENTITY_TYPES = ['people', 'companies'] as const
+
+/** The body of `POST /v1beta/findall/entity-search`. */
+export interface EntitySearchRequest {
+  readonly entity_type: (typeof ENTITY_TYPES)[number]
+  /** The entities to find, in natural language. */
+  readonly objective: string
+  /** The maximum number of entities, 5 to 1,000. Default 100. */
+  readonly match_limit?: number
+}
+
+/** An entity that a search found. */
+export interface FoundEntity {
+  readonly name: string
+  readonly url: string
+  readonly description: string
+}
+
+/** The response of `POST /v1beta/findall/entity-search`, best entities first. */
+export interface EntitySearchResponse {
+  readonly entity_set_id: string
+  readonly entities: readonly FoundEntity[]
+}
+
 /** The body of `POST /v1beta/findall/runs`. */
 export interface FindAllRequest {
   readonly objective: string
@@ -51,6 +76,8 @@ export interface FindAllRequest {
   /** Entities that are not candidates. */
   readonly exclude_list?: readonly { readonly name: string; readonly url: string }[]
   readonly metadata?: Readonly<Record<string, unknown>>
+  /** The memory scope that the run is kept in, of at most 512 characters. Absent or null: the personal memory. */
+  readonly memory_scope_key?: string | null
   readonly webhook?: WebhookTarget
 }
 

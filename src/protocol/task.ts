@@ -88,7 +88,8 @@ export interface RunInput {
   readonly input: string | Readonly<Record<string, unknown>>
   readonly processor?: string
   readonly metadata?: Readonly<Record<string, unknown>>
-  readonly memory_scope_key?: string
+  /** The memory scope that the completed run is kept in, of at most 512 characters. Absent or null: the personal memory. */
+  readonly memory_scope_key?: string | null
   readonly source_policy?: SourcePolicy
   readonly advanced_settings?: { readonly location?: string }
   readonly task_spec?: TaskSpec

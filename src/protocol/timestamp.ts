@@ -6,3 +6,11 @@ export function rfc3339(at: number): string {
   if (at !== last.at) last = { at, text: new Date(at).toISOString() }
   return last.text
 }
+
+const TIMESTAMP =
+  /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$/
+
+/** Whether it is a time of RFC 3339. The service also gives days, and events may come from anywhere. */
+export function isTimestamp(value: unknown): value is string {
+  return typeof value === 'string' && TIMESTAMP.test(value) && !Number.isNaN(Date.parse(value))
+}

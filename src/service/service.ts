@@ -40,6 +40,8 @@ import {
 } from './live-documents/live-documents.ts'
 import { checkSources } from './live-documents/source.ts'
 import type { MonitorRecord } from './monitors/event-log.ts'
+import { Memories } from './memory/memories.ts'
+import { memoryRoutes } from './memory/routes.ts'
 import { createHostedTools } from './mcp/route.ts'
 import { checkModel } from './model/check-model.ts'
 import { modelEvaluator } from './model/model-evaluator.ts'
@@ -285,6 +287,8 @@ async function assemble(
   })
   opened.push(() => outbox.close())
   const interactions = new Interactions(database)
+  const memories = new Memories(database, clock)
+  opened.push(() => memories.close())
   const web = createWeb(options.allowPrivateAddresses === true ? { isAllowed: () => true } : {})
   const isolated = createIsolated()
   opened.push(() => isolated.close())
@@ -317,6 +321,7 @@ async function assemble(
     clock,
     outbox,
     interactions,
+    memories,
     openWriter: (path) => openFaultyWriter(faults, path),
     openStream: openFaultyGroupStream(faults),
     beforeRequest: (groupId) => refuseDeletedGroup(faults, groupId),
@@ -345,6 +350,7 @@ async function assemble(
     corpus,
     isolated,
     outbox,
+    memories,
     processor: runProcessor,
     slots,
     completedRun: (id) => tasks.completed(id),
@@ -358,6 +364,7 @@ async function assemble(
     clock,
     corpus,
     outbox,
+    memories,
     processor: runProcessor,
     evaluator:
       modelServer === undefined ? extractiveEvaluator : modelEvaluator(modelServer, extractiveEvaluator),
@@ -389,6 +396,7 @@ async function assemble(
         app.route('/v1/tasks/runs', tasks.runs)
         app.route('/v1/monitors', monitors.routes())
         app.route('/v1beta/findall', findAll.routes)
+        app.route('/v1beta/memory', memoryRoutes(memories))
         app.route('/v1beta/chat/completions', conversations.chat)
         app.route('/v1/responses', conversations.responses)
         app.route('/', hostedTools.routes)

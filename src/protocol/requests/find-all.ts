@@ -1,5 +1,6 @@
-import { FIND_ALL_GENERATORS, FIND_ALL_WEBHOOKS } from '../find-all.ts'
+import { ENTITY_TYPES, FIND_ALL_GENERATORS, FIND_ALL_WEBHOOKS } from '../find-all.ts'
 import type {
+  EntitySearchRequest,
   ExtendRequest,
   FindAllEnrichment,
   FindAllEventsQuery,
@@ -7,10 +8,19 @@ import type {
   IngestRequest,
 } from '../find-all.ts'
 import * as s from './kinds.ts'
+import { memoryScope } from './memory.ts'
 import { toolServers } from './tasks.ts'
+
+const matchLimit = s.integer(5, 1_000)
 
 /** The body of `POST /v1beta/findall/ingest`; beyond the interface document, as the others of this file. */
 export const ingestRequest = s.object<IngestRequest>({ objective: s.query }, {})
+
+/** The body of `POST /v1beta/findall/entity-search`. */
+export const entitySearchRequest = s.object<EntitySearchRequest>(
+  { entity_type: s.oneOf(ENTITY_TYPES), objective: s.query },
+  { match_limit: matchLimit },
+)
 
 /** The body of `POST /v1beta/findall/runs`. */
 export const findAllRequest = s.object<FindAllRequest>(
@@ -19,11 +29,12 @@ export const findAllRequest = s.object<FindAllRequest>(
     entity_type: s.text('name'),
     match_conditions: s.list(s.object({ name: s.text('name'), description: s.query }, {}), 'conditions', 1),
     generator: s.oneOf(FIND_ALL_GENERATORS),
-    match_limit: s.integer(5, 1_000),
+    match_limit: matchLimit,
   },
   {
     exclude_list: s.list(s.object({ name: s.anyText('name'), url: s.anyText('url') }, {}), 'exclusions'),
     metadata: s.json('metadata'),
+    memory_scope_key: memoryScope,
     webhook: s.object(
       {
         url: s.webUrl,

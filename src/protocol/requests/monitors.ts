@@ -9,6 +9,7 @@ import type {
   UpdateMonitorRequest,
 } from '../monitor.ts'
 import * as s from './kinds.ts'
+import { memoryScope } from './memory.ts'
 import type { OptionalFields } from './schema.ts'
 import { sourcePolicy } from './search.ts'
 
@@ -20,7 +21,10 @@ const frequency = s.textThat(
 /** The event types of a monitor's webhook (§6.2); the last two are beyond the interface document. */
 const WEBHOOK_TYPES = ['monitor.event.detected', 'monitor.execution.completed', 'monitor.execution.failed']
 
-const common: Pick<OptionalFields<CreateMonitorRequest>, 'processor' | 'webhook' | 'metadata'> = {
+const common: Pick<
+  OptionalFields<CreateMonitorRequest>,
+  'processor' | 'webhook' | 'metadata' | 'memory_scope_key'
+> = {
   processor: s.oneOf(MONITOR_PROCESSORS),
   webhook: s.object(
     {
@@ -32,6 +36,7 @@ const common: Pick<OptionalFields<CreateMonitorRequest>, 'processor' | 'webhook'
     {},
   ),
   metadata: s.record(s.anyText(undefined, MAX_METADATA_VALUE), 'entries', MAX_METADATA_KEY),
+  memory_scope_key: memoryScope,
 }
 
 const advancedSettings = s.options<NonNullable<EventStreamSettings['advanced_settings']>>({

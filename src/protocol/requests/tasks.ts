@@ -7,6 +7,7 @@ import type {
 import { RUN_STATUSES } from '../task.ts'
 import type { CreateRunRequest, McpServer, RunInput, TaskSpec } from '../task.ts'
 import * as s from './kinds.ts'
+import { memoryScope } from './memory.ts'
 import type { OptionalFields } from './schema.ts'
 import { sourcePolicy } from './search.ts'
 
@@ -41,7 +42,7 @@ const input = s.either(s.text(), s.json())
 const processor = s.text('name')
 const settings: Omit<OptionalFields<RunInput>, 'processor'> = {
   metadata: s.json('metadata'),
-  memory_scope_key: s.anyText('name'),
+  memory_scope_key: memoryScope,
   source_policy: sourcePolicy,
   advanced_settings: s.options({ location: s.country }),
   task_spec: taskSpec,

@@ -1,4 +1,3 @@
-import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
 import type { ExcerptBudget } from '../corpus/corpus.ts'
 import type { DocumentKind } from '../corpus/document-kind.ts'
@@ -9,7 +8,7 @@ import { anyTerm } from '../corpus/match.ts'
 import { searchTerms } from '../corpus/query-terms.ts'
 import type { Span } from '../corpus/blocks.ts'
 import { splitPassages, wholeCharacters } from '../corpus/passages.ts'
-import { TOKENIZER } from '../corpus/tables.ts'
+import { TextRanking } from '../corpus/text-ranking.ts'
 
 /** What excerpts are selected from. */
 interface Source {
@@ -49,26 +48,13 @@ export function unusedWords(query: ExcerptQuery): readonly string[] {
   return searchTerms(query, EQUAL_TERMS).dropped
 }
 
-/** Creates a selector, which ranks passages as a search does, in an index in memory that has one page at a time. */
+/** Creates a selector, which ranks the passages of a page as a search does. */
 export function createExcerptSelector(): ExcerptSelector {
-  const database = new DatabaseSync(':memory:')
-  database.exec(
-    `CREATE VIRTUAL TABLE page USING fts5 (text, content = '', contentless_delete = 1, tokenize = '${TOKENIZER}')`,
-  )
-  const insert = database.prepare('INSERT INTO page (rowid, text) VALUES (?, ?)')
-  const best = database.prepare(
-    `SELECT rowid FROM page WHERE page MATCH ? ORDER BY bm25(page), rowid LIMIT ${MAX_RANKED}`,
-  )
+  const ranking = new TextRanking()
 
   function rank(passages: ReadonlyMap<number, StoredPassage>, expression: string): number[] {
-    database.exec('BEGIN')
-    try {
-      for (const [id, { text }] of passages) insert.run(id, text)
-      return best.all(expression).map(({ rowid }) => Number(rowid))
-    } finally {
-      // Empties the index for the next page.
-      database.exec('ROLLBACK')
-    }
+    const texts = Array.from(passages, ([id, { text }]) => [id, text] as const)
+    return ranking.rank(texts, expression, MAX_RANKED).map(({ id }) => id)
   }
 
   return {
@@ -86,7 +72,7 @@ export function createExcerptSelector(): ExcerptSelector {
       const beginning = shorten(text, budget.charactersPerResult)
       return beginning === '' ? [] : [beginning]
     },
-    close: () => database.close(),
+    close: () => ranking.close(),
   }
 }
 

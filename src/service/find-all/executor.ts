@@ -145,7 +145,10 @@ export class FindAllExecutor {
     if (run.status === 'queued') return () => store.start(id)
     if (!run.isPlanned) {
       await corpus.settled()
-      const { candidates, hasMore } = await findCandidates(corpus, request)
+      const { objective, entity_type, match_conditions } = request
+      const conditions = match_conditions.map(({ description }) => description)
+      const queries = [objective, ...conditions, entity_type]
+      const { candidates, hasMore } = await findCandidates(corpus, queries, effort.candidates)
       return () => store.plan(id, candidates, hasMore)
     }
 

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { FindAllRequest, FindAllResult, FindAllRun } from '../../protocol/find-all.ts'
 import { type Clock, realTimeOf } from '../clock.ts'
 import type { Corpus } from '../corpus/corpus.ts'
+import type { Memories } from '../memory/memories.ts'
 import type { Processor } from '../processor/processor.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
 import type { Evaluator } from './evaluate.ts'
@@ -18,6 +19,8 @@ export interface FindAllOptions extends Pick<
   readonly clock: Clock
   readonly corpus: Corpus
   readonly outbox: Outbox
+  /** Keeps the runs that have ended. */
+  readonly memories: Memories
   /** Executes enrichments. */
   readonly processor: Processor
   /** Judges the conditions of candidates. */
@@ -43,7 +46,7 @@ export interface FindAll {
 
 export function createFindAll(options: FindAllOptions): FindAll {
   const { database, clock, corpus, outbox, processor, evaluator, credit, onError } = options
-  const store = new FindAllStore(database, clock, outbox)
+  const store = new FindAllStore(database, clock, outbox, options.memories)
   credit.reservedBy(() => store.active())
   const executor = new FindAllExecutor({ store, clock, corpus, processor, evaluator, onError })
   const streams = new Set<() => void>()
@@ -60,6 +63,7 @@ export function createFindAll(options: FindAllOptions): FindAll {
     },
     routes: findAllRoutes({
       store,
+      corpus,
       credit,
       checks: options.checks,
       clock: realTimeOf(clock),

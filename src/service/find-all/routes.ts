@@ -7,27 +7,32 @@ import type { FindAllRequest, FindAllRun } from '../../protocol/find-all.ts'
 import type { ValidationIssue } from '../../protocol/problem.ts'
 import {
   enrichRequest,
+  entitySearchRequest,
   extendRequest,
   findAllEventsQuery,
   findAllRequest,
   ingestRequest,
 } from '../../protocol/requests/find-all.ts'
 import type { Clock } from '../clock.ts'
+import type { Corpus } from '../corpus/corpus.ts'
 import type { Credit } from '../credit.ts'
-import { betaHeaderOf, hasBeta } from '../http/betas.ts'
+import { requireBeta } from '../http/betas.ts'
 import { streamEvents } from '../http/event-stream.ts'
 import { problem } from '../http/problem.ts'
 import { bodySchema, querySchema } from '../http/request-schema.ts'
+import { identifier } from '../identifier.ts'
 import { issue, readJson, readQuery, unprocessable } from '../http/validation.ts'
 import type { SchemaChecks } from '../tasks/run-request.ts'
 import { fieldsOf } from './enrich.ts'
 import { findAllFeed } from './feed.ts'
+import { searchEntities } from './search.ts'
 import { ingest } from './ingest.ts'
 import type { FindAllStore, StoredRun } from './store.ts'
 
 /** Settings of {@link findAllRoutes}. */
 export interface FindAllRoutesOptions {
   readonly store: FindAllStore
+  readonly corpus: Corpus
   /** What active runs reserve. */
   readonly credit: Credit
   /** Checks the schemas of requests. */
@@ -62,6 +67,7 @@ const MAX_ENRICHMENTS = 10
 const SCHEMA_LOC = ['body', 'output_schema', 'json_schema']
 
 const ingestBody = bodySchema(ingestRequest)
+const entitySearchBody = bodySchema(entitySearchRequest)
 const createBody = bodySchema(findAllRequest)
 const extendBody = bodySchema(extendRequest)
 const enrichBody = bodySchema(enrichRequest)
@@ -71,6 +77,7 @@ const eventsQuery = querySchema(findAllEventsQuery)
 export function findAllRoutes(options: FindAllRoutesOptions) {
   const {
     store,
+    corpus,
     checks,
     credit,
     clock,
@@ -84,18 +91,16 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
   } = options
   const routes = new Hono<{ Bindings: HttpBindings }>()
 
-  routes.use(async (c, next) => {
-    if (!hasBeta(c, FIND_ALL_BETA)) {
-      const header = betaHeaderOf(c)
-      const message = `FindAll is in beta: send the header ${header} with the value ${FIND_ALL_BETA}`
-      throw unprocessable([issue(['header', header], message, 'missing')])
-    }
-    await next()
-  })
+  routes.use(requireBeta(FIND_ALL_BETA, 'FindAll'))
 
   routes.post('/ingest', async (c) => {
     const { objective } = await readJson(c, ingestBody, unprocessable)
     return c.json(ingest(objective))
+  })
+
+  routes.post('/entity-search', async (c) => {
+    const entities = await searchEntities(corpus, await readJson(c, entitySearchBody, unprocessable))
+    return c.json({ entity_set_id: identifier('entity_set'), entities })
   })
 
   routes.post('/runs', async (c) => {

@@ -1,6 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
-import type { FindAllRequest } from '../../protocol/find-all.ts'
+import type { EntitySearchRequest, FoundEntity } from '../../protocol/find-all.ts'
 import type { Corpus } from '../corpus/corpus.ts'
+import { readEntity } from './entity-text.ts'
+import { describe } from './evaluate.ts'
 import { EFFORTS } from './generators.ts'
 import type { PlannedCandidate } from './store.ts'
 
@@ -14,27 +16,23 @@ export interface FoundCandidates {
 /** Number of documents that are searched for each candidate, since several may be about the same entity. */
 const DOCUMENTS_PER_CANDIDATE = 3
 
+/** Maximum number of entities when no number is asked for; beyond the interface document. */
+const DEFAULT_ENTITIES = 100
+
 /** Number of documents whose entities are looked up at once, about 20 ms of work. */
 const BATCH = 64
 
 /**
- * Searches the documents for entities that may match: one for each package, and for each other document. Yields to the event
- * loop between documents.
+ * Searches the documents for at most `limit` entities: one for each package, and for each other document. Yields to the event loop
+ * between documents.
  */
 export async function findCandidates(
   corpus: Pick<Corpus, 'search' | 'entity'>,
-  request: FindAllRequest,
+  queries: readonly string[],
+  limit: number,
 ): Promise<FoundCandidates> {
-  const { objective, entity_type, match_conditions, generator } = request
-  const { candidates: limit } = EFFORTS[generator]
   const wanted = limit * DOCUMENTS_PER_CANDIDATE
-  const hits = corpus.search(
-    {
-      queries: [objective, ...match_conditions.map(({ description }) => description), entity_type],
-      limit: wanted,
-    },
-    { charactersPerResult: 1, excerptsPerResult: 1 },
-  )
+  const hits = corpus.search({ queries, limit: wanted }, { charactersPerResult: 1, excerptsPerResult: 1 })
   const found = new Map<string, PlannedCandidate>()
   for (const [index, { url }] of hits.entries()) {
     if (index % BATCH === 0) await setImmediate()
@@ -44,4 +42,20 @@ export async function findCandidates(
     found.set(entity.url, { name: entity.name, url: entity.url })
   }
   return { candidates: [...found.values()], hasMore: hits.length === wanted }
+}
+
+/** Searches the documents for entities, best first, without judging conditions. */
+export async function searchEntities(
+  corpus: Corpus,
+  { objective, entity_type, match_limit = DEFAULT_ENTITIES }: EntitySearchRequest,
+): Promise<FoundEntity[]> {
+  await corpus.settled()
+  const { candidates } = await findCandidates(corpus, [objective, entity_type], match_limit)
+  const entities: FoundEntity[] = []
+  for (const { name, url } of candidates) {
+    // oxlint-disable-next-line no-await-in-loop -- yields to the event loop between two entities
+    const passages = await readEntity(corpus, url, EFFORTS.preview)
+    entities.push({ name, url, description: describe(name, passages) ?? '' })
+  }
+  return entities
 }

@@ -11,6 +11,7 @@ import type { FindAllWebhook } from '../../protocol/webhook.ts'
 import type { Clock } from '../clock.ts'
 import { transaction, truncateLog } from '../database.ts'
 import { identifier } from '../identifier.ts'
+import type { Memories } from '../memory/memories.ts'
 import { Listeners } from '../tasks/listeners.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
 import { FindAllLog } from './event-log.ts'
@@ -72,14 +73,16 @@ export class FindAllStore {
   readonly #database: DatabaseSync
   readonly #clock: Clock
   readonly #outbox: Outbox
+  readonly #memories: Memories
   readonly #sql
   /** Whether the write-ahead log may hold deleted credentials. */
   #credentialsInLog = false
 
-  constructor(database: DatabaseSync, clock: Clock, outbox: Outbox) {
+  constructor(database: DatabaseSync, clock: Clock, outbox: Outbox, memories: Memories) {
     this.#database = database
     this.#clock = clock
     this.#outbox = outbox
+    this.#memories = memories
     createTables(database)
     this.log = new FindAllLog(database)
     this.#sql = prepareAll(database)
@@ -243,7 +246,7 @@ export class FindAllStore {
     this.#sql.reason.run(reason, id)
   }
 
-  /** Ends a run: stores its status, its event and its webhook, and deletes the credentials of its enrichments. */
+  /** Ends a run: stores its status, its event, its webhook and its memory, and deletes the credentials of its enrichments. */
   end(id: string, status: 'completed' | 'failed' | 'cancelled', reason: string): void {
     this.#change(id, () => {
       this.#sql.reason.run(reason, id)
@@ -252,6 +255,15 @@ export class FindAllStore {
       this.#statusChanged(id)
       const run = this.#get(id)
       this.#post(id, { type: `findall.run.${status}`, timestamp: run.modified_at ?? '', data: run })
+      const { request, matched } = this.#getStored(id)
+      const memory = {
+        kind: 'findall',
+        id,
+        input: request.objective,
+        matched,
+        at: this.#clock.now(),
+      } as const
+      this.#memories.remember(request.memory_scope_key, memory)
     })
   }
 

@@ -1,4 +1,5 @@
 import type { Context, MiddlewareHandler } from 'hono'
+import { issue, unprocessable } from './validation.ts'
 
 /** The default name of the header whose value names beta features (§9). */
 export const BETA_HEADER = 'service-beta'
@@ -18,6 +19,18 @@ export function readBetasFrom(header: string): MiddlewareHandler {
 export function betaHeaderOf(c: Context): string {
   const name: unknown = c.get(NAME)
   return typeof name === 'string' ? name : BETA_HEADER
+}
+
+/** Refuses requests that do not enable the beta feature of their area. */
+export function requireBeta(beta: string, area: string): MiddlewareHandler {
+  return async (c, next) => {
+    if (!hasBeta(c, beta)) {
+      const header = betaHeaderOf(c)
+      const message = `${area} is in beta: send the header ${header} with the value ${beta}`
+      throw unprocessable([issue(['header', header], message, 'missing')])
+    }
+    await next()
+  }
 }
 
 /** Whether a request enables a beta feature. The header may name several, separated by commas. */

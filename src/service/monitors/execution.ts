@@ -10,6 +10,7 @@ import { changedOutput } from './changed-output.ts'
 import type { EventLog } from './event-log.ts'
 import { identifier } from '../identifier.ts'
 import type { Isolated } from '../isolated/isolated.ts'
+import type { Memories } from '../memory/memories.ts'
 import { detectNews } from './news.ts'
 import { outputsOf } from './output.ts'
 import type { EventStreamRequest, SnapshotRequest } from './request.ts'
@@ -25,6 +26,8 @@ export interface ExecutionContext extends RerunContext {
   readonly database: DatabaseSync
   readonly clock: Clock
   readonly outbox: Outbox
+  /** Keeps what monitors have detected. */
+  readonly memories: Memories
   readonly isolated: Isolated
   readonly store: MonitorStore
   readonly log: EventLog
@@ -49,7 +52,7 @@ type Found =
 
 /**
  * Executes a monitor once. The outcome is either events, or one completion, or one error. Its events, seen passages, latest
- * snapshot, webhook and next time are stored in one transaction; until then the monitor stays due. Rejects when the signal is
+ * snapshot, webhook, memory and next time are stored in one transaction; until then the monitor stays due. Rejects when the signal is
  * aborted.
  */
 export async function execute(
@@ -57,7 +60,7 @@ export async function execute(
   context: ExecutionContext,
   signal: AbortSignal,
 ): Promise<void> {
-  const { database, clock, outbox, store, log } = context
+  const { database, clock, outbox, memories, store, log } = context
   const startedAt = clock.now()
   const atStart = store.get(monitorId)
   if (atStart === undefined) return
@@ -77,6 +80,13 @@ export async function execute(
     const events = outcome(found, { monitor, groupId, at })
     log.append(monitorId, { groupId, events, warnings: 'error' in found ? [] : found.warnings })
     announce(monitor, { groupId, at, events }, outbox)
+    const { memory_scope_key, settings } = monitor.request
+    memories.monitorRan(
+      memory_scope_key,
+      { id: monitorId, input: settings.query, at: ranAt },
+      groupId,
+      events,
+    )
     store.ran(monitorId, {
       at: ranAt,
       next: nextRunOf(monitor, startedAt, clock.now()),

@@ -50,7 +50,7 @@ export interface Monitors {
  * the database and survives a restart.
  */
 export function createMonitors(options: MonitorsOptions): Monitors {
-  const { database, clock, corpus, completedRun, onError } = options
+  const { database, clock, corpus, memories, completedRun, onError } = options
   const store = new MonitorStore(database)
   const log = new EventLog(database)
   const seen = new SeenPassages(database)
@@ -114,7 +114,10 @@ export function createMonitors(options: MonitorsOptions): Monitors {
   }
 
   function cancel({ id, request }: StoredMonitor): void {
-    store.cancel(id)
+    transaction(database, () => {
+      store.cancel(id)
+      memories.monitorCancelled(request.memory_scope_key, id)
+    })
     if (request.type === 'snapshot') runs.cancel(id)
     else searches.cancel(id)
   }

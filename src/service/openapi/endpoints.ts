@@ -6,6 +6,7 @@ import type { Endpoint } from './endpoint.ts'
 import { chatEndpoints } from './endpoints/chat.ts'
 import { extractEndpoints } from './endpoints/extract.ts'
 import { findAllEndpoints } from './endpoints/find-all.ts'
+import { memoryEndpoints } from './endpoints/memory.ts'
 import { monitorEndpoints } from './endpoints/monitors.ts'
 import { responseEndpoints } from './endpoints/responses.ts'
 import { searchEndpoints } from './endpoints/search.ts'
@@ -20,6 +21,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...taskGroupEndpoints,
   ...monitorEndpoints,
   ...findAllEndpoints,
+  ...memoryEndpoints,
   ...chatEndpoints,
   ...responseEndpoints,
 ]

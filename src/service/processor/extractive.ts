@@ -68,7 +68,6 @@ function withWarnings({ output, warnings = [] }: RunResult, more: readonly Warni
 /** A warning for each parameter that extraction ignores. */
 function ignoredInputs(input: RunInput): Warning[] {
   const given: readonly [parameter: string, value: unknown][] = [
-    ['memory_scope_key', input.memory_scope_key],
     ['advanced_settings.location', input.advanced_settings?.location],
   ]
   return given

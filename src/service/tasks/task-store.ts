@@ -8,6 +8,7 @@ import type { RunInput, RunStatus, TaskRun, TaskRunError } from '../../protocol/
 import type { Clock } from '../clock.ts'
 import { transaction, truncateLog } from '../database.ts'
 import type { Interactions, Turn } from '../interactions/interactions.ts'
+import type { Memories } from '../memory/memories.ts'
 import type { RunProgress, RunTask } from '../processor/processor.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
 import { GroupLog } from './group-log.ts'
@@ -61,17 +62,25 @@ export class TaskStore {
   readonly #clock: Clock
   readonly #outbox: Outbox
   readonly #interactions: Interactions
+  readonly #memories: Memories
   readonly #sql
   /** The traces of running runs that send progress events. */
   readonly #traces = new Map<string, RunTrace>()
   /** Whether the write-ahead log may hold deleted credentials. */
   #credentialsInLog = false
 
-  constructor(database: DatabaseSync, clock: Clock, outbox: Outbox, interactions: Interactions) {
+  constructor(
+    database: DatabaseSync,
+    clock: Clock,
+    outbox: Outbox,
+    interactions: Interactions,
+    memories: Memories,
+  ) {
     this.#database = database
     this.#clock = clock
     this.#outbox = outbox
     this.#interactions = interactions
+    this.#memories = memories
     createTables(database)
     this.log = new GroupLog(database)
     this.#sql = prepareAll(database)
@@ -202,7 +211,7 @@ export class TaskStore {
   }
 
   /**
-   * Ends a run: stores its outcome, its events and its webhook in one transaction. Deletes the credentials for its tool
+   * Ends a run: stores its outcome, its events, its webhook and its memory in one transaction. Deletes the credentials for its tool
    * servers; see {@link forgetCredentials}.
    */
   finish(runId: string, outcome: RunOutcome): void {
@@ -231,6 +240,7 @@ export class TaskStore {
         this.#groupChanged(finished.taskgroup_id, now)
       }
       this.#storeTurn(finished)
+      if (outcome.status === 'completed') this.#remember(runId, outcome.output, now)
       this.#storeTrace(runId, outcome.status, now)
       this.#announce(finished)
       return finished
@@ -281,6 +291,13 @@ export class TaskStore {
     if (interaction_id === undefined) return
     const previous = this.input(run_id)?.previous_interaction_id
     this.#interactions.add({ id: interaction_id, previous, ...this.#turn(run_id) })
+  }
+
+  #remember(runId: string, output: TaskOutput, at: number): void {
+    const input = this.input(runId)
+    if (input === undefined) return
+    const memory = { kind: 'task', id: runId, input: input.input, output: output.content, at } as const
+    this.#memories.remember(input.memory_scope_key, memory)
   }
 
   #elementBasis(runId: string): Pick<ClaimedRun, 'elementBasis'> {

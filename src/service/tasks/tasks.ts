@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { type Clock, realTimeOf } from '../clock.ts'
 import type { Credit } from '../credit.ts'
 import type { Interactions, Turn } from '../interactions/interactions.ts'
+import type { Memories } from '../memory/memories.ts'
 import type { Processor } from '../processor/processor.ts'
 import type { ProcessorSlots } from '../processor/slots.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
@@ -21,6 +22,8 @@ export interface TasksOptions
   readonly clock: Clock
   readonly outbox: Outbox
   readonly interactions: Interactions
+  /** Keeps the runs that have completed. */
+  readonly memories: Memories
   readonly processor: Processor
   /** Checks the schemas of requests. */
   readonly checks: SchemaChecks
@@ -65,7 +68,7 @@ export interface Tasks {
 export function createTasks(options: TasksOptions): Tasks {
   const { database, clock, outbox, interactions, openStream, beforeRequest, streamDuration, onError } =
     options
-  const store = new TaskStore(database, clock, outbox, interactions)
+  const store = new TaskStore(database, clock, outbox, interactions, options.memories)
   const { processor, checks, slots } = options
   const pool = new RunPool({ store, clock, processor, slots, onError })
   const streams = new Set<() => void>()

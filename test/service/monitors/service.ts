@@ -9,6 +9,7 @@ import type { Corpus } from '../../../src/service/corpus/corpus.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import { HttpProblem } from '../../../src/service/http/problem.ts'
 import { createIsolated } from '../../../src/service/isolated/isolated.ts'
+import { Memories } from '../../../src/service/memory/memories.ts'
 import { createMonitors } from '../../../src/service/monitors/monitors.ts'
 import { ProcessorSlots } from '../../../src/service/processor/slots.ts'
 import type { Outbox } from '../../../src/service/webhooks/outbox.ts'
@@ -56,6 +57,7 @@ export async function startMonitorsOver<C extends Corpus>(corpus: C, parts: Serv
     corpus,
     isolated,
     outbox,
+    memories: new Memories(database, clock),
     processor: runs,
     slots: new ProcessorSlots(4),
     completedRun: (id) => runs.completed.get(id),

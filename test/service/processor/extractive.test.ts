@@ -286,15 +286,11 @@ describe('a run with a JSON schema', () => {
     const corpus = await corpusOf(PACKAGES)
     const { warnings } = await run(corpus, {
       input: 'What does rxjs do?',
-      memory_scope_key: 'mine',
       advanced_settings: { location: 'de' },
     })
-    expect(warnings?.map(({ type, detail }) => [type, detail])).toEqual(
-      ['memory_scope_key', 'advanced_settings.location'].map((parameter) => [
-        'input_validation_warning',
-        { parameter },
-      ]),
-    )
+    expect(warnings).toMatchObject([
+      { type: 'input_validation_warning', detail: { parameter: 'advanced_settings.location' } },
+    ])
   })
 
   it('uses a bare URL only for a field that requests one', async () => {

@@ -1,12 +1,20 @@
+import type { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ManualClock } from '../../../src/service/clock.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import { framesOf } from '../../../src/http/event-batch.ts'
 import type { GroupLog, GroupStream, LogView } from '../../../src/service/tasks/group-log.ts'
 import { Interactions } from '../../../src/service/interactions/interactions.ts'
+import { Memories } from '../../../src/service/memory/memories.ts'
 import { TaskStore } from '../../../src/service/tasks/task-store.ts'
 import { answerTo } from '../running.ts'
 import { plainRun } from './plain-run.ts'
+
+function storeOf(database: DatabaseSync): TaskStore {
+  const clock = new ManualClock()
+  const memories = new Memories(database, clock)
+  return new TaskStore(database, clock, { post() {} }, new Interactions(database), memories)
+}
 
 /** More events than a page holds, in either stream. */
 const MANY = 700
@@ -14,7 +22,7 @@ const MANY = 700
 function openStore() {
   const database = openDatabase(':memory:')
   onTestFinished(() => database.close())
-  return new TaskStore(database, new ManualClock(), { post() {} }, new Interactions(database))
+  return storeOf(database)
 }
 
 /** Adds runs to a group, which end at once; every seventh one fails. */

@@ -3,6 +3,7 @@ import { ManualClock } from '../../../src/service/clock.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import { RunPool } from '../../../src/service/tasks/run-pool.ts'
 import { Interactions } from '../../../src/service/interactions/interactions.ts'
+import { Memories } from '../../../src/service/memory/memories.ts'
 import { ProcessorSlots } from '../../../src/service/processor/slots.ts'
 import { TaskStore } from '../../../src/service/tasks/task-store.ts'
 import { answerTo } from '../running.ts'
@@ -12,7 +13,13 @@ import { plainRun } from './plain-run.ts'
 function startPool(refused: 'running' | 'completed') {
   const database = openDatabase(':memory:')
   const clock = new ManualClock()
-  const store = new TaskStore(database, clock, { post() {} }, new Interactions(database))
+  const store = new TaskStore(
+    database,
+    clock,
+    { post() {} },
+    new Interactions(database),
+    new Memories(database, clock),
+  )
   database.exec(`
     CREATE TRIGGER refuse BEFORE UPDATE OF status ON task_runs WHEN new.status = '${refused}' BEGIN
       SELECT RAISE(ABORT, 'the disk is full');

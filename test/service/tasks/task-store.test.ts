@@ -7,16 +7,23 @@ import { ManualClock } from '../../../src/service/clock.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import { framesOf, NO_EVENTS } from '../../../src/http/event-batch.ts'
 import { Interactions } from '../../../src/service/interactions/interactions.ts'
+import { Memories } from '../../../src/service/memory/memories.ts'
 import { TaskStore } from '../../../src/service/tasks/task-store.ts'
 import { answerTo, temporaryFolder } from '../running.ts'
 import { plainRun } from './plain-run.ts'
+
+function storeOf(database: DatabaseSync): TaskStore {
+  const clock = new ManualClock()
+  const memories = new Memories(database, clock)
+  return new TaskStore(database, clock, { post() {} }, new Interactions(database), memories)
+}
 
 function openStore() {
   const database = openDatabase(':memory:')
   onTestFinished(() => database.close())
   return {
     database,
-    store: new TaskStore(database, new ManualClock(), { post() {} }, new Interactions(database)),
+    store: storeOf(database),
   }
 }
 
@@ -50,7 +57,7 @@ describe('the files of a service', () => {
     const folder = await temporaryFolder()
     const database = openDatabase(join(folder, 'service.db'))
     onTestFinished(() => database.close())
-    const store = new TaskStore(database, new ManualClock(), { post() {} }, new Interactions(database))
+    const store = storeOf(database)
     const credential = (index: number) => `credential-${index}-${'x'.repeat(index * 7)}`
     const inputs = Array.from({ length: 400 }, (_, index) => ({
       input: 'one',
@@ -88,7 +95,7 @@ describe('the files of a service', () => {
     const database = openDatabase(file)
     const reader = new DatabaseSync(file)
     onTestFinished(() => (reader.close(), database.close()))
-    const store = new TaskStore(database, new ManualClock(), { post() {} }, new Interactions(database))
+    const store = storeOf(database)
     const { run_id } = store.addRun(plainRun({ input: 'one', mcp_servers: servers }))
     store.claim()
     reader.exec('BEGIN; SELECT * FROM task_runs')

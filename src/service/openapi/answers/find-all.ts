@@ -2,6 +2,7 @@ import {
   FIND_ALL_GENERATORS,
   TERMINATION_REASONS,
   type CandidateOutput,
+  type EntitySearchResponse,
   type FindAllCandidate,
   type FindAllCandidateEvent,
   type FindAllResult,
@@ -10,6 +11,7 @@ import {
   type FindAllSchema,
   type FindAllSchemaEvent,
   type FindAllStatusEvent,
+  type FoundEntity,
   type MatchCondition,
 } from '../../../protocol/find-all.ts'
 import { enrichRequest } from '../../../protocol/requests/find-all.ts'
@@ -35,6 +37,18 @@ export const findAllSchema = s.component(
       generator: s.oneOf(FIND_ALL_GENERATORS),
       match_limit: s.orNull(s.count),
     },
+  ),
+)
+
+/** The response of `POST /v1beta/findall/entity-search`. */
+export const entitySearchResponse = s.component(
+  'EntitySearchResponse',
+  s.object<EntitySearchResponse>(
+    {
+      entity_set_id: s.id,
+      entities: s.list(s.object<FoundEntity>({ name: s.text, url: s.url, description: s.text }, {})),
+    },
+    {},
   ),
 )
 

@@ -1,12 +1,19 @@
 import { FIND_ALL_BETA } from '../../../protocol/betas.ts'
 import {
   enrichRequest,
+  entitySearchRequest,
   extendRequest,
   findAllEventsQuery,
   findAllRequest,
   ingestRequest,
 } from '../../../protocol/requests/find-all.ts'
-import { findAllResult, findAllRun, findAllSchema, findAllStreamEvent } from '../answers/find-all.ts'
+import {
+  entitySearchResponse,
+  findAllResult,
+  findAllRun,
+  findAllSchema,
+  findAllStreamEvent,
+} from '../answers/find-all.ts'
 import type { Endpoint } from '../endpoint.ts'
 
 const common = {
@@ -27,6 +34,16 @@ export const findAllEndpoints: readonly Endpoint[] = [
     summary: 'Reads the type of the entities and their conditions out of an objective',
     body: { name: 'IngestRequest', schema: ingestRequest },
     answer: findAllSchema,
+  },
+  {
+    ...common,
+    method: 'POST',
+    path: '/v1beta/findall/entity-search',
+    operationId: 'searchEntities',
+    summary: 'Searches for people or companies, without conditions',
+    body: { name: 'EntitySearchRequest', schema: entitySearchRequest },
+    answer: entitySearchResponse,
+    quota: 'search',
   },
   {
     ...common,
