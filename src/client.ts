@@ -40,6 +40,8 @@ import { monitorEvents } from './sources/monitors/events.ts'
 import type { MonitorEventsOptions } from './sources/monitors/events.ts'
 import { findAllCalls } from './sources/find-all/calls.ts'
 import type { FindAllCalls } from './sources/find-all/calls.ts'
+import { memoryCalls } from './sources/memory/calls.ts'
+import type { MemoryCalls } from './sources/memory/calls.ts'
 import { LEVELS, logDiagnostic } from './sources/log-diagnostic.ts'
 import type { Logger } from './sources/log-diagnostic.ts'
 import {
@@ -207,6 +209,8 @@ export interface ResearchClient {
   }
   /** Finds entities that match conditions. Beyond the interface document. */
   readonly findAll: FindAllCalls
+  /** What runs, monitors and FindAll runs have found before. Beyond the interface document. */
+  readonly memory: MemoryCalls
   /** Monitors, task groups, single runs and webhooks as one stream, each event once. */
   watch(options: WatchOptions): Source<ResearchEvent>
   /** Records monitors, groups, single runs and webhooks into a log of `openLog`, for any number of consumers. */
@@ -298,6 +302,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
       getRun: (id, runId, own) => getGroupRun(context, id, runId, own),
     },
     findAll: findAllCalls(context),
+    memory: memoryCalls(context),
     watch: (own) => reporting(watch(context, own), 'watch'),
     record: (own) => record(context, own),
     get: (path, own) => untypedGet(context, path, own),

@@ -158,7 +158,7 @@ export class Memories {
     const byMemory = Map.groupBy(ranked, ({ row }) => row)
     return Array.from(byMemory, ([row, matches]) => ({
       row,
-      events: matches.flatMap(({ event }) => event ?? []),
+      events: matches.flatMap(({ event }) => (event === undefined ? [] : [event])),
     }))
   }
 

@@ -1,6 +1,7 @@
 import type { FindAllEvent } from '../../protocol/event.ts'
 import { findAllSource } from '../../protocol/find-all-event.ts'
 import type {
+  EntitySearchResponse,
   ExtendRequest,
   FindAllEnrichment,
   FindAllRequest,
@@ -17,10 +18,12 @@ import { findAllEvents } from './events.ts'
 import type { FindAllEventsOptions } from './events.ts'
 import { createFindAllRun } from './run.ts'
 import type { EnrichedFindAllOptions, RunFindAllOptions } from './run.ts'
+import type { EntitySearchOptions } from './requests.ts'
 import {
   cancelFindAll,
   createFindAll,
   enrichFindAll,
+  entitySearch,
   extendFindAll,
   findAllResult,
   findAllSchema,
@@ -51,6 +54,18 @@ export interface FindAllCalls {
   ): AwaitableSource<CheckedFindAllEvent<Content>, CheckedFindAllResult<Content>>
   /** Turns an objective into what a run looks for: conditions and the kind of entity. Creates nothing at the service. */
   ingest(request: IngestRequest, options?: SourceOptions): AwaitableSource<FindAllSchema>
+  /**
+   * Emits the people or companies that a search finds, best first: faster than a run, without conditions and evidence.
+   *
+   * ```ts
+   * import { createClient } from 'rivulet'
+   *
+   * const { entities } = await createClient().findAll.entitySearch('makers of solid state batteries', {
+   *   entity_type: 'companies',
+   * })
+   * ```
+   */
+  entitySearch(objective: string, options: EntitySearchOptions): AwaitableSource<EntitySearchResponse>
   /**
    * Creates a run and emits it. Never creates two: a request that the service may have acted on is not sent again, and errors
    * with an `UncertainRequestError`.
@@ -90,6 +105,7 @@ export function findAllCalls(context: Context): FindAllCalls {
   return {
     run: createFindAllRun(context),
     ingest: (request, own) => ingest(context, request, own),
+    entitySearch: (objective, own) => entitySearch(context, objective, own),
     create: (request, own) => createFindAll(context, request, own),
     get: (id, own) => getFindAll(context, id, own),
     cancel: (id, own) => cancelFindAll(context, id, own),

@@ -3,6 +3,8 @@ import { FIND_ALL_BETA } from '../../protocol/betas.ts'
 import { checkId, checkOptions } from '../../protocol/check.ts'
 import { findAllSource } from '../../protocol/find-all-event.ts'
 import type {
+  EntitySearchRequest,
+  EntitySearchResponse,
   ExtendRequest,
   FindAllEnrichment,
   FindAllRequest,
@@ -14,6 +16,7 @@ import type {
 import { checkRequest } from '../../protocol/requests/check.ts'
 import {
   enrichRequest,
+  entitySearchRequest,
   extendRequest,
   findAllRequest,
   ingestRequest,
@@ -45,6 +48,30 @@ export function ingest(
     idempotent: true,
   }
   return awaitable(requestShape<FindAllSchema>(context, call, ['match_conditions']), options.signal)
+}
+
+/** Options of `findAll.entitySearch`. */
+export type EntitySearchOptions = Omit<EntitySearchRequest, 'objective'> & SourceOptions
+
+/** Searches for people or companies. */
+export function entitySearch(
+  context: Context,
+  objective: string,
+  options: EntitySearchOptions,
+): AwaitableSource<EntitySearchResponse> {
+  checkOptions('findAll.entitySearch', options, ['entity_type', 'match_limit', 'signal'])
+  const { signal, ...own } = options
+  const request = { ...own, objective }
+  checkRequest(entitySearchRequest, request)
+  const call: ApiRequest = {
+    method: 'POST',
+    path: '/v1beta/findall/entity-search',
+    body: request,
+    betas,
+    quota: 'search',
+    idempotent: true,
+  }
+  return awaitable(requestShape<EntitySearchResponse>(context, call, ['entities']), signal)
 }
 
 /** Creates a run. Not sent again where the service may have created one. */

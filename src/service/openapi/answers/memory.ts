@@ -30,7 +30,7 @@ export const memoryRetrieveResponse = s.component(
           monitor: s.component(
             'MonitorMemory',
             s.object<MonitorMemory>(
-              { kind: s.oneOf(['monitor']), ...common, status: s.oneOf(['active', 'cancelled']) },
+              { kind: s.oneOf(['monitor']), ...common, status: s.openOneOf<string>(['active', 'cancelled']) },
               { matched_events: s.orNull(s.list(event)) },
             ),
           ),
