@@ -108,6 +108,11 @@ const CLIENT: Readonly<Record<string, (client: ResearchClient) => Observable<unk
   'findAll.schema': (c) => c.findAll.schema('f'),
   'findAll.result': (c) => c.findAll.result('f'),
   'findAll.events': (c) => c.findAll.events('f'),
+  'findAll.entitySearch': (c) => c.findAll.entitySearch('x', { entity_type: 'people' }),
+  'memory.retrieve': (c) => c.memory.retrieve(),
+  'memory.follow': (c) => c.memory.follow(),
+  'memory.evict': (c) => c.memory.evict({ id: 'r', kind: 'task' }),
+  'memory.clear': (c) => c.memory.clear(),
   watch: (c) =>
     c.watch({
       monitors: ['m'],
@@ -164,6 +169,10 @@ const SDK: Readonly<Record<string, (sdk: Parallel) => PromiseLike<unknown>>> = {
   'beta.findall.schema': (s) => s.beta.findall.schema('f'),
   'beta.findall.result': (s) => s.beta.findall.result('f'),
   'beta.findall.events': (s) => s.beta.findall.events('f'),
+  'beta.findall.entitySearch': (s) => s.beta.findall.entitySearch({ objective: 'x', entity_type: 'people' }),
+  'beta.memory.retrieve': (s) => s.beta.memory.retrieve({}),
+  'beta.memory.evict': (s) => s.beta.memory.evict({ id: 'r', kind: 'task' }),
+  'beta.memory.clear': (s) => s.beta.memory.clear({}),
 }
 
 /** The names in a column of the table, sorted. */
@@ -201,8 +210,8 @@ describe('the table of all endpoints', () => {
       ...methodsOf('monitor', sdk.monitor),
       ...methodsOf('taskGroup', sdk.taskGroup),
       ...methodsOf('taskRun', sdk.taskRun),
-      // The interface has no search for entities without conditions.
-      ...methodsOf('beta.findall', sdk.beta.findall).filter((name) => !name.endsWith('.entitySearch')),
+      ...methodsOf('beta.findall', sdk.beta.findall),
+      ...methodsOf('beta.memory', sdk.beta.memory),
     ]
 
     const inTable = rows.flatMap((row) => row.sdk)

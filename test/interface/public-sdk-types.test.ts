@@ -1,3 +1,5 @@
+import type * as FindAlls from 'parallel-web/resources/beta/findall'
+import type * as Memories from 'parallel-web/resources/beta/memory'
 import type * as Monitors from 'parallel-web/resources/monitor'
 import type * as Shared from 'parallel-web/resources/shared'
 import type * as Groups from 'parallel-web/resources/task-group'
@@ -75,7 +77,6 @@ describe("the SDK's types of responses are assignable to our types", () => {
         | 'advanced_settings'
         | 'enable_events'
         | 'mcp_servers'
-        | 'memory_scope_key'
         | 'metadata'
         | 'previous_interaction_id'
         | 'source_policy'
@@ -113,6 +114,15 @@ describe("the SDK's types of responses are assignable to our types", () => {
     >().toBeNever()
     expectTypeOf<Gaps<Monitors.MonitorSnapshotResponseSettings, Ours.SnapshotSettings>>().toBeNever()
     expectTypeOf<Gaps<Monitors.MonitorWebhook, Ours.MonitorWebhook>>().toBeNever()
+  })
+
+  it('for memories and found entities', () => {
+    // Their `kind` is optional in the SDK. The client takes a result without one as unknown.
+    expectTypeOf<Exclude<Gaps<Memories.TaskMemoryResult, Ours.TaskMemory>, 'kind'>>().toBeNever()
+    expectTypeOf<Exclude<Gaps<Memories.MonitorMemoryResult, Ours.MonitorMemory>, 'kind'>>().toBeNever()
+    expectTypeOf<Exclude<Gaps<Memories.FindAllMemoryResult, Ours.FindAllMemory>, 'kind'>>().toBeNever()
+    expectTypeOf<Gaps<Memories.MonitorMemoryEvent, Ours.MonitorMemoryEvent>>().toBeNever()
+    expectTypeOf<Gaps<FindAlls.FindAllEntitySearchResponse, Ours.EntitySearchResponse>>().toBeNever()
   })
 
   it('for the events of monitors', () => {
@@ -160,5 +170,12 @@ describe("our requests are assignable to the SDK's types", () => {
     >()
     expectTypeOf<Gaps<Writable<Ours.MonitorEventsQuery>, Monitors.MonitorEventsParams>>().toBeNever()
     expectTypeOf<Gaps<Writable<Ours.EventStreamSettings>, Monitors.MonitorEventStreamSettings>>().toBeNever()
+  })
+
+  it('for memories, and for searches for entities', () => {
+    expectTypeOf<Gaps<Writable<Ours.MemoryRetrieveRequest>, Memories.MemoryRetrieveParams>>().toBeNever()
+    expectTypeOf<Gaps<Writable<Ours.MemoryEvictRequest>, Memories.MemoryEvictParams>>().toBeNever()
+    expectTypeOf<Gaps<Writable<Ours.MemoryScope>, Memories.MemoryClearParams>>().toBeNever()
+    expectTypeOf<Gaps<Writable<Ours.EntitySearchRequest>, FindAlls.FindAllEntitySearchParams>>().toBeNever()
   })
 })

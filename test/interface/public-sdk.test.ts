@@ -220,18 +220,69 @@ describe('the SDK of the public service, against the embedded one', () => {
     await expect(findall.cancel(findall_id)).rejects.toMatchObject({ status: 409 })
   })
 
-  it('gets an error for what only the public service has', async () => {
+  it('retrieves, evicts and clears memories', async () => {
+    const { beta, taskRun, monitor } = sdkFor(await research({ files, betaHeader: 'parallel-beta' }))
+    const scope = { memory_scope_key: 'k' }
+    const { run_id } = await taskRun.create({ input: 'why?', processor: 'base', ...scope })
+    await taskRun.result(run_id)
+    const { monitor_id } = await monitor.create({
+      type: 'event_stream',
+      frequency: '1d',
+      settings: { query: 'moon', include_backfill: true },
+      ...scope,
+    })
+    const { results } = await eventually(
+      () => beta.memory.retrieve(scope),
+      (answer) => answer.results.length === 2,
+    )
+
+    expect(results).toMatchObject([
+      {
+        kind: 'monitor',
+        id: monitor_id,
+        status: 'active',
+        matched_events: [{ excerpt: expect.any(String) }],
+      },
+      { kind: 'task', id: run_id, input_excerpt: 'why?', output_excerpt: 'about "why?"' },
+    ])
+    await expect(beta.memory.retrieve({ query: 'moon', kind: 'task', ...scope })).resolves.toEqual({
+      results: [],
+    })
+    await expect(beta.memory.retrieve({})).resolves.toEqual({ results: [] })
+    await beta.memory.evict({ id: run_id, kind: 'task', ...scope })
+    await expect(beta.memory.retrieve(scope)).resolves.toMatchObject({ results: [{ id: monitor_id }] })
+    await beta.memory.clear(scope)
+    await expect(beta.memory.retrieve(scope)).resolves.toEqual({ results: [] })
+  })
+
+  it('searches for entities', async () => {
+    const { findall } = sdkFor(await research({ files, betaHeader: 'parallel-beta' })).beta
+
+    const { entity_set_id, entities } = await findall.entitySearch({
+      objective: 'texts about the moon',
+      entity_type: 'people',
+    })
+
+    expect(entity_set_id).toMatch(/^entity_set_/)
+    expect(entities).toEqual([
+      {
+        name: 'Tides',
+        url: expect.stringContaining('tides.md'),
+        description: expect.stringContaining('the moon pulls at the sea'),
+      },
+    ])
+  })
+
+  it('gets an error for what is not there', async () => {
     const sdk = sdkFor(await research())
 
     const refused = await Promise.all(
-      [
-        sdk.monitor.update('m', { frequency: '2d' }),
-        sdk.taskRun.events('r'),
-        sdk.beta.memory.retrieve({}),
-      ].map((call) => Promise.resolve(call).catch((error: unknown) => error)),
+      [sdk.monitor.update('m', { frequency: '2d' }), sdk.taskRun.events('r')].map((call) =>
+        Promise.resolve(call).catch((error: unknown) => error),
+      ),
     )
 
-    expect(refused.map((error) => error instanceof APIError && error.status)).toEqual([404, 404, 404])
+    expect(refused.map((error) => error instanceof APIError && error.status)).toEqual([404, 404])
   })
 })
 

@@ -48,10 +48,14 @@ const findAll = {
   },
   candidates: [],
 }
+const entities = { entity_set_id: 's', entities: [] }
+
 const findAllEvent = { type: 'findall.status', event_id: 'f1', timestamp: '', data: findAll }
 
 /** A minimal response for each endpoint, in the shapes of the public service's SDK. */
 function answerTo(method: string, path: string): object {
+  if (path === '/v1beta/memory/retrieve') return { results: [] }
+  if (path === '/v1beta/findall/entity-search') return entities
   if (path.startsWith('/v1beta/findall/'))
     return path.endsWith('/result') ? { ...findAll, run: findAll } : findAll
   if (path.endsWith('/search')) return { search_id: 's', session_id: 's', results: [] }
@@ -99,7 +103,7 @@ export async function recordingService(): Promise<RecordingService> {
       if (headers.accept === 'text/event-stream') {
         openStream(response)
         response.end(sse(streamedBy(pathname)))
-      } else if (pathname.endsWith('/trigger')) response.writeHead(204).end()
+      } else if (/\/(?:trigger|evict|clear)$/.test(pathname)) response.writeHead(204).end()
       else answer(response, answerTo(method, pathname), pathname === '/v1/monitors' ? 201 : 200)
     })
   })

@@ -2,8 +2,15 @@ import * as fc from 'fast-check'
 import { ArgumentError, createClient } from 'rivulet'
 import type { ErrorResponse } from 'rivulet'
 import { describe, expect, it } from 'vitest'
+import { FIND_ALL_BETA, MEMORY_BETA } from '../../src/protocol/betas.ts'
 import { addRunsRequest, createGroupRequest } from '../../src/protocol/requests/tasks.ts'
 import { groupEventsQuery, groupRunsQuery } from '../../src/protocol/requests/tasks.ts'
+import { entitySearchRequest } from '../../src/protocol/requests/find-all.ts'
+import {
+  memoryClearRequest,
+  memoryEvictRequest,
+  memoryRetrieveRequest,
+} from '../../src/protocol/requests/memory.ts'
 import { createMonitorRequest, updateMonitorRequest } from '../../src/protocol/requests/monitors.ts'
 import { listMonitorsQuery, monitorEventsQuery } from '../../src/protocol/requests/monitors.ts'
 import { holdsOneOf } from '../../src/protocol/requests/schema.ts'
@@ -52,6 +59,31 @@ const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
     call: (request) => client.monitors.create(request),
     path: () => '/v1/monitors',
   },
+  'retrieving memories': {
+    schema: memoryRetrieveRequest,
+    call: (request) => client.memory.retrieve(request),
+    path: () => '/v1beta/memory/retrieve',
+  },
+  'evicting a memory': {
+    schema: memoryEvictRequest,
+    call: (request) => client.memory.evict(request),
+    path: () => '/v1beta/memory/evict',
+  },
+  'clearing memories': {
+    schema: memoryClearRequest,
+    // Its fields are options, and unknown ones are refused.
+    call: (request) => client.memory.clear(withoutUnknownField(request)),
+    path: () => '/v1beta/memory/clear',
+  },
+  'searching for entities': {
+    schema: entitySearchRequest,
+    // Its fields but the objective are options, and unknown ones are refused.
+    call: (request: Untyped) => {
+      const { objective, ...options } = Object(withoutUnknownField(request))
+      return client.findAll.entitySearch(objective, options)
+    },
+    path: () => '/v1beta/findall/entity-search',
+  },
   'updating a monitor': {
     schema: updateMonitorRequest,
     // Its fields are options, and unknown ones are refused.
@@ -93,7 +125,15 @@ function withoutUnknown(request: Untyped): unknown {
 }
 
 /** Each string of a schema accepts at least one of these. Nothing listens at the address. */
-const TEXTS = ['tides', 'de', '2026-01-02', '12h', 'example.edu', 'https://127.0.0.1:9/hook']
+const TEXTS = [
+  'tides',
+  'de',
+  '2026-01-02',
+  '2026-01-02T00:00:00Z',
+  '12h',
+  'example.edu',
+  'https://127.0.0.1:9/hook',
+]
 const JSON_SCHEMA = { properties: { text: { type: 'string' } } }
 /** Invalid values of a field. */
 const JUNK = ['', 'tides', 0, -1, 1.5, 1, true, [], ['tides'], [7], {}, { a: 1 }]
@@ -198,9 +238,11 @@ function clientTakes(call: (request: unknown) => unknown, request: unknown): boo
   }
 }
 
+const BETAS = { 'service-beta': `${FIND_ALL_BETA}, ${MEMORY_BETA}` }
+
 async function serviceTakes(service: Caller, path: string, request: unknown): Promise<boolean> {
-  const { status } = await service.post(path, JSON.stringify(request))
-  expect([200, 201, 202, 422]).toContain(status)
+  const { status } = await service.post(path, JSON.stringify(request), BETAS)
+  expect([200, 201, 202, 204, 422]).toContain(status)
   return status !== 422
 }
 

@@ -1,6 +1,12 @@
 import Parallel from 'parallel-web'
 import { createClient } from 'rivulet'
-import type { CreateMonitorRequest, ResearchClient, RunInput, SearchRequest } from 'rivulet'
+import type {
+  CreateMonitorRequest,
+  MemoryRetrieveRequest,
+  ResearchClient,
+  RunInput,
+  SearchRequest,
+} from 'rivulet'
 import { firstValueFrom } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
@@ -57,7 +63,16 @@ const monitor = {
   },
   webhook: { url: 'https://x.org/hook', event_types: ['monitor.event.detected'] },
   metadata: { a: 'b' },
+  memory_scope_key: 'k',
 } satisfies CreateMonitorRequest & Parallel.MonitorCreateParams
+
+const memories = {
+  query: 'q',
+  kind: 'task',
+  limit: 5,
+  since: '2026-01-02T00:00:00Z',
+  memory_scope_key: 'k',
+} satisfies MemoryRetrieveRequest & Parallel.Beta.MemoryRetrieveParams
 
 const input = {
   input: { question: 'q' },
@@ -119,6 +134,12 @@ describe("our request is the same as that of the public service's SDK", () => {
         (c) => c.taskGroups.addRuns('g', { inputs: [{ ...input, webhook }] }),
         (s) => s.taskGroup.addRuns('g', { inputs: [{ ...input, webhook }], betas: ['webhook-2025-08-12'] }),
       ],
+      ['memories', (c) => c.memory.retrieve(memories), (s) => s.beta.memory.retrieve(memories)],
+      [
+        'searching for entities',
+        (c) => c.findAll.entitySearch('x', { entity_type: 'people', match_limit: 5 }),
+        (s) => s.beta.findall.entitySearch({ objective: 'x', entity_type: 'people', match_limit: 5 }),
+      ],
       [
         "a group's events",
         (c) => c.taskGroups.events('g', { last_event_id: 'e', timeout: 60 }),
@@ -146,13 +167,20 @@ describe('where the two differ', () => {
     expect(theirs?.path).toBe('/v1/tasks/groups/g/runs')
   })
 
-  it('triggering a monitor accepts JSON, for its errors, where the SDK accepts anything', async () => {
-    const { ours, theirs } = await firstRequests(
-      (c) => c.monitors.trigger('m'),
-      (s) => s.monitor.trigger('m'),
-    )
+  it.each<[string, (client: ResearchClient) => Observable<unknown>, (sdk: Parallel) => PromiseLike<unknown>]>(
+    [
+      ['triggering a monitor', (c) => c.monitors.trigger('m'), (s) => s.monitor.trigger('m')],
+      [
+        'evicting a memory',
+        (c) => c.memory.evict({ id: 'r', kind: 'task', memory_scope_key: 'k' }),
+        (s) => s.beta.memory.evict({ id: 'r', kind: 'task', memory_scope_key: 'k' }),
+      ],
+      ['clearing memories', (c) => c.memory.clear({}), (s) => s.beta.memory.clear({})],
+    ],
+  )('%s accepts JSON, for its errors, where the SDK accepts anything', async (_name, ours, theirs) => {
+    const both = await firstRequests(ours, theirs)
 
-    expect(ours).toEqual({ ...theirs, accept: 'application/json' })
-    expect(theirs?.accept).toBe('*/*')
+    expect(both.ours).toEqual({ ...both.theirs, accept: 'application/json' })
+    expect(both.theirs?.accept).toBe('*/*')
   })
 })

@@ -40,6 +40,7 @@ describe('unsubscribing', () => {
     ['an untyped request', (client) => client.get('/v1/memory')],
     ['the first page of a monitor', (client) => client.monitors.events('m')],
     ['the poll of a monitor', (client) => client.monitors.follow('m')],
+    ['the poll of memories', (client) => client.memory.follow()],
     ['a group stream', (client) => client.taskGroups.events('g')],
     ['a retry of a group', (client) => client.taskGroups.retry('g')],
     ['the errors of a group', (client) => client.taskGroups.errors('g')],
