@@ -41,6 +41,7 @@ const TABLES = [
   'monitor_snapshots',
   'interactions',
   'webhooks',
+  'memories',
   '',
   'task_runs',
   'monitor_executions',

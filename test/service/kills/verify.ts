@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { isObject } from '../../../src/protocol/event.ts'
 import type { Deliveries } from './deliveries.ts'
 import { eventsOf, type StreamEvent } from './events.ts'
-import type { Acknowledged, Api } from './workload.ts'
+import { type Acknowledged, type Api, SCOPES } from './workload.ts'
 
 /** What the service has of what it acknowledged. */
 export interface Findings {
@@ -111,6 +111,22 @@ export async function verify({ api, done, deliveries, license }: Verification): 
       )
     })
   }
+  const detecting = await monitorsWithDetections(api, [...done.snapshotMonitors.keys()])
+  const remembered = [...done.runs, ...inGroups, ...done.findAlls, ...detecting]
+  for (const scope of SCOPES) {
+    await attempt(`the memory ${scope}`, async () => {
+      const { results } = await api.send('/v1beta/memory/retrieve', {
+        limit: 1_000,
+        memory_scope_key: scope || null,
+      })
+      const ids = Array.isArray(results) ? results.map((result: unknown) => String(Object(result).id)) : []
+      const wrong = ids.filter((id) => (done.scopes.get(id) ?? scope) !== scope)
+      expectEqual('what is of another scope', wrong.join(), '')
+      expectEqual('what was evicted', ids.filter((id) => done.evicted.get(id) === true).join(), '')
+      const owned = remembered.filter((id) => done.scopes.get(id) === scope && !done.evicted.has(id))
+      expectEqual('what is lost', without(owned, ids).join(), '')
+    })
+  }
   const arrived = () => [...deliveries.values()].map(({ body }) => subjectOf(body))
   await attempt('webhooks', () =>
     waitFor(
@@ -135,6 +151,8 @@ export async function verify({ api, done, deliveries, license }: Verification): 
       chats: done.chats.length,
       responses: done.responses.length,
       extractions: done.extractions.length,
+      memories: remembered.length,
+      evicted: done.evicted.size,
     },
     executions,
     webhooks: deliveries.size,
@@ -208,6 +226,12 @@ function contentOf(output: unknown): unknown {
 
 function licenseOf(content: unknown): unknown {
   return isObject(content) ? content['license'] : undefined
+}
+
+/** The monitors that have reported a change. */
+async function monitorsWithDetections(api: Api, ids: readonly string[]): Promise<string[]> {
+  const events = await Promise.all(ids.map((id) => eventsOfMonitor(api, id)))
+  return ids.filter((_, index) => events[index]?.some(({ event_type: type }) => type === 'snapshot'))
 }
 
 /** All events of a monitor, oldest first, with completions. */

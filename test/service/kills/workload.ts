@@ -1,6 +1,6 @@
 import { isObject } from '../../../src/protocol/event.ts'
 import { eventsOf } from './events.ts'
-import { FIND_ALL_BETA, WEBHOOK_BETA } from '../../../src/protocol/betas.ts'
+import { FIND_ALL_BETA, MEMORY_BETA, WEBHOOK_BETA } from '../../../src/protocol/betas.ts'
 
 /** What the service has acknowledged. */
 export interface Acknowledged {
@@ -12,6 +12,10 @@ export interface Acknowledged {
   /** The content that each snapshot monitor compares with at first. */
   readonly snapshotMonitors: Map<string, unknown>
   readonly findAlls: string[]
+  /** The memory scopes of runs, FindAll runs and snapshot monitors; '' for the personal memory. */
+  readonly scopes: Map<string, string>
+  /** Runs whose memory was evicted, and whether that was acknowledged. */
+  readonly evicted: Map<string, boolean>
   /** Interactions of runs. */
   readonly runInteractions: string[]
   /** Interactions of chat completions that were received to their end. */
@@ -31,6 +35,8 @@ export function nothingAcknowledged(): Acknowledged {
     cancelledMonitors: new Set(),
     snapshotMonitors: new Map(),
     findAlls: [],
+    scopes: new Map(),
+    evicted: new Map(),
     runInteractions: [],
     chats: [],
     responses: [],
@@ -59,7 +65,7 @@ export class Api {
     const headers = {
       'x-api-key': this.#key,
       'content-type': 'application/json',
-      'service-beta': `${FIND_ALL_BETA}, ${WEBHOOK_BETA}`,
+      'service-beta': `${FIND_ALL_BETA}, ${MEMORY_BETA}, ${WEBHOOK_BETA}`,
     }
     const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
     const received = await fetch(this.#url + path, { headers, ...init })
@@ -109,25 +115,31 @@ const KINDS: readonly ((work: Work) => Promise<void>)[] = [
     })
     done.monitors.push(String(monitor_id))
   },
-  async ({ api, done, webhookUrl }) => {
+  async (work) => {
+    const { api, done, webhookUrl } = work
     if (done.findAlls.length >= MAX_FIND_ALLS) return
+    const scope = scopeOf(work)
     const { findall_id } = await api.send('/v1beta/findall/runs', {
       objective: 'Find all libraries for TypeScript',
       entity_type: 'libraries',
       match_conditions: [{ name: 'typescript', description: 'The library is for TypeScript' }],
       generator: 'core',
       match_limit: 10,
+      ...scope,
       webhook: { url: webhookUrl, event_types: ['findall.run.completed'] },
     })
     done.findAlls.push(String(findall_id))
+    note(work, findall_id, scope)
   },
   async ({ api, done }) => {
     const { taskgroup_id } = await api.send('/v1/tasks/groups', {})
     done.groups.set(String(taskgroup_id), [])
   },
   async (work) => {
-    const { run_id, interaction_id } = await work.api.send('/v1/tasks/runs', newRun(work))
+    const run = newRun(work)
+    const { run_id, interaction_id } = await work.api.send('/v1/tasks/runs', run)
     work.done.runs.push(String(run_id))
+    note(work, run_id, run)
     work.done.runInteractions.push(String(interaction_id))
   },
   async (work) => {
@@ -136,13 +148,16 @@ const KINDS: readonly ((work: Work) => Promise<void>)[] = [
     const run = { ...newRun(work), input: 'tidelib', processor: 'base', task_spec: LICENSE_SPEC }
     const { run_id } = await api.send('/v1/tasks/runs', run)
     done.runs.push(String(run_id))
+    note(work, run_id, run)
     const { output } = await api.send(`/v1/tasks/runs/${String(run_id)}/result`)
     const { monitor_id } = await api.send('/v1/monitors', {
       type: 'snapshot',
       frequency: '1h',
       settings: { task_run_id: run_id },
+      memory_scope_key: run.memory_scope_key,
       webhook: { url: webhookUrl, event_types: ['monitor.event.detected', 'monitor.execution.completed'] },
     })
+    note(work, monitor_id, run)
     done.snapshotMonitors.set(String(monitor_id), isObject(output) ? output['content'] : undefined)
   },
   async ({ api, done, random }) => {
@@ -186,6 +201,7 @@ const KINDS: readonly ((work: Work) => Promise<void>)[] = [
     const { run_ids } = await work.api.send(`/v1/tasks/groups/${id}/runs`, { inputs })
     if (!Array.isArray(run_ids)) throw new Error('no run ids')
     work.done.groups.get(id)?.push(run_ids.map(String))
+    for (const [index, runId] of run_ids.entries()) note(work, runId, inputs[index])
   },
   async ({ api, done, random }) => {
     // The first one stays, and its schedule is watched.
@@ -193,6 +209,16 @@ const KINDS: readonly ((work: Work) => Promise<void>)[] = [
     if (id === undefined || done.cancelledMonitors.has(id) || random() < 0.5) return
     await api.send(`/v1/monitors/${id}/cancel`, {})
     done.cancelledMonitors.add(id)
+  },
+  async ({ api, done, random }) => {
+    const id = among(done.runs, random)
+    if (id === undefined || done.evicted.has(id)) return
+    // A run that ends later would become a memory again.
+    await api.send(`/v1/tasks/runs/${id}/result`)
+    done.evicted.set(id, false)
+    const memory_scope_key = done.scopes.get(id) || null
+    await api.text('/v1beta/memory/evict', { kind: 'task', id, memory_scope_key })
+    done.evicted.set(id, true)
   },
 ]
 
@@ -212,8 +238,25 @@ function newRun(work: Work) {
     processor: 'lite',
     enable_events: true,
     webhook: { url: work.webhookUrl, event_types: ['task_run.status'] },
+    ...scopeOf(work),
     ...previousOf(work),
   }
+}
+
+/** The scopes whose memories are compared; '' is the personal memory. */
+export const SCOPES = ['', 'blue', 'red'] as const
+
+/** One of the scopes. */
+function scopeOf({ random }: Work): { readonly memory_scope_key: string | null } {
+  return { memory_scope_key: among(SCOPES, random) || null }
+}
+
+function note(
+  { done }: Work,
+  id: unknown,
+  { memory_scope_key = null }: { readonly memory_scope_key?: string | null } = {},
+): void {
+  done.scopes.set(String(id), memory_scope_key ?? '')
 }
 
 /** Continues an earlier answer, or none. */

@@ -4,13 +4,52 @@ import { ManualClock } from '../../../src/service/clock.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import { Memories } from '../../../src/service/memory/memories.ts'
 
-const scope = fc.constantFrom(undefined, 'blue', 'red')
-const id = fc.constantFrom('1', '2', '3')
-const kind = fc.constantFrom('task', 'findall', 'monitor')
+const SCOPES = [undefined, 'blue', 'red'] as const
+const fields = { scope: fc.constantFrom(...SCOPES), id: fc.constantFrom('1', '2', '3') }
 const command = fc.oneof(
-  fc.record({ name: fc.constantFrom('run', 'execution', 'detection', 'evict'), scope, id, kind }),
-  fc.record({ name: fc.constant('clear'), scope, id, kind }),
+  fc.record({ name: fc.constantFrom('execution', 'detection'), ...fields, kind: fc.constant('monitor') }),
+  fc.record({ name: fc.constant('run'), ...fields, kind: fc.constantFrom('task', 'findall') }),
+  fc.record({
+    name: fc.constantFrom('evict', 'clear'),
+    ...fields,
+    kind: fc.constantFrom('task', 'findall', 'monitor'),
+  }),
 )
+type Command = typeof command extends fc.Arbitrary<infer Value> ? Value : never
+
+/** What a scope remembers: for each thing when it changed, and its events, newest first. */
+interface Remembered {
+  readonly at: number
+  readonly events: readonly string[]
+}
+
+/** The memories after a command. */
+function modelled(
+  model: ReadonlyMap<string, Remembered>,
+  { name, scope, kind, id }: Command,
+  at: number,
+): Map<string, Remembered> {
+  const key = `${scope}/${kind} ${id}`
+  if (name === 'clear') return new Map([...model].filter(([each]) => !each.startsWith(`${scope}/`)))
+  if (name === 'evict') return new Map([...model].filter(([each]) => each !== key))
+  const before = model.get(key)?.events ?? []
+  const events = name === 'detection' ? [`event ${at}`, ...before] : before
+  return name === 'execution' && events.length === 0
+    ? new Map(model)
+    : new Map(model).set(key, { at, events })
+}
+
+function execute(memories: Memories, { name, scope, kind, id }: Command, at: number): void {
+  const memory = { id, input: 'tides', at }
+  const output = { type: 'text', content: 'tides', basis: [] } as const
+  const event = { event_id: `event ${at}`, event_group_id: 'group', event_date: null, output }
+  if (name === 'clear') memories.clear({ memory_scope_key: scope })
+  else if (name === 'evict') memories.evict({ memory_scope_key: scope, kind, id })
+  else if (kind === 'monitor')
+    memories.monitorRan(scope, memory, 'group', name === 'detection' ? [event] : [])
+  else if (kind === 'task') memories.remember(scope, { kind, ...memory, output: 'x' })
+  else memories.remember(scope, { kind, ...memory, matched: 1 })
+}
 
 it('any sequence of runs, detections, evictions and clears gives what a model gives, in each scope', () => {
   fc.assert(
@@ -18,59 +57,29 @@ it('any sequence of runs, detections, evictions and clears gives what a model gi
       const database = openDatabase(':memory:')
       const clock = new ManualClock()
       const memories = new Memories(database, clock)
-      const model = new Map<
-        string,
-        { scope: string | undefined; about: string; at: number; events: string[] }
-      >()
-
-      for (const [step, { name, scope: memory_scope_key, id: of, kind: what }] of commands.entries()) {
+      let model = new Map<string, Remembered>()
+      for (const each of commands) {
         clock.advance(1)
-        const at = clock.now()
-        const isMonitor = what === 'monitor' || name === 'execution' || name === 'detection'
-        const about = `${isMonitor && name !== 'evict' ? 'monitor' : what} ${of}`
-        const key = `${memory_scope_key} ${about}`
-        const known = model.get(key)
-        if (name === 'clear') {
-          memories.clear({ memory_scope_key })
-          for (const [each, { scope: of }] of model) if (of === memory_scope_key) model.delete(each)
-        } else if (name === 'evict') {
-          memories.evict({ memory_scope_key, kind: what, id: of })
-          model.delete(key)
-        } else if (isMonitor) {
-          const found = name === 'execution' ? [] : [detection(`event ${step}`)]
-          memories.monitorRan(memory_scope_key, { id: of, input: 'tides', at }, 'group', found)
-          const events = [...found.map(({ event_id }) => event_id), ...(known?.events ?? [])]
-          if (events.length > 0) model.set(key, { scope: memory_scope_key, about, at, events })
-        } else {
-          const memory =
-            what === 'task' ? { kind: what, output: 'x' } : { kind: 'findall' as const, matched: 1 }
-          memories.remember(memory_scope_key, { ...memory, id: of, input: 'tides', at } as never)
-          model.set(key, { scope: memory_scope_key, about, at, events: [] })
-        }
+        execute(memories, each, clock.now())
+        model = modelled(model, each, clock.now())
       }
 
-      for (const memory_scope_key of [undefined, 'blue', 'red']) {
-        const expected = [...model.values()]
-          .filter((each) => each.scope === memory_scope_key)
-          .toSorted((a, b) => b.at - a.at)
-          .map(({ about, events }) => [about, ...events.slice(0, 10)])
-        const shown = (query: string) =>
-          memories
-            .retrieve({ memory_scope_key, query, limit: 100 })
-            .map((each) => [
-              `${each.kind} ${each.id}`,
-              ...((each.kind === 'monitor' && each.matched_events) || []).map(({ event_id }) => event_id),
-            ])
-        expect(shown('')).toEqual(expected)
-        expect(shown('tides').toSorted()).toEqual(expected.toSorted())
+      const found = (memory_scope_key: string | undefined, query: string) =>
+        memories.retrieve({ memory_scope_key, query }).map((memory) => {
+          const { matched_events } = { matched_events: [], ...memory }
+          return [`${memory.kind} ${memory.id}`, matched_events?.map(({ event_id }) => event_id)]
+        })
+      for (const scope of SCOPES) {
+        const expected = [...model]
+          .filter(([key]) => key.startsWith(`${scope}/`))
+          .toSorted(([, a], [, b]) => b.at - a.at)
+          .map(([key, { events }]) => [key.split('/')[1], events.slice(0, 10)])
+        expect(found(scope, '')).toEqual(expected)
+        expect(found(scope, 'tides').toSorted()).toEqual(expected.toSorted())
+        expect(found(scope, 'moon')).toEqual([])
       }
       memories.close()
       database.close()
     }),
   )
 })
-
-function detection(event_id: string) {
-  const output = { type: 'text' as const, content: 'tides', basis: [] }
-  return { event_id, event_group_id: 'group', event_date: null, output }
-}

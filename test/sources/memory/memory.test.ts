@@ -238,8 +238,9 @@ describe('memory.follow', () => {
   })
 
   it('retries with backoff, and goes on', async () => {
-    const refused = [2, 3, 4]
-    const memory = await following({}, (request) => (refused.includes(request) ? { status: 503 } : undefined))
+    const memory = await following({}, (request) =>
+      request >= 2 && request <= 4 ? { status: 503 } : undefined,
+    )
     await memory.start()
     memory.set(task('a'))
     for (let n = 0; n < 4; n++) await memory.next()
@@ -256,12 +257,13 @@ describe('memory.follow', () => {
   ])('errors with %s', async (_, status, body, error) => {
     const memory = await following({}, () => ({ status, body }))
     void memory.start()
-    let failed: unknown
-    void memory.failure.then((reason) => (failed = reason))
-    while (failed === undefined) {
-      memory.pass()
-      await memory.turn()
-    }
+    let isPassing = true
+    const passing = (async () => {
+      for (; isPassing; await memory.turn()) memory.pass()
+    })()
+    const failed = await memory.failure
+    isPassing = false
+    await passing
 
     expect(failed).toMatchObject({ path: '/v1beta/memory/retrieve', ...error })
     expect(memory.requests).toHaveLength(status === 200 ? 5 : 1)
