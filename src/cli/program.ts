@@ -7,6 +7,7 @@ import { addExtract } from './extract.ts'
 import { addFindAll } from './find-all.ts'
 import { addGroup } from './group.ts'
 import { addMcp } from './mcp.ts'
+import { addMemory } from './memory.ts'
 import { addMonitor } from './monitor.ts'
 import { addRecord } from './record.ts'
 import { addRules } from './rules.ts'
@@ -35,6 +36,7 @@ export function createProgram(signal: AbortSignal): Command {
   addExtract(program, signal)
   addChat(program, signal)
   addFindAll(program, signal)
+  addMemory(program, signal)
   addRun(program, signal)
   addGroup(program, signal)
   addMonitor(program, signal)

@@ -10,6 +10,7 @@ const COMMANDS = [
   'search',
   'extract',
   'find-all',
+  'memory',
   'run',
   'group',
   'monitor',

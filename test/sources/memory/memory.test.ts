@@ -127,7 +127,14 @@ async function following(
     source,
     requests,
     updates,
-    failure: failure.promise,
+    /** Lets time pass until it errors. */
+    async passing(): Promise<unknown> {
+      for (;;) {
+        scheduler.flush()
+        const failed = await Promise.race([failure.promise, turn()])
+        if (failed !== undefined) return failed
+      }
+    },
     turn,
     set: (...given: unknown[]) => void (results = given),
     onRequest: (call: () => void) => void (onRequest = call),
@@ -257,13 +264,7 @@ describe('memory.follow', () => {
   ])('errors with %s', async (_, status, body, error) => {
     const memory = await following({}, () => ({ status, body }))
     void memory.start()
-    let isPassing = true
-    const passing = (async () => {
-      for (; isPassing; await memory.turn()) memory.pass()
-    })()
-    const failed = await memory.failure
-    isPassing = false
-    await passing
+    const failed = await memory.passing()
 
     expect(failed).toMatchObject({ path: '/v1beta/memory/retrieve', ...error })
     expect(memory.requests).toHaveLength(status === 200 ? 5 : 1)
