@@ -30,6 +30,6 @@ export const memoryClearRequest = s.options<MemoryScope>({ memory_scope_key: mem
 
 /** The body of `POST /v1beta/memory/evict`. */
 export const memoryEvictRequest = s.object<MemoryEvictRequest>(
-  { id: s.id, kind },
+  { id: s.text('name'), kind },
   { memory_scope_key: memoryScope },
 )
