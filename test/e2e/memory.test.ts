@@ -1,5 +1,6 @@
 import type { MemoryKind, MemoryResult, MemoryScope } from 'rivulet'
-import { describe, expect, it } from 'vitest'
+import { iterate } from 'rivulet/operators'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { write } from '../service/corpus/folder.ts'
 import { all, research } from './research.ts'
 import type { Research } from './research.ts'
@@ -200,5 +201,26 @@ describe('a memory scope', () => {
     await expect(client.tasks.result(task)).resolves.toMatchObject({ run: { status: 'completed' } })
     await expect(client.monitors.get(monitor)).resolves.toMatchObject({ status: 'active' })
     await expect(client.findAll.result(findall)).resolves.toMatchObject({ candidates: [{ name: 'Tides' }] })
+  })
+})
+
+describe('memory.follow', () => {
+  it('emits what a run has added, soon after the event of its end', async () => {
+    const both = await research()
+    const { client, group } = both
+    const first = await ran(both, 'the moon')
+    const taskgroup = await group()
+    const events = client.watch({ taskGroups: [{ id: taskgroup, until: 'closed' }], hold: 0 })
+    const updates = iterate(client.memory.follow({ query: 'moon', events, pollInterval: Infinity }))
+    onTestFinished(async () => void (await updates.return?.()))
+
+    expect(idsOf((await updates.next()).value?.added ?? [])).toEqual([first])
+    const added = await client.taskGroups.addRuns(taskgroup, {
+      inputs: ['the sun', 'a moon'].map((input) => ({ input })),
+    })
+    const { value } = await updates.next()
+
+    expect(idsOf(value?.added ?? [])).toEqual([added.run_ids[1]])
+    expect(idsOf(value?.results ?? []).toSorted()).toEqual([first, added.run_ids[1]].toSorted())
   })
 })

@@ -9,12 +9,12 @@ import { searchTerms } from '../corpus/query-terms.ts'
 import { TextRanking } from '../corpus/text-ranking.ts'
 import { transaction } from '../database.ts'
 
-/** Maximum number of memories of a scope. Together with the lengths, it bounds what a retrieval indexes: about 1 MB. */
+/** Maximum number of memories of a scope. Together with the lengths, it bounds what a retrieval indexes: about 700 KB. */
 const MAX_MEMORIES = 500
 /** Maximum number of events of all monitors of a scope. */
-const MAX_EVENTS = 1_000
+const MAX_EVENTS = 500
 /** Maximum length of the excerpt of an input, of an output and of an event, in characters. */
-const LENGTHS = { input: 500, output: 1_000, event: 300 }
+const LENGTHS = { input: 500, output: 600, event: 300 }
 /** Memories in an answer when no number is asked for. */
 const DEFAULT_LIMIT = 20
 /** Maximum number of events of a monitor in an answer. */

@@ -83,3 +83,22 @@ it('any sequence of runs, detections, evictions and clears gives what a model gi
     }),
   )
 })
+
+it('a scope has at most 500 events, the oldest are removed first, with those of other monitors', () => {
+  const database = openDatabase(':memory:')
+  const clock = new ManualClock()
+  const memories = new Memories(database, clock)
+  for (let at = 1; at <= 502; at++) {
+    const id = at <= 2 ? 'first' : 'second'
+    execute(memories, { name: 'detection', scope: 'blue', kind: 'monitor', id }, at)
+  }
+  execute(memories, { name: 'detection', scope: 'red', kind: 'monitor', id: 'first' }, 503)
+  const found = memories.retrieve({ memory_scope_key: 'blue' })
+  memories.close()
+  database.close()
+
+  expect(found).toMatchObject([
+    { id: 'second', matched_events: { length: 10 } },
+    { id: 'first', matched_events: [] },
+  ])
+})

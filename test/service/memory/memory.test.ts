@@ -66,7 +66,7 @@ describe('a memory', () => {
 
     for (const [text, length] of [
       [words?.input_excerpt, 500],
-      [words?.output_excerpt, 1_000],
+      [words?.output_excerpt, 600],
     ] as const) {
       expect(text?.length).toBeGreaterThan(length - 10)
       expect(text?.length).toBeLessThanOrEqual(length)
