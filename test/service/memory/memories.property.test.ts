@@ -89,16 +89,16 @@ it('a scope has at most 500 events, the oldest are removed first, with those of 
   const clock = new ManualClock()
   const memories = new Memories(database, clock)
   for (let at = 1; at <= 502; at++) {
-    const id = at <= 2 ? 'first' : 'second'
+    const id = at <= 2 ? '1' : '2'
     execute(memories, { name: 'detection', scope: 'blue', kind: 'monitor', id }, at)
   }
-  execute(memories, { name: 'detection', scope: 'red', kind: 'monitor', id: 'first' }, 503)
+  execute(memories, { name: 'detection', scope: 'red', kind: 'monitor', id: '1' }, 503)
   const found = memories.retrieve({ memory_scope_key: 'blue' })
   memories.close()
   database.close()
 
   expect(found).toMatchObject([
-    { id: 'second', matched_events: { length: 10 } },
-    { id: 'first', matched_events: [] },
+    { id: '2', matched_events: { length: 10 } },
+    { id: '1', matched_events: [] },
   ])
 })
