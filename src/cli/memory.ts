@@ -107,11 +107,13 @@ export async function isConfirmed(
   if (input.isTTY !== true) return true
   process.stderr.write(`${question} [y/N] `)
   // Without the raw mode of a terminal, so that Ctrl-C ends the command.
-  for await (const line of createInterface({ input, signal, terminal: false })) {
-    return /^y(?:es)?$/i.test(line.trim())
-  }
+  const lines = createInterface({ input, signal, terminal: false })
+  const answer = await new Promise<string>((resolve) => {
+    lines.once('line', resolve).once('close', () => resolve(''))
+  })
+  lines.close()
   signal.throwIfAborted()
-  return false
+  return /^y(?:es)?$/i.test(answer.trim())
 }
 
 async function search(words: readonly string[], options: SearchOptions, signal: AbortSignal): Promise<void> {

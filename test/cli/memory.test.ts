@@ -62,6 +62,14 @@ describe('the confirmation of rivulet memory clear', () => {
     expect(await isConfirmed('Go on?', new AbortController().signal, input)).toBe(isYes)
   })
 
+  it('reads no further than the answer, so that the command can end', async () => {
+    const input = Object.assign(new PassThrough(), { isTTY: true })
+    input.write('no\n')
+
+    expect(await isConfirmed('Go on?', new AbortController().signal, input)).toBe(false)
+    expect(input.isPaused()).toBe(true)
+  })
+
   it('ends with the reason of an interruption', async () => {
     const input = Object.assign(new PassThrough(), { isTTY: true })
     const controller = new AbortController()
