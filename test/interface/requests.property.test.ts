@@ -211,8 +211,9 @@ function placesOf(value: unknown, path: readonly string[] = []): (readonly strin
   const places: (readonly string[])[] = []
   for (const [name, member] of Object.entries(value)) {
     const place = path.concat(name)
-    // The service has a default for a nested type.
-    const differs = name === 'json_schema' || name === 'event_types' || (name === 'type' && path.length > 0)
+    // The service has a default for a nested type, so that an empty output schema is `auto`.
+    const hasDefault = ['output_schema', 'json_schema', 'event_types'].includes(name)
+    const differs = hasDefault || (name === 'type' && path.length > 0)
     if (!differs) places.push(place, ...placesOf(member, place))
   }
   return places
