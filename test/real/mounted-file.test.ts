@@ -15,9 +15,9 @@ const PROGRAM = `
   await openLog(sqliteLog(place)).then(() => console.log('opened'), ({ name, message }) => console.log(name, message))
 `
 
-/** Opens the log at the last path in a mount namespace of its own, where the first path is mounted at the second one. */
-function openMounted(from: string, at: string, place: string) {
-  const mounted = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+/** Opens the log at the last path in a mount namespace of its own, where the first path is mounted at the second one, with these options. */
+function openMounted(from: string, at: string, place: string, options = 'rw') {
+  const mounted = `mount --bind "$1" "$2" && mount -o remount,bind,${options} "$2" && shift 2 && exec "$@"`
   const node = [process.execPath, '--conditions=rivulet-source', '--input-type=module', '-e', PROGRAM, place]
   return spawnSync('unshare', ['-Urm', 'sh', '-c', mounted, 'sh', from, at, ...node], { encoding: 'utf8' })
 }
@@ -38,3 +38,15 @@ it('a log is refused when its file is mounted alone, as with `-v ./log.db:/log.d
   const opened = openMounted(folder, elsewhere, join(elsewhere, 'log.db'))
   expect(opened).toMatchObject({ status: 0, stdout: 'opened\n', stderr: '' })
 })
+
+it.each(['log.db', 'new.db'])(
+  '%s in a folder that is mounted read-only is an error that says so',
+  async (name) => {
+    const folder = scratchFolder()
+    const log = await openLog(sqliteLog(join(folder, 'log.db')))
+    await log.close()
+    const refused = openMounted(folder, folder, join(folder, name), 'ro')
+    expect(refused).toMatchObject({ status: 0, stderr: '' })
+    expect(refused.stdout).toMatch(/^LogFileError .* is mounted read-only: mount its folder for writing/)
+  },
+)

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import {
+  accessSync,
   closeSync,
+  constants,
   existsSync,
   linkSync,
   openSync,
@@ -49,6 +51,16 @@ export function isFolder(path: string): boolean {
   } catch {
     // Missing or out of reach. SQLite reports which.
     return false
+  }
+}
+
+/** Whether nothing can be written to the folder of a file, since its file system is mounted read-only. */
+export function isOnReadOnlyFileSystem(file: string): boolean {
+  try {
+    accessSync(dirname(file), constants.W_OK)
+    return false
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EROFS'
   }
 }
 

@@ -1,7 +1,9 @@
 import { LogFileError } from '../errors.ts'
+import { isOnReadOnlyFileSystem } from './file-system.ts'
 
 /** Primary result codes of SQLite. */
 const BUSY = 5
+const READ_ONLY = 8
 const CORRUPT = 11
 const CANNOT_OPEN = 14
 const PROTOCOL = 15
@@ -23,7 +25,7 @@ const PROBLEMS: Readonly<Record<number, Problem>> = {
     text: 'is locked by another program: find out which one, and let it end its transaction',
     retryable: true,
   },
-  8: {
+  [READ_ONLY]: {
     text: 'cannot be written: give this process write permission to the file and its folder',
     retryable: false,
   },
@@ -72,6 +74,11 @@ export function logFileError(file: string, error: unknown): unknown {
   const code = resultCode(error)
   if (code === undefined || !(error instanceof Error)) return error
   if (code === CORRUPT || code === NOT_A_DATABASE) return damaged(file, error.message, error)
+  if ((code === CANNOT_OPEN || code === READ_ONLY) && isOnReadOnlyFileSystem(file)) {
+    const problem =
+      'is on a file system that is mounted read-only: mount its folder for writing, which readers need too'
+    return new LogFileError(file, problem, { cause: error })
+  }
   const { text, retryable } = PROBLEMS[code === PROTOCOL ? BUSY : code] ?? {
     text: `cannot be used: ${error.message}`,
     retryable: false,
