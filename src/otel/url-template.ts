@@ -20,6 +20,7 @@ const TEMPLATES = [
   '/v1/tasks/runs/{run_id}/events',
   '/v1/tasks/runs/{run_id}/input',
   '/v1/tasks/runs/{run_id}/result',
+  '/v1beta/findall/entity-search',
   '/v1beta/findall/ingest',
   '/v1beta/findall/runs',
   '/v1beta/findall/runs/{findall_id}',
@@ -31,6 +32,10 @@ const TEMPLATES = [
   '/v1beta/findall/runs/{findall_id}/events',
   '/v1beta/chat/completions',
   '/v1/responses',
+  '/v1/responses/{id}',
+  '/v1beta/memory/retrieve',
+  '/v1beta/memory/evict',
+  '/v1beta/memory/clear',
 ].map((template) => ({ template, segments: template.split('/') }))
 
 /** The template of a path, which may begin with the path of `baseUrl` and have a query; undefined for an unknown one. */
