@@ -33,6 +33,8 @@ const TEMPLATES = [
   '/v1beta/chat/completions',
   '/v1/responses',
   '/v1/responses/{id}',
+  '/v1/models',
+  '/v1beta/models',
   '/v1beta/memory/retrieve',
   '/v1beta/memory/evict',
   '/v1beta/memory/clear',
