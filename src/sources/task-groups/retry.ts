@@ -61,14 +61,20 @@ export class MissingHeadersError extends RivuletError {
   override readonly name = 'MissingHeadersError'
   readonly retryable = false
   override readonly taken = 'no'
-  /** The URLs of the tool servers. */
-  readonly urls: readonly string[]
+  // A getter, so that no logger copies the URLs.
+  readonly #urls: readonly string[]
 
   constructor(groupId: string, urls: ReadonlySet<string>) {
     const advice =
       'the service does not give back the headers for these tool servers; give them with mcpHeaders'
-    super(`${advice}: ${[...urls].slice(0, 10).join(', ')}`, runsOf(groupId, 'POST'))
-    this.urls = [...urls]
+    const origins = new Set([...urls].map((url) => new URL(url).origin))
+    super(`${advice}: ${[...origins].slice(0, 10).join(', ')}`, runsOf(groupId, 'POST'))
+    this.#urls = [...urls]
+  }
+
+  /** The URLs of the tool servers. The message has their origins only, since the rest may be secret. */
+  get urls(): readonly string[] {
+    return this.#urls
   }
 }
 
@@ -221,30 +227,32 @@ function withHeaders(
   return inputs
 }
 
-/** The input as it was given. A service may send null for what was left out, which a request does not accept. */
+/**
+ * The input as it was given. A service may send null for what was left out, which a request does not accept, and the metadata with the
+ * run alone.
+ */
 function givenInput(groupId: string, { run, input }: RetriableRun): RunInput {
-  const { input: question, metadata, ...settings } = input
-  const given: unknown = {
-    ...Object.fromEntries(presentFields(settings).map(([name, value]) => [name, withoutNulls(value)])),
-    input: question,
-    ...(metadata != null && { metadata }),
-  }
   try {
+    const given = withoutNulls({ ...input, metadata: input.metadata ?? run.metadata })
     checkRequest(runInput, given)
+    return given
   } catch (cause) {
     const what = `the input of the run ${run.run_id} cannot be added again`
     throw new ProtocolError(what, runsOf(groupId, 'GET'), { cause, retryable: false })
   }
-  return given
 }
 
+/** Fields whose content is the caller's, with its nulls. */
+const FREE_FIELDS = new Set(['input', 'metadata', 'input_schema', 'json_schema'])
+
+/** A value without the fields that are null, apart from those within the free ones. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls)
-  return isObject(value) ? Object.fromEntries(presentFields(value)) : value
-}
-
-function presentFields(value: object): [string, unknown][] {
-  return Object.entries(value).filter(([, field]) => field != null)
+  if (!isObject(value)) return value
+  const fields = Object.entries(value).filter(([, field]) => field != null)
+  return Object.fromEntries(
+    fields.map(([name, field]) => [name, FREE_FIELDS.has(name) ? field : withoutNulls(field)]),
+  )
 }
 
 function runsOf(groupId: string, method: 'GET' | 'POST') {
