@@ -172,6 +172,18 @@ describe('the page', () => {
   })
 })
 
+it.each([
+  ['no run', '', []],
+  ['a run', '/trun_000004', ['trun_000004']],
+  ['a run that another one has replaced', '/trun_000005_first', ['trun_000005']],
+])('opens what the address of a group names: %s', async (_, run, opened) => {
+  const { page } = await open(`/#/group/tgrp_companies${run}`)
+  await page.getByText('attempt 2').first().waitFor()
+
+  const ids = page.locator('.rows details[open] .row-body .mono')
+  expect(await ids.allInnerTexts()).toEqual(opened)
+})
+
 /** What has the focus, as a screen reader names it, about. */
 function focused(page: Page): Promise<string> {
   return page.evaluate(

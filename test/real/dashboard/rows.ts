@@ -527,6 +527,7 @@ function runRow(index: number, id: string, recorded: number): GroupRow {
           : null,
     },
     input: { input: { company: name, question: 'founded, seat, business' } },
+    ...(index % 7 === 5 && { attempt: { number: index % 2 === 0 ? 12 : 2, first: `${id}_first` } }),
     output:
       status === 'completed'
         ? {

@@ -121,7 +121,7 @@ function RunList({
   readonly group: string
   readonly selected: string | undefined
 }): ReactNode {
-  const isSelected = ({ run, attempt }: GroupRunRow) => run.run_id === selected || attempt?.first === selected
+  const isSelected = (row: GroupRunRow) => row.run.run_id === selected || firstRunId(row) === selected
   // The run of the address is there, however far down the list it is.
   const first = useMemo(() => {
     const found = runs.find(isSelected)
@@ -135,7 +135,7 @@ function RunList({
       <ul className="rows">
         {shown.map((row) => (
           <RunItem
-            key={row.attempt?.first ?? row.run.run_id}
+            key={firstRunId(row)}
             row={row}
             href={hashOf({ section: 'groups', group, run: row.run.run_id })}
             isSelected={isSelected(row)}
@@ -145,6 +145,11 @@ function RunList({
       {more}
     </>
   )
+}
+
+/** The id of the first run for the input of a row. */
+function firstRunId({ run, attempt }: GroupRunRow): string {
+  return attempt?.first ?? run.run_id
 }
 
 function partsOf(rows: ReadonlyMap<string, GroupRow>) {
