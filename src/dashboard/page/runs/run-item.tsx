@@ -64,7 +64,9 @@ export const RunItem = memo(function RunItem({
             )}
           </span>
           <span className="run-side">
-            {attempt !== undefined && <span className="muted">attempt {formats.number(attempt.number)}</span>}
+            {attempt !== undefined && (
+              <span className="run-attempt muted">attempt {formats.number(attempt.number)}</span>
+            )}
             {confidence !== undefined && <Confidence level={confidence} />}
             {sources > 0 && (
               <span className="muted">
