@@ -184,6 +184,20 @@ it.each([
   expect(await ids.allInnerTexts()).toEqual(opened)
 })
 
+it('shows a run of a service that leaves out what the interface promises', async () => {
+  const { page, problems } = await open('/#/group/tgrp_companies')
+  await page.evaluate(`for (const [id, processor, error] of [['nulls', null, { message: null }], ['others', 7, { message: { a: 1 } }]]) {
+    harness.setRow('group?group=tgrp_companies', 'tgrp_companies/' + id, {
+      kind: 'run', output: null, recorded: Date.now(),
+      run: { run_id: id, status: 'failed', is_active: false, processor, error },
+    })
+  }`)
+  for (const id of ['nulls', 'others']) await page.locator(`summary:has-text("${id}")`).click()
+
+  expect(await page.locator('.rows details[open] .row-body').count()).toBe(2)
+  expect(problems).toEqual([])
+})
+
 /** What has the focus, as a screen reader names it, about. */
 function focused(page: Page): Promise<string> {
   return page.evaluate(

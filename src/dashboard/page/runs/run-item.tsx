@@ -44,7 +44,7 @@ export const RunItem = memo(function RunItem({
   const confidence = lowestConfidence(evidence)
   const sources = countSources(evidence)
   const question = questionOf(row)
-  const answer = run.error == null ? summaryOf(output) : oneLine(String(run.error.message), 200)
+  const answer = run.error == null ? summaryOf(output) : oneLine(visible(run.error.message), 200)
   return (
     <li ref={item}>
       <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
