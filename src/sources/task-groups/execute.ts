@@ -253,7 +253,10 @@ class Execution {
     const retries = this.#retries.get(entry.index) ?? 0
     if (run.status === 'failed' && retries < this.#settings.retryFailed) {
       this.#retries.set(entry.index, retries + 1)
-      this.#retryQueue.push({ ...entry, attempt: metadataOfRetry(state) })
+      this.#retryQueue.push({
+        ...entry,
+        attempt: metadataOfRetry({ run, input: { ...entry.input, metadata: entry.attempt } }),
+      })
       return this.#retry()
     }
     if (run.status !== 'completed') return this.#emit(entry, run, null)

@@ -267,6 +267,22 @@ describe('execute', () => {
     expect(group.requests.map(({ inputs }) => inputs.length)).toEqual([5, 1, 3])
   })
 
+  it('counts the attempts at an input also if the stream leaves out the metadata', async () => {
+    const { group, execute } = await scripted()
+    group.streamed.subscribe(() => group.end('0', 'failed'))
+    group.beforeResponse = (requests) => {
+      if (requests > 0) group.end(String(requests), requests === 1 ? 'failed' : 'completed')
+    }
+
+    await all(execute(inputsOf(1), { retryFailed: 2 }))
+
+    expect(group.requests.map(({ inputs }) => inputs[0]?.metadata)).toEqual([
+      undefined,
+      { rivulet_retry_of: '0', rivulet_first: '0', rivulet_attempt: '2' },
+      { rivulet_retry_of: '1', rivulet_first: '0', rivulet_attempt: '3' },
+    ])
+  })
+
   it('errors if the stream never has a run that was added', async () => {
     // A stream whose number of events is unknown is done when it has been idle as long as this.
     const { group, execute } = await scripted({ patience: 20 })
