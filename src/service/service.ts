@@ -104,7 +104,7 @@ export interface ResearchServiceOptions {
   /** One or more valid API keys (§5). Default: a random one. */
   readonly apiKey?: string | readonly string[]
   /**
-   * The secret that webhooks are signed with (§6.1); several during a rotation. Default: a random one. One that
+   * The secret that webhooks are signed with (§6.1); several during a rotation, of which the first eight sign. Default: a random one. One that
    * {@link ResearchService.rotateWebhookSecret} has replaced is not used again.
    */
   readonly webhookSecret?: string | readonly string[]

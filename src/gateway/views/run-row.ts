@@ -17,7 +17,7 @@ export interface GroupRunRow {
   readonly output: TaskOutput | null
   /** Where the events have brought it. */
   readonly input?: RunInput
-  /** In `groupView`, where the run replaces another one: its number among the attempts, and the id of the first of them. */
+  /** In `groupView`, if the run replaces another one: its number among the attempts, and the id of the first of them. */
   readonly attempt?: { readonly number: number; readonly first: string }
   /** Where a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
   readonly truncated?: true

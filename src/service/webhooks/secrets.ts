@@ -14,8 +14,8 @@ interface Secret {
 
 /**
  * The secrets that webhooks are signed with: those of the options, until a rotation replaces them, and those of rotations, which
- * the database keeps. Of a secret whose time is over, the database keeps the hash, so that the same option of a later start does
- * not bring it back.
+ * the database keeps. When the time of a secret is over, it keeps only the hash, so that the same option of a later start does not
+ * bring the secret back.
  */
 export class WebhookSecrets {
   readonly #database: DatabaseSync

@@ -124,7 +124,7 @@ function withRun({ run_ids, ...group }: RunErrorGroup, { run_id, modified_at }: 
   }
 }
 
-// What is not a word and not a short number: UUIDs, ids with a prefix, hashes and long numbers.
+// UUIDs, ids with a prefix, hashes and long numbers; no words and no short numbers.
 const IDS =
   /\b(?:[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|[a-z]{2,16}_(?=[\da-z]{0,80}\d)[\da-z]{8,}|(?=[a-f]{0,80}\d)[\da-f]{8,}|\d{5,})\b/gi
 
