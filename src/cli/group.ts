@@ -156,7 +156,9 @@ function addErrors(group: Command, signal: AbortSignal): void {
     async (id: string, options: ConnectionOptions) => {
       const { client, output } = connect(options, signal)
       const { status } = await client.taskGroups.get(id, { signal })
-      const failed = status.task_run_status_counts.failed ?? 0
+      // A service that does not count the runs says nothing about them: then the group is read to its end.
+      const counts = status?.task_run_status_counts
+      const failed = counts == null ? Infinity : (counts.failed ?? 0)
       const errors = client.taskGroups.errors(id, { signal })
       // The stream of a group that runs, or that has no run yet, does not end.
       const soFar = errors.pipe(takeWhile((known) => known.failed < failed, true))

@@ -187,7 +187,7 @@ export interface ResearchService extends AsyncDisposable {
    * Replaces the secret of webhooks (§5) by a new one, and returns it. Webhooks are signed with both for `overlap` ms of the service's
    * clock: by default a day; with 0 the old secret is void at once. The data file keeps both.
    *
-   * @throws ArgumentError for an `overlap` that is not a whole number from 0 to a year.
+   * @throws ArgumentError for an `overlap` that is not a whole number from 0 to a year, and an Error once the service is closed.
    */
   rotateWebhookSecret(options?: { readonly overlap?: number }): string
   /** The armed faults; may be changed at any time. */
@@ -424,10 +424,13 @@ async function assemble(
   let url: string | undefined
   let closed: Promise<void> | undefined
   const close = () => (closed ??= closeAll(opened))
+  const checkOpen = () => {
+    if (closed !== undefined) throw new Error('the service is closed: create another one')
+  }
 
   return {
     async listen(where = {}) {
-      if (closed !== undefined) throw new Error('the service is closed: create another one')
+      checkOpen()
       if (url !== undefined) throw new Error(`the service listens already, at ${url}`)
       // Before the first request can register a webhook.
       if (isExposed(where)) allowPrivateWebhooks = options.allowPrivateWebhooks ?? false
@@ -442,6 +445,7 @@ async function assemble(
       return webhookSecrets.current()[0]
     },
     rotateWebhookSecret(rotation = {}) {
+      checkOpen()
       checkOptions('rotateWebhookSecret', rotation, ['overlap'])
       const { overlap = DAY } = rotation
       checkInteger('overlap', overlap, 0, 365 * DAY)

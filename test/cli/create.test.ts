@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { createResearchService } from 'rivulet/service'
 import type { Processor } from 'rivulet/service'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { answer, openStream, serve } from '../support/serve.ts'
 import { DOCUMENTS, folderOf, rivulet } from './command.ts'
 
 /** A service in this process, and the environment of its commands. */
@@ -132,6 +133,26 @@ describe('rivulet group', () => {
       /^(trun_\w+ replaces trun_\w+ {2}attempt 2\n){3}3 runs added to tgrp_\w+\.\n$/,
     )
     expect(again.stdout).toBe(`No run of ${id} is to be replaced.\n`)
+  })
+
+  it('shows the errors of a group whose service does not count its runs', async () => {
+    const run = { run_id: 'trun_1', status: 'failed', error: { message: 'no space' }, is_active: false }
+    const event = { type: 'task_run.state', event_id: '1', run }
+    let counts: object | null = null
+    const url = await serve((request, response) => {
+      if (request.url?.includes('/runs') === true) {
+        openStream(response)
+        return void response.end(`id: 1\ndata: ${JSON.stringify(event)}\n\n`)
+      }
+      const status = { num_task_runs: 1, task_run_status_counts: counts, is_active: false }
+      // The stream would wait for more, since it has no other way to know that it is done.
+      counts = { failed: 1 }
+      answer(response, { taskgroup_id: 'tgrp_1', status })
+    })
+    const env = { RIVULET_BASE_URL: url, RIVULET_API_KEY: 'key_of_the_test' }
+    const { code, stdout, stderr } = await rivulet(['group', 'errors', 'tgrp_1'], env).ended
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toContain('1 run  no space')
   })
 
   it('needs the headers for the tool servers of the runs that it retries, from a file', async () => {

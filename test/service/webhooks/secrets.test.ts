@@ -95,4 +95,9 @@ describe('the webhook secrets of a service', () => {
       expect(() => service.rotateWebhookSecret({ overlap })).toThrow('overlap must be an integer')
     expect(service.webhookSecret).toBe('option')
   })
+  it('are not rotated by a service that is closed', async () => {
+    const service = await createResearchService({ sources: [] })
+    await service.close()
+    expect(() => service.rotateWebhookSecret()).toThrow('the service is closed')
+  })
 })
