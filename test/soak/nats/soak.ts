@@ -343,8 +343,10 @@ class Progress {
   }
 
   /** What changes as long as something goes on. */
-  get reached(): readonly (number | undefined)[] {
-    return [this.facts.size, this.billed.rows, this.booked.rows, ...this.#readers.map(({ cursor }) => cursor)]
+  get reached(): readonly number[] {
+    // Not the cursors: ticks move them for as long as a recorder runs.
+    const handled = this.#readers.map(({ compared }) => compared)
+    return [this.facts.size, this.billed.rows, this.booked.rows, ...handled]
   }
 
   /** Whether the log knows all readers. */
