@@ -4,7 +4,7 @@ import { LogUnsupportedError } from './errors.ts'
 import { namesOf } from './part-name.ts'
 import type { DeadLetterStore, StoredDeadLetter } from './store/dead-letter-store.ts'
 
-/** Letters that are read at once. */
+/** Dead letters that are read at once. */
 const PAGE = 100
 
 /** The entries that a reader could not handle. Any process may use them, whether the reader runs or not. */
@@ -49,7 +49,7 @@ export function deadLettersOf(store: LogStore, reader: string, process?: string)
   return {
     async *list() {
       for (const name of namesOf(reader, (await deadLetters.counts()).keys())) {
-        yield* lettersOf(deadLetters, name)
+        yield* deadLettersIn(deadLetters, name)
       }
     },
     count: async () => {
@@ -65,7 +65,7 @@ export function deadLettersOf(store: LogStore, reader: string, process?: string)
 }
 
 /** Dead letters of one reader in the store, in the order of the log. `after`: only those after this position. */
-export async function* lettersOf(
+export async function* deadLettersIn(
   deadLetters: DeadLetterStore,
   reader: string,
   after: Position | null = null,

@@ -2,7 +2,7 @@ import { LogUnsupportedError } from './errors.ts'
 import { wholeName } from './part-name.ts'
 import type {
   CopiedEntry,
-  CopiedLetter,
+  CopiedDeadLetter,
   CopiedName,
   CopiedRecord,
   CopyHead,
@@ -19,7 +19,7 @@ interface Divided {
   /** How far the consumer is as a whole; null once its parts are. */
   whole: CopiedName['reader']
   readonly parts: Map<number, NonNullable<CopiedName['reader']>>
-  readonly letters: CopiedLetter[]
+  readonly deadLetters: CopiedDeadLetter[]
 }
 
 /**
@@ -48,11 +48,11 @@ export class JoinedParts implements CopySource {
     for await (const record of this.#source.records()) {
       if (!('name' in record) || !divided.has(wholeName(record.name))) yield record
     }
-    for (const { name, whole, parts, letters } of divided.values()) {
+    for (const { name, whole, parts, deadLetters } of divided.values()) {
       const reader = whole ?? (await this.#joined(name, parts))
-      if (reader === null && letters.length === 0) continue
+      if (reader === null && deadLetters.length === 0) continue
       yield { kind: 'name', name, position: null, reader }
-      yield* joinedLetters(name, letters)
+      yield* joinedDeadLetters(name, deadLetters)
     }
   }
 
@@ -77,7 +77,7 @@ export class JoinedParts implements CopySource {
           `${JSON.stringify(whole)} is divided by partitions that the new log does not have: give it as many partitions`,
         )
       }
-      const found = divided.get(whole) ?? { name: whole, whole: null, parts: new Map(), letters: [] }
+      const found = divided.get(whole) ?? { name: whole, whole: null, parts: new Map(), deadLetters: [] }
       divided.set(whole, found)
       if (reader !== null) found.parts.set(Number(/\d+/.exec(name)?.[0]), reader)
     }
@@ -87,7 +87,7 @@ export class JoinedParts implements CopySource {
       if (found !== undefined) found.whole = reader
     }
     for await (const record of this.#source.records()) {
-      if (record.kind === 'letter') divided.get(wholeName(record.name))?.letters.push(record)
+      if (record.kind === 'letter') divided.get(wholeName(record.name))?.deadLetters.push(record)
     }
     return divided
   }
@@ -128,11 +128,14 @@ function tooFarApart(name: string): LogUnsupportedError {
   )
 }
 
-/** Each letter once, with marks that follow each other. */
-function* joinedLetters(name: string, letters: readonly CopiedLetter[]): Generator<CopiedLetter, void> {
-  const byNumber = new Map(letters.map((letter) => [letter.number, letter]))
+/** Each dead letter once, with marks that follow each other. */
+function* joinedDeadLetters(
+  name: string,
+  deadLetters: readonly CopiedDeadLetter[],
+): Generator<CopiedDeadLetter, void> {
+  const byNumber = new Map(deadLetters.map((deadLetter) => [deadLetter.number, deadLetter]))
   let mark = 0
-  for (const letter of byNumber.values()) {
-    yield { ...letter, name, mark: letter.mark === null ? null : ++mark }
+  for (const deadLetter of byNumber.values()) {
+    yield { ...deadLetter, name, mark: deadLetter.mark === null ? null : ++mark }
   }
 }

@@ -273,14 +273,14 @@ class OpenLog implements MemoryLog {
     const { expect, cursor, acknowledged, isCopy, deadLetters, redelivered, process } = commit
     const state: ReaderState = { cursor, acknowledged, ...(isCopy && { isCopy }) }
     const json = JSON.stringify(state)
-    const letters = deadLetters.map(({ position }) => position)
+    const failed = deadLetters.map(({ position }) => position)
     await this.#write('commit', () => {
       const { claims, entries, readers, deadLetters: stored, processes, clocks, ...waits } = this.#contents
       claims.check(fence)
       if ((readers.get(name)?.cursor ?? null) !== expect) throw new LogConflictError(LOG, name)
-      for (const position of [cursor, ...acknowledged, ...letters, ...redelivered]) entries.check(position)
+      for (const position of [cursor, ...acknowledged, ...failed, ...redelivered]) entries.check(position)
       readers.set(name, { cursor, json })
-      for (const letter of deadLetters) stored.put(name, letter, entries.now(clocks))
+      for (const deadLetter of deadLetters) stored.put(name, deadLetter, entries.now(clocks))
       for (const position of redelivered) stored.remove(name, position)
       if (process !== undefined) {
         processes.commit(name, process)

@@ -4,7 +4,7 @@ import { checkOptions, checkSignal } from '../protocol/check.ts'
 import { LogError, LogUnsupportedError } from './errors.ts'
 import { JoinedParts } from './joined-parts.ts'
 import { wholeName } from './part-name.ts'
-import { movedMemo } from './process/progress.ts'
+import { movedCheckpoint } from './process/progress.ts'
 import type { LogStore } from './store/contract.ts'
 import { COPY } from './store/copy-store.ts'
 import type {
@@ -202,7 +202,7 @@ function movedRecord(record: CopiedRecord, numbers: Pick<NumberMap, 'of'>): Copi
       return { ...record, reader: { cursor: of(cursor), acknowledged: acknowledged.map(of) } }
     }
     case 'process': {
-      const memo = movedMemo(record.name, record.memo, {
+      const memo = movedCheckpoint(record.name, record.memo, {
         entry: (number) => String(of(Number(number))),
         change: (change) => change,
       })

@@ -5,7 +5,7 @@ import { memoryLog, openLog } from 'rivulet'
 import { exactlyOnce, migrateLog, sqliteLog } from 'rivulet/log/sqlite'
 import type { Entry, LogStore } from 'rivulet'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { memoOf, NO_TIME } from '../../src/log/process/progress.ts'
+import { checkpointOf, NO_TIME } from '../../src/log/process/progress.ts'
 import { COPIED_PAGE, COPY } from '../../src/log/store/copy-store.ts'
 import type { CopySource, CopyStore } from '../../src/log/store/copy-store.ts'
 import { change } from '../operators/events.ts'
@@ -72,7 +72,11 @@ describe('migrateLog', () => {
     const folder = scratchFolder()
     const first = opened(folder, 'first')
     const cursor = await first.positionAt('start')
-    const process = { memo: memoOf({ version: 1, start: cursor, clocks: NO_TIME }), state: [], timers: [] }
+    const process = {
+      memo: checkpointOf({ version: 1, start: cursor, clocks: NO_TIME }),
+      state: [],
+      timers: [],
+    }
     await first.commit(await first.claim('process:p'), { expect: null, cursor, acknowledged: [], process })
     await first.close()
     const second = opened(folder, 'second')

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { Kvm } from '@nats-io/kv'
 import { FencedError } from '../../src/log/errors.ts'
 import { Connection } from '../../src/log/nats/server/connection.ts'
-import { AboutRecord } from '../../src/log/nats/server/about.ts'
+import { LogMetadata } from '../../src/log/nats/server/log-metadata.ts'
 import { publishConditionally } from '../../src/log/nats/server/conditional-publish.ts'
-import { lastMessage } from '../../src/log/nats/server/succession.ts'
+import { lastMessage } from '../../src/log/nats/server/write-order.ts'
 import { natsLog } from '../../src/log/nats-log.ts'
 import type { NatsLogOptions } from '../../src/log/nats-log.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
@@ -78,7 +78,7 @@ describe('writers that write to a cluster at the same moment', () => {
   it('lose no change of what the log knows of itself', async () => {
     const name = newName()
     const connections = await at((server) => connected(name, server))
-    const records = await Promise.all(connections.map((connection) => AboutRecord.open(connection, 1)))
+    const records = await Promise.all(connections.map((connection) => LogMetadata.open(connection, 1)))
     for (let round = 0; round < 20; round++) {
       await Promise.all(
         records.map((record) => record.change((about) => ({ ...about, uptime: about.uptime + 1 }))),

@@ -2,7 +2,7 @@ import { errors } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FencedError, LogConflictError, LogInUseError } from '../../src/log/errors.ts'
 import { MessageCursor } from '../../src/log/nats/server/message-cursor.ts'
-import { patiently } from '../../src/log/nats/server/patience.ts'
+import { retryTransient } from '../../src/log/nats/server/retry-transient.ts'
 import { MESSAGE_ID } from '../../src/log/nats/server/publisher.ts'
 import type { StreamPublication } from '../../src/log/nats/server/publisher.ts'
 import type { Fence, Position } from '../../src/log/store/contract.ts'
@@ -163,7 +163,7 @@ describe('the claims of a log at a NATS server', () => {
     suspend(first)
     const { connection } = second
     await restarted(connection)
-    await patiently(connection, () => connection.jsm.streams.purge(connection.names.leaseStream))
+    await retryTransient(connection, () => connection.jsm.streams.purge(connection.names.leaseStream))
     await expect(second.claims.claim('billing')).rejects.toMatchObject({ owner: 'first' })
     await second.claims.claim('billing', new AbortController().signal)
   })
@@ -176,7 +176,9 @@ describe('the claims of a log at a NATS server', () => {
     const { names, jsm } = connection
     const renewed = async () => {
       const query = { last_by_subj: names.lease(first.claims.instance) }
-      return (await patiently(connection, () => jsm.streams.getMessage(names.leaseStream, query)))?.seq ?? 0
+      return (
+        (await retryTransient(connection, () => jsm.streams.getMessage(names.leaseStream, query)))?.seq ?? 0
+      )
     }
     const before = await renewed()
     await restarted(connection)

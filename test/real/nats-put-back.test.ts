@@ -288,7 +288,7 @@ describe('a leader of a cluster that is behind', () => {
     const { continuity } = await lost()
     expect(continuity.failure).toBeUndefined()
     hurry()
-    await continuity.looked()
+    await continuity.verifyAfterReconnect()
     expect(continuity.failure).toMatchObject({ message: expect.stringContaining('put back') })
   })
 
@@ -297,7 +297,7 @@ describe('a leader of a cluster that is behind', () => {
     await publish()
     expect(continuity.failure).toBeUndefined()
     await publish()
-    await continuity.looked()
+    await continuity.verifyAfterReconnect()
     expect(continuity.failure).toMatchObject({ message: expect.stringContaining('put back') })
   })
 })

@@ -3,7 +3,7 @@ import type { Entry } from '../store/entry.ts'
 import type { DeadLetterError, NewDeadLetter, Redelivery } from '../store/dead-letter-store.ts'
 
 /** Maximum size of the dead letters in one commit as JSON, in bytes, and number of those that were handled. */
-const MAX_LETTER_BYTES = 96 * 1024
+const MAX_DEAD_LETTER_BYTES = 96 * 1024
 const MAX_REDELIVERED = 1_000
 
 interface Slot {
@@ -20,7 +20,7 @@ interface Slot {
   /** An entry that is not in the log, for its dead letter. */
   readonly gap: Entry | undefined
   /** Why it could not be handled. */
-  letter: NewDeadLetter | undefined
+  deadLetter: NewDeadLetter | undefined
   /** How often it was received and neither acknowledged nor released: once per part and per subscriber. */
   received: number
   /** Once a part was released, the other parts do not acknowledge the entry. */
@@ -168,7 +168,7 @@ export class AckWindow {
     const slot = this.#open.get(position)
     if (slot === undefined) return
     const { redelivery, gap } = slot
-    slot.letter = {
+    slot.deadLetter = {
       position,
       error,
       attempts: attempts + (redelivery?.attempts ?? 0),
@@ -191,7 +191,7 @@ export class AckWindow {
     }
     this.#open.delete(position)
     this.#length -= slot.length
-    if (slot.letter !== undefined) {
+    if (slot.deadLetter !== undefined) {
       slot.state = 'dead'
       this.#dead.push(slot)
       return true
@@ -219,16 +219,16 @@ export class AckWindow {
   }
 
   #takeLetters(): readonly NewDeadLetter[] {
-    const letters: NewDeadLetter[] = []
+    const deadLetters: NewDeadLetter[] = []
     let bytes = 0
-    for (const { letter } of this.#dead) {
-      bytes += sizeOf(letter)
-      if (letter === undefined || (bytes > MAX_LETTER_BYTES && letters.length > 0)) break
-      letters.push(letter)
+    for (const { deadLetter } of this.#dead) {
+      bytes += sizeOf(deadLetter)
+      if (deadLetter === undefined || (bytes > MAX_DEAD_LETTER_BYTES && deadLetters.length > 0)) break
+      deadLetters.push(deadLetter)
     }
-    for (const slot of this.#dead.splice(0, letters.length)) slot.state = 'acknowledged'
-    if (letters.length > 0) this.#advance()
-    return letters
+    for (const slot of this.#dead.splice(0, deadLetters.length)) slot.state = 'acknowledged'
+    if (deadLetters.length > 0) this.#advance()
+    return deadLetters
   }
 
   /** The cursor, and what is acknowledged after it. The last one is the furthest. */
@@ -268,8 +268,9 @@ export class AckWindow {
   }
 
   /** Dead letters for the next commits. */
-  addLetters(letters: readonly NewDeadLetter[]): void {
-    for (const letter of letters) this.#dead.push({ ...slotOf(letter.position, 'dead', 0), letter })
+  addDeadLetters(deadLetters: readonly NewDeadLetter[]): void {
+    for (const deadLetter of deadLetters)
+      this.#dead.push({ ...slotOf(deadLetter.position, 'dead', 0), deadLetter })
   }
 
   #advance(): void {
@@ -293,7 +294,7 @@ function slotOf(
   length: number,
   { redelivery, gap }: Partial<Pick<Slot, 'redelivery' | 'gap'>> = {},
 ): Slot {
-  return { position, state, length, redelivery, gap, letter: undefined, received: 0, isReleased: false }
+  return { position, state, length, redelivery, gap, deadLetter: undefined, received: 0, isReleased: false }
 }
 
 /** As JSON, in bytes. */

@@ -169,13 +169,13 @@ export class ConsumerCursor<E> {
       redelivery: (position) => window.redelivery(position),
     })
     await this.#checkPositions(kept, inLog, effects)
-    const { applied, letters, redelivered } = kept
+    const { applied, deadLetters, redelivered } = kept
     const state = applied.length === 0 ? kept.state : await this.#withApplied(kept.state, applied)
     const copy = inLog ?? (await this.#create(fence, state ?? startAt))
     this.#saved = copy.cursor
     await this.#removeLetters(fence, copy, redelivered, effects)
     const window = new AckWindow(state ?? copy)
-    window.addLetters(letters)
+    window.addDeadLetters(deadLetters)
     // The copy never is ahead of it.
     if (state === undefined || applied.length > 0) await effects.save()
     return window
@@ -225,9 +225,9 @@ export class ConsumerCursor<E> {
     const { cursor, acknowledged } = kept.state
     // Those before the last one that is acknowledged are in its history.
     const last = acknowledged.at(-1) ?? cursor
-    const letters = kept.letters.map(({ position }) => position)
+    const deadLetters = kept.deadLetters.map(({ position }) => position)
     try {
-      for (const position of new Set([cursor, last, ...kept.applied, ...letters, ...kept.redelivered])) {
+      for (const position of new Set([cursor, last, ...kept.applied, ...deadLetters, ...kept.redelivered])) {
         await this.#store.read(position, { limit: 1 })
       }
     } catch (error) {

@@ -10,7 +10,7 @@ import type { Entry, LogStore, Page, Position } from '../store/contract.ts'
 import { deadLetterError } from './dead-letter-error.ts'
 import type { Effects } from './effects.ts'
 import { LogClosedError, LogGapError, StalledConsumerError } from '../errors.ts'
-import type { OutLimit, Room } from './out-limit.ts'
+import type { InFlightLimit, Permit } from './in-flight-limit.ts'
 
 /**
  * Maximum number of entries that are read at once. Parsing them blocks the event loop, and with it the handlers in flight: with 1,000,
@@ -37,7 +37,7 @@ export interface ReaderPlan<Type extends ResearchEventType> {
   readonly isWanted?: () => Promise<boolean>
   readonly settings: ConsumerSettings<Type>
   /** For all readers of the consumer. */
-  readonly limit: OutLimit<ConsumerReader<Type>>
+  readonly limit: InFlightLimit<ConsumerReader<Type>>
   /** Of the subscriber. */
   readonly gate: Gate | undefined
   /** Its entries go here. */
@@ -63,7 +63,7 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
   #redelivery = 0
   /** When there was none after it, by `performance.now`. */
   #lookedAt = -Infinity
-  /** Ends the wait for the gate, for acknowledgements or for room. */
+  /** Ends the wait for the gate, for acknowledgements or for a permit. */
   #wake = () => {}
   #stallTimer = Subscription.EMPTY
   /** Whether it waits for the acknowledgement of all entries that are out, before it ends. */
@@ -161,9 +161,9 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     this.#window = window
     let position = window.cursor
     for (;;) {
-      const room = await this.#room(window)
-      if (room === undefined) return
-      const { count: limit, free } = room
+      const permit = await this.#permit(window)
+      if (permit === undefined) return
+      const { count: limit, release } = permit
       let isEnd = false
       try {
         if (performance.now() - this.#lookedAt >= REDELIVERY_INTERVAL) {
@@ -178,7 +178,7 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
         if (page.isEnd) window.caughtUp()
         isEnd = page.isEnd && page.entries.length === 0 && until === undefined
       } finally {
-        free()
+        release()
       }
       if (isEnd) {
         await store.wait(position, signal, { reader: name, after: this.#redelivery }, partition)
@@ -188,17 +188,17 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
   }
 
   /** Emits dead letters that are to be handed out again. Returns false where it was stopped within it. */
-  async #redeliver(window: AckWindow, room: number): Promise<boolean> {
+  async #redeliver(window: AckWindow, most: number): Promise<boolean> {
     const { store, name } = this.#plan
-    const limit = Math.min(REDELIVERY_PAGE, room)
-    const { letters, last } = await store.deadLetters.redeliveries(name, this.#redelivery, limit)
-    for (const { entry, attempts, mark } of letters) {
+    const limit = Math.min(REDELIVERY_PAGE, most)
+    const { letters: deadLetters, last } = await store.deadLetters.redeliveries(name, this.#redelivery, limit)
+    for (const { entry, attempts, mark } of deadLetters) {
       if (!(await this.#gateOpens())) return false
       // One that is not wanted any more stays where it is.
       if (this.#isWantedAgain(entry) && window.addAgain(entry.position, { mark, attempts })) this.#next(entry)
     }
     this.#redelivery = last
-    if (letters.length === 0) this.#lookedAt = performance.now()
+    if (deadLetters.length === 0) this.#lookedAt = performance.now()
     return !this.isStopped
   }
 
@@ -234,30 +234,30 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     return where === undefined || where(entry as EntryOf<Type>)
   }
 
-  /** Waits until the gate is open and fewer entries than the maximum are out, and takes room. Undefined once it is stopped. */
-  async #room(window: AckWindow): Promise<Room | undefined> {
+  /** Waits until the gate is open and fewer entries than the maximum are in flight, and takes a permit. Undefined once it is stopped. */
+  async #permit(window: AckWindow): Promise<Permit | undefined> {
     const { limit, gate } = this.#plan
-    const isOwnFull = () => gate?.closed === true || limit.ownRoom(window) <= 0
+    const isOwnFull = () => gate?.closed === true || limit.remainingFor(window) <= 0
     while (!this.isStopped) {
       if (isOwnFull()) {
         if (gate?.closed !== true) this.#watchStall()
         await this.#change()
         continue
       }
-      const room = await this.#shareOfRoom()
-      if (room === undefined) return undefined
-      const count = Math.min(room.count, limit.ownRoom(window))
-      if (!this.isStopped && !isOwnFull()) return { count, free: room.free }
-      room.free()
+      const permit = await this.#sharedPermit()
+      if (permit === undefined) return undefined
+      const count = Math.min(permit.count, limit.remainingFor(window))
+      if (!this.isStopped && !isOwnFull()) return { count, release: permit.release }
+      permit.release()
     }
     return undefined
   }
 
-  async #shareOfRoom(): Promise<Room | undefined> {
+  async #sharedPermit(): Promise<Permit | undefined> {
     const { limit } = this.#plan
-    const given: Room[] = []
-    const ignore = limit.ask((room) => {
-      given.push(room)
+    const given: Permit[] = []
+    const ignore = limit.ask((permit) => {
+      given.push(permit)
       this.#wake()
     })
     while (given.length === 0 && !this.isStopped) {

@@ -9,7 +9,7 @@ import { divide } from './dividing.ts'
 import type { LogStore } from '../store/contract.ts'
 import type { ConsumerEffects } from './effects.ts'
 import { FencedError, LogClosedError } from '../errors.ts'
-import { OutLimit } from './out-limit.ts'
+import { InFlightLimit } from './in-flight-limit.ts'
 import { checkWhole, partName } from '../part-name.ts'
 
 /**
@@ -25,7 +25,7 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
   readonly #subscriber: Subscriber<EntryOf<Type>>
   readonly #gate: Gate | undefined
   readonly #effects: ConsumerEffects<EntryOf<Type>> | undefined
-  readonly #limit: OutLimit<ConsumerReader<Type>>
+  readonly #limit: InFlightLimit<ConsumerReader<Type>>
   readonly #stop = new AbortController()
   /** The parts that are this open log's. */
   #own: ReadonlySet<number> = new Set()
@@ -48,7 +48,7 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
     this.#subscriber = subscriber
     this.#gate = gateOf(subscriber)
     this.#effects = effects
-    this.#limit = new OutLimit(settings.maxUnacknowledged, PAGE)
+    this.#limit = new InFlightLimit(settings.maxUnacknowledged, PAGE)
     if (this.#gate !== undefined) expectAcknowledgements(this.#gate)
     const unlisten = this.#gate?.onChange(() => {
       for (const reader of this.#readers) reader.gateChanged()

@@ -1,4 +1,4 @@
-import { lettersOf } from '../dead-letters.ts'
+import { deadLettersIn } from '../dead-letters.ts'
 import { isDivided, partName } from '../part-name.ts'
 import { FencedError } from '../errors.ts'
 import type { Entry, LogStore, Position, ReaderState, StartAt } from '../store/contract.ts'
@@ -66,17 +66,17 @@ async function inPart<E>(
   { store, name, effects, wait }: Divisible<E>,
   part: number,
   state: ReaderState,
-  letter?: NewDeadLetter,
+  deadLetter?: NewDeadLetter,
 ): Promise<void> {
   const own = partName(`consumer:${name}`, part)
-  if (letter === undefined && (await store.reader(own)) !== undefined) return
+  if (deadLetter === undefined && (await store.reader(own)) !== undefined) return
   const ownEffects = effects?.()
   const cursor = cursorOf(store, own, ownEffects)
   try {
     const window = await cursor.begin({ wait }, state, wait)
-    if (letter !== undefined) {
-      await ownEffects?.giveUp(letter.position, letter)
-      window?.addLetters([letter])
+    if (deadLetter !== undefined) {
+      await ownEffects?.giveUp(deadLetter.position, deadLetter)
+      window?.addDeadLetters([deadLetter])
     }
     if (window?.hasMore === true) cursor.saveSoon()
   } finally {
@@ -89,24 +89,29 @@ async function inPart<E>(
 /** Moves the dead letters to the readers of their sources. */
 async function moveLetters<E>(of: Divisible<E>, whole: string, state: ReaderState): Promise<void> {
   const { deadLetters } = of.store
-  for await (const letter of lettersOf(deadLetters, whole)) {
-    const { position, source } = letter.entry
+  for await (const deadLetter of deadLettersIn(deadLetters, whole)) {
+    const { position, source } = deadLetter.entry
     const part = of.partitions.of(source)
     const own = partName(whole, part)
-    await inPart(of, part, state, newLetter(letter))
-    if (letter.isRedelivered) await deadLetters.redeliver(own, position)
+    await inPart(of, part, state, newDeadLetter(deadLetter))
+    if (deadLetter.isRedelivered) await deadLetters.redeliver(own, position)
     // It stays where it is when its entry is long and the log has deleted it.
-    if (isShort(letter.entry) || (await hasLetter(of.store, own, position)))
+    if (isShort(deadLetter.entry) || (await hasDeadLetter(of.store, own, position)))
       await deadLetters.remove(whole, position)
   }
 }
 
-async function hasLetter({ deadLetters }: LogStore, reader: string, position: Position): Promise<boolean> {
-  for await (const { entry } of lettersOf(deadLetters, reader)) if (entry.position === position) return true
+async function hasDeadLetter(
+  { deadLetters }: LogStore,
+  reader: string,
+  position: Position,
+): Promise<boolean> {
+  for await (const { entry } of deadLettersIn(deadLetters, reader))
+    if (entry.position === position) return true
   return false
 }
 
-function newLetter({ entry, error, attempts }: StoredDeadLetter): NewDeadLetter {
+function newDeadLetter({ entry, error, attempts }: StoredDeadLetter): NewDeadLetter {
   return { position: entry.position, error, attempts, ...(isShort(entry) && { entry }) }
 }
 

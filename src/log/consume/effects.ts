@@ -24,13 +24,13 @@ export interface KeptState {
   /** Acknowledged too, in any order: their effects have committed by themselves. The next save of a state includes them. */
   readonly applied: readonly Position[]
   /** Dead letters that may not be in the log. */
-  readonly letters: readonly NewDeadLetter[]
+  readonly deadLetters: readonly NewDeadLetter[]
   /** Dead letters that were handed out again and are handled, which the log may have still. */
   readonly redelivered: readonly Position[]
 }
 
 /** Dead letters that a commit has stored in the log, and those that it has removed there, by the positions of their entries. */
-export interface SentLetters {
+export interface SentDeadLetters {
   readonly added: readonly Position[]
   readonly removed: readonly Position[]
 }
@@ -63,9 +63,9 @@ export interface Effects<E> {
   /** Prepares and applies the effect of an entry. */
   handle(entry: E, signal: AbortSignal): Promise<void>
   /** Acknowledges an entry without its effect, and keeps its dead letter until {@link sent}. */
-  giveUp(position: Position, letter: NewDeadLetter | undefined): Promise<void>
+  giveUp(position: Position, deadLetter: NewDeadLetter | undefined): Promise<void>
   /** The log has these dead letters, and does not have those any more that were handed out again and handled. */
-  sent(saved: SentLetters): void
+  sent(saved: SentDeadLetters): void
   /** Stores what the consumer has acknowledged or skipped. */
   save(): Promise<void>
   /** Of a dead letter that was handed out again; undefined for another entry. */

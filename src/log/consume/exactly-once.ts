@@ -7,7 +7,7 @@ import { isThenable } from '../../protocol/thenable.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import type { NewDeadLetter, Redelivery } from '../store/dead-letter-store.ts'
 import { EFFECTS } from './effects.ts'
-import type { EffectConsumer, EffectHandler, Effects, KeptState, SentLetters } from './effects.ts'
+import type { EffectConsumer, EffectHandler, Effects, KeptState, SentDeadLetters } from './effects.ts'
 import { EffectError, FencedError, LogClosedError } from '../errors.ts'
 import { EffectDatabase } from '../sqlite/effect-database.ts'
 import { isConstraint } from '../sqlite/sqlite-error.ts'
@@ -133,7 +133,7 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
   /** Positions that are acknowledged in the database, and may be open in the consumer. */
   readonly #applied = new Set<Position>()
   /** What the log has done with dead letters, to be noted by the next transaction. */
-  readonly #sent: SentLetters[] = []
+  readonly #sent: SentDeadLetters[] = []
   /** The state in the database, as JSON. */
   #saved = ''
   /** Nothing more is stored after it: what an effect has committed by itself is not in the state. */
@@ -184,15 +184,15 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
     })
   }
 
-  async giveUp(position: Position, letter: NewDeadLetter | undefined): Promise<void> {
+  async giveUp(position: Position, deadLetter: NewDeadLetter | undefined): Promise<void> {
     const { name } = this.#consumer.fence
     await this.#add({ position, entry: undefined, signal: undefined }, () => {
-      if (letter === undefined) this.#database.handled(name, position)
-      else this.#database.keepLetter(name, letter)
+      if (deadLetter === undefined) this.#database.handled(name, position)
+      else this.#database.keepDeadLetter(name, deadLetter)
     })
   }
 
-  sent(saved: SentLetters): void {
+  sent(saved: SentDeadLetters): void {
     this.#sent.push(saved)
   }
 
@@ -212,7 +212,7 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
   /** Begins to handle a dead letter that is handed out again. Returns false where it was handled before a crash. */
   #beginAgain(entry: E): boolean {
     const { name } = this.#consumer.fence
-    const known = this.#database.letter(name, entry.position)
+    const known = this.#database.deadLetter(name, entry.position)
     if (known === undefined) {
       throw new EffectError(
         this.place,

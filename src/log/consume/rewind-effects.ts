@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkText } from '../../protocol/check.ts'
-import { lettersOf } from '../dead-letters.ts'
+import { deadLettersIn } from '../dead-letters.ts'
 import { LogPositionError, LogUnsupportedError } from '../errors.ts'
 import { namesOf } from '../part-name.ts'
 import { EffectDatabase } from '../sqlite/effect-database.ts'
@@ -54,20 +54,24 @@ export async function rewindEffects(
     try {
       const state = await store.reader(name)
       if (state?.isCopy !== true) continue
-      const letters: Position[] = []
-      for await (const { entry } of lettersOf(store.deadLetters, name)) letters.push(entry.position)
+      const deadLetters: Position[] = []
+      for await (const { entry } of deadLettersIn(store.deadLetters, name)) deadLetters.push(entry.position)
       const kept = (await effects.peek(name))?.state
       if (kept !== undefined && (await hasPosition(store, kept.acknowledged.at(-1) ?? kept.cursor))) {
         // The log has what the effects come from, so these stay where they are.
         const after: Position[] = []
-        for await (const { entry } of lettersOf(store.deadLetters, name, kept.cursor))
+        for await (const { entry } of deadLettersIn(store.deadLetters, name, kept.cursor))
           after.push(entry.position)
         const acknowledged = new Set(kept.acknowledged)
-        await effects.adopt(fence, letters, new Set(after.filter((position) => !acknowledged.has(position))))
+        await effects.adopt(
+          fence,
+          deadLetters,
+          new Set(after.filter((position) => !acknowledged.has(position))),
+        )
         rewound.push({ from: kept.cursor, to: kept.cursor })
         continue
       }
-      const from = await effects.rewind(fence, state, letters)
+      const from = await effects.rewind(fence, state, deadLetters)
       rewound.push({ from: from ?? null, to: state.cursor })
     } finally {
       await store.release(fence)

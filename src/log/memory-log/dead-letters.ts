@@ -5,31 +5,33 @@ import type {
   Redeliveries,
   StoredDeadLetter,
 } from '../store/dead-letter-store.ts'
-import { Letters } from './letters.ts'
-import type { Letter, MarkedLetter } from './letters.ts'
+import { ReaderDeadLetters } from './reader-dead-letters.ts'
+import type { ReaderDeadLetter, MarkedReaderDeadLetter } from './reader-dead-letters.ts'
 import type { Partitions } from './partitions.ts'
 
 /** The dead letters of each reader. Entries are JSON, so that a caller and the log never share a value. */
 export class DeadLetters {
   readonly #entries: Partitions
-  readonly #readers = new Map<string, Letters<string>>()
+  readonly #readers = new Map<string, ReaderDeadLetters<string>>()
 
   constructor(entries: Partitions) {
     this.#entries = entries
   }
 
-  /** Adds a letter, or updates the one that was handed out. */
-  put(reader: string, letter: NewDeadLetter, now: number): void {
-    const letters = this.#lettersOf(reader)
-    const entry = letters.isNew(letter) ? (letter.entry ?? this.#entries.entryAt(letter.position)) : undefined
-    letters.put(letter, entry && JSON.stringify(entry), now)
-    this.#readers.set(reader, letters)
+  /** Adds a dead letter, or updates the one that was handed out. */
+  put(reader: string, deadLetter: NewDeadLetter, now: number): void {
+    const deadLetters = this.#deadLettersIn(reader)
+    const entry = deadLetters.isNew(deadLetter)
+      ? (deadLetter.entry ?? this.#entries.entryAt(deadLetter.position))
+      : undefined
+    deadLetters.put(deadLetter, entry && JSON.stringify(entry), now)
+    this.#readers.set(reader, deadLetters)
   }
 
   list(reader: string, after: Position | null, limit: number): readonly StoredDeadLetter[] {
     const from = after === null ? 0 : this.#entries.order(after)
-    const letters = this.#lettersOf(reader).after(from).slice(0, limit)
-    return letters.map(([, letter]) => stored(letter))
+    const deadLetters = this.#deadLettersIn(reader).after(from).slice(0, limit)
+    return deadLetters.map(([, deadLetter]) => stored(deadLetter))
   }
 
   counts(): ReadonlyMap<string, number> {
@@ -39,40 +41,40 @@ export class DeadLetters {
 
   /** Returns the number of those that had no mark. */
   mark(reader: string, which: Position | 'all'): number {
-    return this.#lettersOf(reader).mark(which === 'all' ? which : [which])
+    return this.#deadLettersIn(reader).mark(which === 'all' ? which : [which])
   }
 
   remove(reader: string, which: Position | 'all'): number {
-    return this.#lettersOf(reader).remove(which === 'all' ? which : [which]).length
+    return this.#deadLettersIn(reader).remove(which === 'all' ? which : [which]).length
   }
 
-  /** Removes the letters whose entry, as JSON, is one of these. */
+  /** Removes the dead letters whose entry, as JSON, is one of these. */
   forget(isForgotten: (entry: string) => boolean): void {
-    for (const letters of this.#readers.values()) {
-      const found = letters.after(-1).filter(([, { copy }]) => isForgotten(copy))
-      letters.remove(found.map(([position]) => position))
+    for (const deadLetters of this.#readers.values()) {
+      const found = deadLetters.after(-1).filter(([, { copy }]) => isForgotten(copy))
+      deadLetters.remove(found.map(([position]) => position))
     }
   }
 
   redeliveries(reader: string, after: number, limit: number): Redeliveries {
-    const letters = this.#lettersOf(reader).marked(after, limit).map(marked)
-    return { letters, last: letters.at(-1)?.mark ?? after }
+    const deadLetters = this.#deadLettersIn(reader).marked(after, limit).map(marked)
+    return { letters: deadLetters, last: deadLetters.at(-1)?.mark ?? after }
   }
 
   hasRedelivery(reader: string, after: number): boolean {
-    return this.#lettersOf(reader).marked(after, 1).length > 0
+    return this.#deadLettersIn(reader).marked(after, 1).length > 0
   }
 
-  #lettersOf(reader: string): Letters<string> {
-    return this.#readers.get(reader) ?? new Letters((position) => this.#entries.order(position))
+  #deadLettersIn(reader: string): ReaderDeadLetters<string> {
+    return this.#readers.get(reader) ?? new ReaderDeadLetters((position) => this.#entries.order(position))
   }
 }
 
-function stored({ copy, error, attempts, failed, mark }: Letter<string>): StoredDeadLetter {
+function stored({ copy, error, attempts, failed, mark }: ReaderDeadLetter<string>): StoredDeadLetter {
   const entry: Entry = JSON.parse(copy)
   return { entry, error: { ...error }, attempts, failed, isRedelivered: mark !== undefined }
 }
 
-function marked(letter: MarkedLetter<string>): MarkedDeadLetter {
-  return { ...stored(letter), mark: letter.mark }
+function marked(deadLetter: MarkedReaderDeadLetter<string>): MarkedDeadLetter {
+  return { ...stored(deadLetter), mark: deadLetter.mark }
 }

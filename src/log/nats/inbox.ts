@@ -10,11 +10,11 @@ import type { Changes } from './server/changes.ts'
 import { publishConditionally } from './server/conditional-publish.ts'
 import type { Connection } from './server/connection.ts'
 import { tokenOf } from './entries/entry-message.ts'
-import { PARTS } from './server/long-texts.ts'
-import type { LongTexts, Payload } from './server/long-texts.ts'
+import { PARTS } from './server/chunked-payloads.ts'
+import type { ChunkedPayloads, Payload } from './server/chunked-payloads.ts'
 import { MessageCursor } from './server/message-cursor.ts'
 import { hashOf } from './server/names.ts'
-import { patiently } from './server/patience.ts'
+import { retryTransient } from './server/retry-transient.ts'
 
 /** A delivery that is not done. */
 interface Stored {
@@ -50,7 +50,7 @@ const CONCURRENCY = 32
  */
 export class Inbox {
   readonly #connection: Connection
-  readonly #texts: LongTexts
+  readonly #payloads: ChunkedPayloads
   readonly #changes: Changes
   readonly #limits: Required<InboxLimits>
   readonly #knownIds: number
@@ -71,14 +71,14 @@ export class Inbox {
   /** @param knownIds How many later deliveries must be done before an id is forgotten. */
   constructor(
     connection: Connection,
-    texts: LongTexts,
+    payloads: ChunkedPayloads,
     changes: Changes,
     limits: Required<InboxLimits>,
     knownIds = MIN_KNOWN_IDS,
   ) {
     this.#connection = connection
     this.#knownIds = knownIds
-    this.#texts = texts
+    this.#payloads = payloads
     this.#changes = changes
     this.#limits = limits
   }
@@ -224,7 +224,7 @@ export class Inbox {
 
   #payload({ delivery: { id, timestamp, json }, received }: Put): Promise<Payload> {
     const head = JSON.stringify({ id, timestamp, received })
-    return this.#texts.prepare(hashOf(id), `${head}\n${json}`)
+    return this.#payloads.prepare(hashOf(id), `${head}\n${json}`)
   }
 
   #store({ delivery: { id, json } }: Put, { payload, fields }: Payload): Promise<number | undefined> {
@@ -248,7 +248,7 @@ export class Inbox {
       if (this.#known.size <= this.#knownIds || now - done <= WEBHOOK_HORIZON) return
       this.#known.delete(token)
       const purge = { filter: names.deliveryOf(token), seq: sequence + 1 }
-      await patiently(this.#connection, () => jsm.streams.purge(names.state, purge))
+      await retryTransient(this.#connection, () => jsm.streams.purge(names.state, purge))
     }
   }
 
@@ -257,7 +257,7 @@ export class Inbox {
     const stored = this.#pending.get(token)
     if (stored === undefined) return
     await this.#publishDone(id, now, stored.sequence)
-    await patiently(this.#connection, () => this.#texts.remove(token, stored.parts))
+    await retryTransient(this.#connection, () => this.#payloads.remove(token, stored.parts))
   }
 
   #publishDone(id: string, done: number, expect: number): Promise<number | undefined> {
@@ -298,18 +298,18 @@ export class Inbox {
 
   #text(sequence: number): Promise<string | undefined> {
     const { jsm, names } = this.#connection
-    return patiently(this.#connection, async () => {
+    return retryTransient(this.#connection, async () => {
       const found = await jsm.streams.getMessage(names.state, { seq: sequence })
       return found === null
         ? undefined
-        : this.#texts.read({ data: found.data, field: (name) => found.header.get(name) })
+        : this.#payloads.read({ data: found.data, field: (name) => found.header.get(name) })
     })
   }
 
   async #isKnown(id: string): Promise<boolean> {
     const { jsm, names } = this.#connection
     const query = { last_by_subj: names.delivery(id) }
-    return (await patiently(this.#connection, () => jsm.streams.getMessage(names.state, query))) !== null
+    return (await retryTransient(this.#connection, () => jsm.streams.getMessage(names.state, query))) !== null
   }
 
   #hasNoRoom(more: number, moreBytes: number): boolean {

@@ -8,7 +8,7 @@ import type { JournaledEntries } from './journal/journaled-entries.ts'
 import { Journals } from './journal/journals.ts'
 import type { JournalLimits } from './journal/journal-state.ts'
 import { Lease } from './journal/lease.ts'
-import { LongTexts } from './server/long-texts.ts'
+import { ChunkedPayloads } from './server/chunked-payloads.ts'
 import { ProcessCalls } from './journal/process-calls.ts'
 import { Readers } from './journal/readers.ts'
 import { Streams } from './journal/streams.ts'
@@ -49,7 +49,7 @@ export class OpenJournals {
     const changes = new JournalChanges(connection, closed)
     const lease = new Lease(connection, owner, connection.lease)
     const claims = new Claims(journals, changes, { owner, lease, closed })
-    const copies = new DeadLetterCopies(connection, new LongTexts(connection))
+    const copies = new DeadLetterCopies(connection, new ChunkedPayloads(connection))
     this.groups = new WorkGroups({ connection, changes, lease }, owner, closed)
     this.journals = journals
     this.claims = claims

@@ -6,7 +6,7 @@ import { IDENTITY_LIMITS } from '../store/identity-age.ts'
 import type { IdentityLimits } from '../store/identity-age.ts'
 import type { InboxLimits } from '../store/inbox-store.ts'
 import type { PreparedEntry } from '../store/prepared-entry.ts'
-import { AboutRecord } from './server/about.ts'
+import { LogMetadata } from './server/log-metadata.ts'
 import { Appending } from './entries/appending.ts'
 import { Changes } from './server/changes.ts'
 import { Connection } from './server/connection.ts'
@@ -16,9 +16,9 @@ import { Identities } from './entries/identities.ts'
 import { Inbox } from './inbox.ts'
 import type { JournaledEntries } from './journal/journaled-entries.ts'
 import type { JournalLimits } from './journal/journal-state.ts'
-import { LongTexts } from './server/long-texts.ts'
+import { ChunkedPayloads } from './server/chunked-payloads.ts'
 import { OpenJournals } from './open-journals.ts'
-import { patiently } from './server/patience.ts'
+import { retryTransient } from './server/retry-transient.ts'
 import { Positions } from './entries/positions.ts'
 import { Reading } from './reading/reading.ts'
 import { RecordedTimes } from './entries/recorded-times.ts'
@@ -52,7 +52,7 @@ export type PreparedAppend = Pick<StreamAppend, 'fence' | 'expect' | 'position'>
 /** The parts of a log whose server is connected. */
 export class OpenLog implements JournaledEntries {
   readonly connection: Connection
-  readonly about: AboutRecord
+  readonly about: LogMetadata
   readonly positions: Positions
   readonly reading: Reading
   readonly times: RecordedTimes
@@ -73,7 +73,7 @@ export class OpenLog implements JournaledEntries {
       partitions: settings.partitions ?? DEFAULT_PARTITIONS,
     })
     try {
-      const about = await AboutRecord.open(connection, settings.partitions ?? DEFAULT_PARTITIONS)
+      const about = await LogMetadata.open(connection, settings.partitions ?? DEFAULT_PARTITIONS)
       const { partitions } = about.current
       if (settings.partitions !== undefined && settings.partitions !== partitions) {
         throw new ArgumentError('partitions', `${partitions}, as the log has, or none`, settings.partitions)
@@ -88,12 +88,12 @@ export class OpenLog implements JournaledEntries {
 
   private constructor(
     connection: Connection,
-    about: AboutRecord,
+    about: LogMetadata,
     { owner, clock, inbox, knownIds, identityLimits = IDENTITY_LIMITS, journalLimits }: OpenLogSettings,
     closed: AbortSignal,
   ) {
     const { epoch } = about.current
-    const texts = new LongTexts(connection)
+    const payloads = new ChunkedPayloads(connection)
     // A clock of the user's own is never set.
     const clocks = { wall: clock, monotonic: clock === Date.now ? machineClock : clock }
     const times = new RecordedTimes(connection, about, clocks)
@@ -101,14 +101,14 @@ export class OpenLog implements JournaledEntries {
     this.connection = connection
     this.about = about
     this.positions = new Positions(connection, about)
-    this.reading = new Reading(connection, about, this.positions, times, texts)
+    this.reading = new Reading(connection, about, this.positions, times, payloads)
     this.changes = new Changes(connection)
-    this.inbox = new Inbox(connection, texts, this.changes, inbox, knownIds)
-    this.trimming = new Trimming(connection, about, texts, identityLimits)
-    this.forgetting = new Forgetting(connection, about, texts)
+    this.inbox = new Inbox(connection, payloads, this.changes, inbox, knownIds)
+    this.trimming = new Trimming(connection, about, payloads, identityLimits)
+    this.forgetting = new Forgetting(connection, about, payloads)
     this.journals = new OpenJournals(connection, { owner, epoch, clock, closed, limits: journalLimits }, this)
     this.#identities = new Identities(connection, about.current.hasCopiedIdentities)
-    this.#appending = new Appending(connection, this.#identities, times, texts)
+    this.#appending = new Appending(connection, this.#identities, times, payloads)
   }
 
   /** Appends what streams bring, and then marks deliveries as done. */
@@ -180,12 +180,13 @@ export class OpenLog implements JournaledEntries {
   /** Without what a process appends because of an entry that was forgotten. */
   async #notForgotten(entries: readonly PreparedEntry[]): Promise<readonly PreparedEntry[]> {
     if (entries.every(({ cause }) => cause === undefined)) return entries
-    await patiently(this.connection, () => this.#identities.refreshForgotten())
+    await retryTransient(this.connection, () => this.#identities.refreshForgotten())
     const kept: PreparedEntry[] = []
     for (const entry of entries) {
       const { cause } = entry
       const isForgotten =
-        cause !== undefined && (await patiently(this.connection, () => this.#identities.isForgotten(cause)))
+        cause !== undefined &&
+        (await retryTransient(this.connection, () => this.#identities.isForgotten(cause)))
       if (!isForgotten) kept.push(entry)
     }
     return kept

@@ -11,7 +11,7 @@ import type {
 } from '../store/retention-store.ts'
 import type { JournalHead } from './journal/journal-message.ts'
 import type { OpenLog } from './open-log.ts'
-import { patiently } from './server/patience.ts'
+import { retryTransient } from './server/retry-transient.ts'
 import type { Holder } from './entries/trimming.ts'
 
 /** How a call is run. */
@@ -148,8 +148,8 @@ export class NatsRetention implements RetentionStore {
 async function usageOf(log: OpenLog, newestOf = () => log.reading.newest()) {
   const { jsm, names } = log.connection
   const [events, state, newest] = await Promise.all([
-    patiently(log.connection, () => jsm.streams.info(names.events)),
-    patiently(log.connection, () => jsm.streams.info(names.state)),
+    retryTransient(log.connection, () => jsm.streams.info(names.events)),
+    retryTransient(log.connection, () => jsm.streams.info(names.state)),
     newestOf(),
   ])
   return {

@@ -164,7 +164,7 @@ export class NatsLogStore implements LogStore, CopyableStore {
     this.#checkOpen()
     try {
       const log = await this.#open()
-      await log.connection.continuity.looked()
+      await log.connection.continuity.verifyAfterReconnect()
       this.#checkOpen()
       return await effect(log)
     } catch (cause) {

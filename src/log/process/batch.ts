@@ -45,14 +45,14 @@ export class Batch {
   }
 
   /** Whether the dead letter fits into the same commit. */
-  hasRoomForLetter(letter: NewDeadLetter): boolean {
-    return this.#calls < MAX_CALLS && this.#bytes + deadLetterBytes(letter) <= MAX_EFFECT_BYTES
+  hasRoomForDeadLetter(deadLetter: NewDeadLetter): boolean {
+    return this.#calls < MAX_CALLS && this.#bytes + deadLetterBytes(deadLetter) <= MAX_EFFECT_BYTES
   }
 
-  addLetter(letter: NewDeadLetter): void {
+  addDeadLetter(deadLetter: NewDeadLetter): void {
     this.#calls += 1
-    this.#bytes += deadLetterBytes(letter)
-    this.#deadLetters.push(letter)
+    this.#bytes += deadLetterBytes(deadLetter)
+    this.#deadLetters.push(deadLetter)
   }
 
   /** Whether the effects fit into the same commit. */

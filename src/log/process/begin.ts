@@ -6,7 +6,7 @@ import type { StateChange } from '../store/process-store.ts'
 import type { ProcessOptions } from './process.ts'
 import { MAX_EFFECT_BYTES } from './batch.ts'
 import { jsonOf, RefusedEffect } from './effects.ts'
-import { memoOf, NO_TIME, progressOf } from './progress.ts'
+import { checkpointOf, NO_TIME, progressOf } from './progress.ts'
 import type { Migration, Progress } from './progress.ts'
 
 /** Maximum number of states that are migrated in one commit. */
@@ -45,7 +45,7 @@ export async function begin(claimed: Claimed, settings: Settings): Promise<Stand
   if (reader === undefined || memo === undefined) {
     const beginAt = async (start: Position, expect: Position | null): Promise<Standing> => {
       const progress: Progress = { version, start, clocks: NO_TIME }
-      const process = { memo: memoOf(progress), holdsRetention, state: [], timers: [] }
+      const process = { memo: checkpointOf(progress), holdsRetention, state: [], timers: [] }
       await store.commit(fence, { expect, cursor: start, acknowledged: [], process })
       return { cursor: start, progress }
     }
@@ -104,7 +104,7 @@ async function restarted(
     )
   }
   const next: Progress = { version, start, clocks: NO_TIME, rebuild }
-  const process = { memo: memoOf(next), reset: true, holdsRetention, state: [], timers: [] }
+  const process = { memo: checkpointOf(next), reset: true, holdsRetention, state: [], timers: [] }
   await store.commit(fence, { expect: cursor, cursor: start, acknowledged: [], process })
   return { cursor: start, progress: next }
 }
@@ -127,7 +127,7 @@ async function migrated(
     until: await processes.end(fence.name),
   }
   const save = async (next: Progress, state: readonly StateChange[]) => {
-    const process = { memo: memoOf(next), holdsRetention, state, timers: [] }
+    const process = { memo: checkpointOf(next), holdsRetention, state, timers: [] }
     await store.commit(fence, { expect: cursor, cursor, acknowledged: [], process })
     progress = next
   }

@@ -6,7 +6,7 @@ import { MAX_EFFECT_BYTES } from './batch.ts'
 import { begin } from './begin.ts'
 import type { ProcessSettings } from './process.ts'
 import { partOfKey, PROCESS_PARTS } from './process-parts.ts'
-import { memoOf } from './progress.ts'
+import { checkpointOf } from './progress.ts'
 
 /** States or timers that are read at once. */
 const PAGE = 500
@@ -45,7 +45,7 @@ export async function divideProcess(
       cursor,
       acknowledged: [],
       process: {
-        memo: memoOf(progress),
+        memo: checkpointOf(progress),
         holdsRetention: settings.holdsRetention,
         state: [],
         timers: [],
@@ -53,7 +53,7 @@ export async function divideProcess(
     })
     const parts: Part[] = []
     for (const own of fences) {
-      const part = new Part(store, own, cursor, memoOf(progress), settings.holdsRetention)
+      const part = new Part(store, own, cursor, checkpointOf(progress), settings.holdsRetention)
       // What an earlier attempt has left is dropped.
       await part.begin()
       parts.push(part)
@@ -73,17 +73,17 @@ class Part {
   readonly #store: LogStore
   readonly #fence: Fence
   readonly #cursor: Position
-  readonly #memo: string
+  readonly #checkpoint: string
   readonly #holdsRetention: boolean
   #state: StateChange[] = []
   #timers: Timer[] = []
   #bytes = 0
 
-  constructor(store: LogStore, fence: Fence, cursor: Position, memo: string, holdsRetention: boolean) {
+  constructor(store: LogStore, fence: Fence, cursor: Position, checkpoint: string, holdsRetention: boolean) {
     this.#store = store
     this.#fence = fence
     this.#cursor = cursor
-    this.#memo = memo
+    this.#checkpoint = checkpoint
     this.#holdsRetention = holdsRetention
   }
 
@@ -117,7 +117,7 @@ class Part {
       cursor: this.#cursor,
       acknowledged: [],
       process: {
-        memo: this.#memo,
+        memo: this.#checkpoint,
         reset,
         holdsRetention: this.#holdsRetention,
         state: this.#state,

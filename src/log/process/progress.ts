@@ -60,13 +60,13 @@ function eventTime({ time, received, recorded }: Entry): number {
 }
 
 /** The progress as the text that a commit stores. */
-export function memoOf({ clocks, ...progress }: Progress): string {
+export function checkpointOf({ clocks, ...progress }: Progress): string {
   // JSON has no infinity.
   const finite = (time: number) => (time === -Infinity ? null : time)
   return JSON.stringify({ ...progress, clocks: [finite(clocks.event), finite(clocks.recorded)] })
 }
 
-/** Reads the text of {@link memoOf}. */
+/** Reads the text of {@link checkpointOf}. */
 export function progressOf(process: string, memo: string): Progress {
   const parsed = parseJson(memo)
   if (isObject(parsed) && typeof parsed['version'] === 'number' && typeof parsed['start'] === 'string') {
@@ -87,13 +87,13 @@ export function progressOf(process: string, memo: string): Progress {
 /**
  * The text of a progress with other positions: those of entries as `entry` gives them, and those of the process as `change` does.
  */
-export function movedMemo(
+export function movedCheckpoint(
   process: string,
   memo: string,
   { entry, change }: Readonly<Record<'entry' | 'change', (position: Position) => Position>>,
 ): string {
   const { start, rebuild, within, migration, ...rest } = progressOf(process, memo)
-  return memoOf({
+  return checkpointOf({
     ...rest,
     start: entry(start),
     rebuild: rebuild && entry(rebuild),

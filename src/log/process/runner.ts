@@ -30,7 +30,7 @@ import {
 import type { Call } from './effects.ts'
 import { keysOf } from './keys.ts'
 import { partOfKey } from './process-parts.ts'
-import { advanced, memoOf } from './progress.ts'
+import { advanced, checkpointOf } from './progress.ts'
 import type { Clocks, Progress, WithinEntry } from './progress.ts'
 import { States } from './states.ts'
 import { TimerQueue } from './timer-queue.ts'
@@ -371,9 +371,9 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     const whole = { ...bare, entry }
     // The log has no entry for a gap, and may delete one that a process has read which does not hold retention.
     const mayBeGone = entry.type === 'log.gap' || !this.#settings.holdsRetention
-    const letter = mayBeGone && deadLetterBytes(whole) <= MAX_EFFECT_BYTES ? whole : bare
-    if (!this.#batch.hasRoomForLetter(letter)) await this.#commit(fence)
-    this.#batch.addLetter(letter)
+    const deadLetter = mayBeGone && deadLetterBytes(whole) <= MAX_EFFECT_BYTES ? whole : bare
+    if (!this.#batch.hasRoomForDeadLetter(deadLetter)) await this.#commit(fence)
+    this.#batch.addDeadLetter(deadLetter)
     this.#isChanged = true
   }
 
@@ -402,7 +402,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       cursor: this.#cursor,
       acknowledged: [],
       process: {
-        memo: memoOf({ ...this.#progress, within: this.#within }),
+        memo: checkpointOf({ ...this.#progress, within: this.#within }),
         holdsRetention: this.#settings.holdsRetention,
         state,
         timers,

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { parseJson } from '../../protocol/json.ts'
 import { ProcessPositions } from '../process/process-position.ts'
-import { movedMemo } from '../process/progress.ts'
+import { movedCheckpoint } from '../process/progress.ts'
 import { eventJsonOf } from '../store/copied-event.ts'
 import { logCompleteness } from '../store/completeness.ts'
 import { COPIED_PAGE } from '../store/copy-store.ts'
@@ -135,7 +135,7 @@ export class SqliteCopySource implements CopySource {
             },
     }
     yield* this.#process(name, stored)
-    yield* this.#letters(name, stored)
+    yield* this.#deadLetters(name, stored)
   }
 
   *#process(name: string, stored: string): Generator<CopiedRecord, void> {
@@ -148,7 +148,7 @@ export class SqliteCopySource implements CopySource {
       holdsRetention: process['holds_retention'] !== 0,
       lastChange: Number(process['last_change']),
       forgotten: Number(process['forgotten']),
-      memo: movedMemo(name, String(process['memo']), {
+      memo: movedCheckpoint(name, String(process['memo']), {
         entry: (position) => String(this.#positions.parse(position, Number.MAX_SAFE_INTEGER)),
         change: (position) => String(this.#processPositions.parse(position).change),
       }),
@@ -172,11 +172,11 @@ export class SqliteCopySource implements CopySource {
     }
   }
 
-  *#letters(name: string, stored: string): Generator<CopiedRecord, void> {
+  *#deadLetters(name: string, stored: string): Generator<CopiedRecord, void> {
     const marks =
       'SELECT position, row_number() OVER (ORDER BY number) AS mark FROM rivulet_redelivery WHERE reader = ?'
-    const letters = `SELECT * FROM rivulet_dead_letter LEFT JOIN (${marks}) USING (position) WHERE reader = ? ORDER BY position`
-    for (const row of this.#all(letters, stored, stored)) {
+    const select = `SELECT * FROM rivulet_dead_letter LEFT JOIN (${marks}) USING (position) WHERE reader = ? ORDER BY position`
+    for (const row of this.#all(select, stored, stored)) {
       yield {
         kind: 'letter',
         name,

@@ -4,10 +4,10 @@ import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { LogFileError } from '../errors.ts'
 import { ProcessPositions } from '../process/process-position.ts'
-import { movedMemo } from '../process/progress.ts'
+import { movedCheckpoint } from '../process/progress.ts'
 import type {
   CopiedEntry,
-  CopiedLetter,
+  CopiedDeadLetter,
   CopiedName,
   CopiedProcess,
   CopiedRecord,
@@ -32,8 +32,8 @@ import { parseStoredEvent } from './stored-event.ts'
 /** A name that is being added, with what is not written before the next one. */
 interface OpenName {
   generation: number
-  /** Letters that are to be handed out again. */
-  readonly marked: CopiedLetter[]
+  /** Dead letters that are to be handed out again. */
+  readonly marked: CopiedDeadLetter[]
 }
 
 /**
@@ -120,7 +120,7 @@ export class SqliteCopyTarget implements CopyTarget {
         return
       }
       case 'letter':
-        return this.#addLetter(record)
+        return this.#addDeadLetter(record)
       case 'deliveryId':
         statements.deliveryId.run(++this.#inbox.last, storedText(record.id), record.received)
         return
@@ -209,7 +209,7 @@ export class SqliteCopyTarget implements CopyTarget {
     const generation = Number(lastInsertRowid)
     this.#name.generation = generation
     if (lastChange > 0) this.#statements.run.run(generation, this.#run)
-    const own = movedMemo(name, memo, {
+    const own = movedCheckpoint(name, memo, {
       entry: (number) => this.#positions.format(Number(number)),
       change: (change) =>
         this.#processPositions.format({ generation, tokenOf: () => this.#run }, Number(change)),
@@ -217,9 +217,9 @@ export class SqliteCopyTarget implements CopyTarget {
     setMemo.run(own, generation)
   }
 
-  #addLetter(letter: CopiedLetter): void {
-    const { name, number, recorded, revision, backfill, error, attempts, failed, json, mark } = letter
-    this.#statements.letter.run(
+  #addDeadLetter(deadLetter: CopiedDeadLetter): void {
+    const { name, number, recorded, revision, backfill, error, attempts, failed, json, mark } = deadLetter
+    this.#statements.deadLetter.run(
       storedText(name),
       number,
       recorded,
@@ -231,7 +231,7 @@ export class SqliteCopyTarget implements CopyTarget {
       failed,
       json,
     )
-    if (mark !== null) this.#name.marked.push(letter)
+    if (mark !== null) this.#name.marked.push(deadLetter)
   }
 
   #endName(): void {
@@ -268,7 +268,7 @@ function prepare(database: DatabaseSync) {
     memo: sql('UPDATE rivulet_process SET memo = ? WHERE generation = ?'),
     state: sql('INSERT INTO rivulet_state VALUES (?, ?, ?, ?)'),
     timer: sql('INSERT INTO rivulet_timer VALUES (?, ?, ?, ?, ?, ?)'),
-    letter: sql('INSERT INTO rivulet_dead_letter VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'),
+    deadLetter: sql('INSERT INTO rivulet_dead_letter VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'),
     mark: sql('INSERT INTO rivulet_redelivery (reader, position) VALUES (?, ?)'),
     deliveryId: sql('INSERT INTO rivulet_webhook_id VALUES (?, ?, ?)'),
     delivery: sql('INSERT INTO rivulet_webhook VALUES (?, ?, ?)'),

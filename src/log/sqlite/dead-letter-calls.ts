@@ -4,7 +4,7 @@ import type { DeadLetterStore, Redeliveries, StoredDeadLetter } from '../store/d
 import type { Range, Step } from './dead-letters.ts'
 import type { OpenLog, Transactions } from './open-log.ts'
 
-/** Letters that one transaction marks or removes. */
+/** Dead letters that one transaction marks or removes. */
 const STEP = 250
 
 /** The dead letters of a log, for any process. */

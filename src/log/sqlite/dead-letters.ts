@@ -13,7 +13,7 @@ const COLUMNS = 'position, recorded, revision, backfill, event, error_name, erro
 
 type Row = Readonly<Record<string, unknown>>
 
-/** The letters of a reader from one position to another one, including both. */
+/** The dead letters of a reader from one position to another one, including both. */
 export interface Range {
   readonly from: number
   readonly to: number
@@ -21,7 +21,7 @@ export interface Range {
 
 /** What was done to a part of these. */
 export interface Step {
-  /** How many letters were changed. */
+  /** How many dead letters were changed. */
   readonly changed: number
   /** The number of the last position that was looked at; undefined at the end. */
   readonly last: number | undefined
@@ -40,7 +40,7 @@ export class DeadLetters {
   }
 
   /**
-   * Adds a letter, or updates the one that was handed out.
+   * Adds a dead letter, or updates the one that was handed out.
    *
    * @param last The number of the last entry of the log.
    */
@@ -50,7 +50,7 @@ export class DeadLetters {
     const name = storedText(reader)
     const what = [storedText(error.name), storedText(error.message), attempts, Math.floor(now)] as const
     const { update, insert, insertEntry, unmarkOne } = this.#statements
-    // A letter that is stored a second time, after a crash, may have been marked meanwhile.
+    // A dead letter that is stored a second time, after a crash, may have been marked meanwhile.
     if (redelivery !== undefined) unmarkOne.run(name, position, redelivery)
     if (update.run(...what, name, position).changes === 1 || redelivery !== undefined) return
     if (letter.entry === undefined) {
@@ -72,7 +72,7 @@ export class DeadLetters {
     return new Map(rows.map(({ reader, count }) => [originalText(String(reader)), Number(count)]))
   }
 
-  /** Marks some of these letters for another delivery. */
+  /** Marks some of these dead letters for another delivery. */
   mark(reader: string, range: Range, limit: number): Step {
     const name = storedText(reader)
     return this.#each(
@@ -83,7 +83,7 @@ export class DeadLetters {
     )
   }
 
-  /** Removes some of these letters. */
+  /** Removes some of these dead letters. */
   remove(reader: string, range: Range, limit: number): Step {
     const name = storedText(reader)
     return this.#each(name, range, limit, (position) => this.#remove(name, position))

@@ -3,7 +3,7 @@ import { isObject } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import type { NewDeadLetter } from '../store/dead-letter-store.ts'
-import type { KeptState, SentLetters } from '../consume/effects.ts'
+import type { KeptState, SentDeadLetters } from '../consume/effects.ts'
 import { EffectError, FencedError } from '../errors.ts'
 import type { LogError } from '../errors.ts'
 import { anotherPathOf, ONE_PATH } from './file-system.ts'
@@ -45,7 +45,7 @@ const SCHEMA = `
   ) WITHOUT ROWID, STRICT;
 `
 
-const NOTHING_KEPT: KeptState = { state: undefined, applied: [], letters: [], redelivered: [] }
+const NOTHING_KEPT: KeptState = { state: undefined, applied: [], deadLetters: [], redelivered: [] }
 
 /** What to do where a later claim has written than the log knows. */
 const PUT_BACK =
@@ -101,13 +101,13 @@ export class EffectDatabase {
     this.#statements.applying.run(reader, position)
   }
 
-  keepLetter(reader: string, letter: NewDeadLetter): void {
-    this.#statements.keepLetter.run(reader, letter.position, JSON.stringify(letter))
+  keepDeadLetter(reader: string, deadLetter: NewDeadLetter): void {
+    this.#statements.keepDeadLetter.run(reader, deadLetter.position, JSON.stringify(deadLetter))
   }
 
   /** What is known of a dead letter that the log hands out again; undefined where there is no row of it. */
-  letter(reader: string, position: Position): 'waiting' | 'handled' | undefined {
-    const isHandled = this.#statements.letter.get(reader, position)?.['is_handled']
+  deadLetter(reader: string, position: Position): 'waiting' | 'handled' | undefined {
+    const isHandled = this.#statements.deadLetter.get(reader, position)?.['is_handled']
     if (isHandled === undefined) return undefined
     return isHandled === 0 ? 'waiting' : 'handled'
   }
@@ -117,8 +117,8 @@ export class EffectDatabase {
     this.#statements.handled.run(reader, position)
   }
 
-  /** The log has these letters, and has removed those. */
-  sent(reader: string, { added, removed }: SentLetters): void {
+  /** The log has these dead letters, and has removed those. */
+  sent(reader: string, { added, removed }: SentDeadLetters): void {
     const { sent, forgetHandled } = this.#statements
     for (const position of added) sent.run(reader, position)
     for (const position of removed) forgetHandled.run(reader, position)
@@ -130,23 +130,24 @@ export class EffectDatabase {
    */
   async adopt(
     { name, token }: Fence,
-    letters: readonly Position[],
+    deadLetters: readonly Position[],
     handled: ReadonlySet<Position>,
   ): Promise<void> {
     await this.transaction((statements) => {
       statements.take.run(name, token)
-      for (const position of letters) statements.addMissing.run(name, position, Number(handled.has(position)))
+      for (const position of deadLetters)
+        statements.addMissing.run(name, position, Number(handled.has(position)))
     })
   }
 
   /**
-   * Sets the state to the one that the log has, with the letters that it has. Transactions with another fence are refused from now on.
+   * Sets the state to the one that the log has, with the dead letters that it has. Transactions with another fence are refused from now on.
    * Resolves with the cursor before; undefined for none.
    */
   async rewind(
     { name, token }: Fence,
     state: ReaderState,
-    letters: readonly Position[],
+    deadLetters: readonly Position[],
   ): Promise<Position | undefined> {
     await this.#create()
     return this.transaction((statements) => {
@@ -154,7 +155,7 @@ export class EffectDatabase {
       statements.take.run(name, token)
       this.save(name, state)
       statements.forgetLetters.run(name)
-      for (const position of letters) statements.addLetter.run(name, position)
+      for (const position of deadLetters) statements.addDeadLetter.run(name, position)
       return before
     })
   }
@@ -278,7 +279,7 @@ export class EffectDatabase {
     const positions = parseJson(String(acknowledged))
     if (!Array.isArray(positions)) throw this.#damaged(reader)
     const applied = this.#statements.applied.all(reader).map(({ position }) => String(position))
-    const letters = this.#statements.letters.all(reader).map(({ letter }) => {
+    const deadLetters = this.#statements.deadLetters.all(reader).map(({ letter }) => {
       const parsed = parseJson(String(letter))
       if (!isDeadLetter(parsed)) throw this.#damaged(reader)
       return parsed
@@ -286,7 +287,7 @@ export class EffectDatabase {
     const state =
       cursor === null ? undefined : { cursor: String(cursor), acknowledged: positions.map(String) }
     const redelivered = this.#statements.allHandled.all(reader).map(({ position }) => String(position))
-    return { token: Number(token), kept: { state, applied, letters, redelivered } }
+    return { token: Number(token), kept: { state, applied, deadLetters, redelivered } }
   }
 
   #damaged(reader: string): LogError {
@@ -305,7 +306,7 @@ function prepared(database: DatabaseSync, sql: string): StatementSync {
   return statement
 }
 
-/** Whether it is a letter, as far as this file has written it. */
+/** Whether it is a dead letter, as far as this file has written it. */
 function isDeadLetter(value: unknown): value is NewDeadLetter {
   return (
     isObject(value) &&
@@ -335,16 +336,16 @@ function prepare(database: DatabaseSync) {
     applied: sql('SELECT position FROM rivulet_effect_applied WHERE reader = ?'),
     hasApplied: sql('SELECT 1 FROM rivulet_effect_applied WHERE reader = ? LIMIT 1'),
     forgetApplied: sql('DELETE FROM rivulet_effect_applied WHERE reader = ?'),
-    letters: sql(
+    deadLetters: sql(
       'SELECT letter FROM rivulet_effect_dead_letter WHERE reader = ? AND letter IS NOT NULL ORDER BY position',
     ),
-    keepLetter: sql(
+    keepDeadLetter: sql(
       `INSERT INTO rivulet_effect_dead_letter VALUES (?, ?, ?, 0)
        ON CONFLICT DO UPDATE SET letter = excluded.letter, is_handled = 0`,
     ),
     addMissing: sql('INSERT INTO rivulet_effect_dead_letter VALUES (?, ?, NULL, ?) ON CONFLICT DO NOTHING'),
-    addLetter: sql('INSERT INTO rivulet_effect_dead_letter VALUES (?, ?, NULL, 0)'),
-    letter: sql('SELECT is_handled FROM rivulet_effect_dead_letter WHERE reader = ? AND position = ?'),
+    addDeadLetter: sql('INSERT INTO rivulet_effect_dead_letter VALUES (?, ?, NULL, 0)'),
+    deadLetter: sql('SELECT is_handled FROM rivulet_effect_dead_letter WHERE reader = ? AND position = ?'),
     sent: sql('UPDATE rivulet_effect_dead_letter SET letter = NULL WHERE reader = ? AND position = ?'),
     handled: sql('UPDATE rivulet_effect_dead_letter SET is_handled = 1 WHERE reader = ? AND position = ?'),
     allHandled: sql(

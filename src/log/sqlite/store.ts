@@ -228,7 +228,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
           const last = log.entries.end().position
           log.readers.commit(name, commit, last)
           const now = log.entries.now(this.#clocks)
-          for (const letter of deadLetters) log.deadLetters.put(name, letter, last, now)
+          for (const deadLetter of deadLetters) log.deadLetters.put(name, deadLetter, last, now)
           for (const position of commit.redelivered) log.deadLetters.handled(name, position, last)
           if (process !== undefined) log.processes.commit(name, process)
           log.entries.append(added, this.#clocks)

@@ -85,7 +85,7 @@ export interface CopiedProcess {
   readonly holdsRetention: boolean
   readonly lastChange: number
   readonly forgotten: number
-  /** With numbers as positions: of entries, and of changes. See `movedMemo`. */
+  /** With numbers as positions: of entries, and of changes. See `movedCheckpoint`. */
   readonly memo: string
 }
 
@@ -103,7 +103,7 @@ interface CopiedTimer {
 }
 
 /** A dead letter of a reader, with its copy of the entry. */
-export interface CopiedLetter extends CopiedEvent {
+export interface CopiedDeadLetter extends CopiedEvent {
   readonly kind: 'letter'
   readonly name: string
   readonly error: DeadLetterError
@@ -136,7 +136,7 @@ export type CopiedRecord =
   | CopiedProcess
   | CopiedState
   | CopiedTimer
-  | CopiedLetter
+  | CopiedDeadLetter
   | CopiedDelivery
   | CopiedDeliveryId
   | CopiedIdentity

@@ -12,8 +12,8 @@ export interface NewDeadLetter {
   /** All attempts so far. */
   readonly attempts: number
   /**
-   * The number of the mark under which it was handed out again. Only this mark is taken back: after a crash a letter is stored
-   * a second time, and may have another mark by then. Without effect where the letter was removed meanwhile. Default: it is new.
+   * The number of the mark under which it was handed out again. Only this mark is taken back: after a crash a dead letter is stored
+   * a second time, and may have another mark by then. Without effect where the dead letter was removed meanwhile. Default: it is new.
    */
   readonly redelivery?: number
   /** Where the log has no entry at the position: a `log.gap` is made when it is read. Default: the log's. */
@@ -75,7 +75,7 @@ export interface DeadLetterStore {
   /** Removes one dead letter, or all that there are. Resolves with their number. */
   remove(reader: string, which: Position | 'all'): Promise<number>
   /**
-   * What was marked after the mark with this number; 0 for all marks. A letter that fails again loses its mark, and
+   * What was marked after the mark with this number; 0 for all marks. A dead letter that fails again loses its mark, and
    * numbers are never used twice.
    */
   redeliveries(reader: string, after: number, limit: number): Promise<Redeliveries>

@@ -67,8 +67,8 @@ export function timerBytes(timer: TimerChange): number {
 }
 
 /** The size of a dead letter in a commit, in bytes. Its texts may have characters that JSON escapes. */
-export function deadLetterBytes(letter: NewDeadLetter): number {
-  return OVERHEAD + utf8Length(JSON.stringify(letter))
+export function deadLetterBytes(deadLetter: NewDeadLetter): number {
+  return OVERHEAD + utf8Length(JSON.stringify(deadLetter))
 }
 
 /** The size of an entry in a commit, in bytes. */

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import type { ResearchEvent } from 'rivulet'
 import { runEvent } from '../../../src/protocol/event.ts'
-import { memoOf } from '../../../src/log/process/progress.ts'
+import { checkpointOf } from '../../../src/log/process/progress.ts'
 import type { Fence, LogStore, Position } from '../../../src/log/store/contract.ts'
 import type { TimerChange } from '../../../src/log/store/process-store.ts'
 import { change, taskRun } from '../../operators/events.ts'
@@ -240,7 +240,7 @@ export class Historian {
       cursor: this.#at(Math.min(last + (step0 % 4), this.#positions.length - 1)),
       acknowledged: [],
       process: {
-        memo: memoOf({
+        memo: checkpointOf({
           version: 1,
           start: this.#at(start % this.#positions.length),
           clocks: { event: start, recorded: rebuild },

@@ -2,7 +2,7 @@ import { isObject } from '../../../protocol/event.ts'
 import { parseJson } from '../../../protocol/json.ts'
 import { LogServerError } from '../../errors.ts'
 import { ProcessPositions } from '../../process/process-position.ts'
-import { movedMemo } from '../../process/progress.ts'
+import { movedCheckpoint } from '../../process/progress.ts'
 import { eventJsonOf } from '../../store/copied-event.ts'
 import { COPIED_PAGE } from '../../store/copy-store.ts'
 import type {
@@ -13,7 +13,7 @@ import type {
   CopySource,
 } from '../../store/copy-store.ts'
 import type { Partitions } from '../../store/sharing-store.ts'
-import type { About } from '../server/about.ts'
+import type { About } from '../server/log-metadata.ts'
 import type { Connection } from '../server/connection.ts'
 import type { DeadLetterCopies } from '../journal/dead-letter-copies.ts'
 import { deletedIdentities } from '../entries/deleted-identities.ts'
@@ -22,9 +22,9 @@ import type { Inbox } from '../inbox.ts'
 import type { JournalHead } from '../journal/journal-message.ts'
 import type { JournalState } from '../journal/journal-state.ts'
 import type { Journals } from '../journal/journals.ts'
-import type { LongTexts } from '../server/long-texts.ts'
+import type { ChunkedPayloads } from '../server/chunked-payloads.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
-import { patiently } from '../server/patience.ts'
+import { retryTransient } from '../server/retry-transient.ts'
 import type { Positions } from '../entries/positions.ts'
 
 /** What of a log on a server is copied. */
@@ -32,7 +32,7 @@ export interface CopiedParts {
   readonly connection: Connection
   readonly about: About
   readonly positions: Positions
-  readonly texts: LongTexts
+  readonly payloads: ChunkedPayloads
   readonly journals: Journals
   readonly copies: DeadLetterCopies
   readonly inbox: Inbox
@@ -53,7 +53,7 @@ export class NatsCopySource implements CopySource {
   static async open(parts: CopiedParts, close: () => Promise<void>): Promise<NatsCopySource> {
     const ends = await endsOf(parts.connection)
     const { jsm, names } = parts.connection
-    const { state } = await patiently(parts.connection, () => jsm.streams.info(names.events))
+    const { state } = await retryTransient(parts.connection, () => jsm.streams.info(names.events))
     const { sequence, recorded } = parts.about.trimmed
     const trimmed = { number: sequence, recorded }
     const head = { entries: state.messages, last: state.last_seq, trimmed }
@@ -77,7 +77,7 @@ export class NatsCopySource implements CopySource {
   }
 
   async *entries(): AsyncGenerator<readonly CopiedEntry[], void> {
-    const { connection, texts } = this.#parts
+    const { connection, payloads } = this.#parts
     const { number: trimmed, recorded: trimmedAt } = this.head.trimmed
     const cursor = new MessageCursor(connection, { stream: connection.names.events, after: trimmed })
     // An entry is recorded at the latest time of all up to it.
@@ -86,7 +86,7 @@ export class NatsCopySource implements CopySource {
     let length = 0
     for await (const message of cursor.all()) {
       const fields = fieldsOf(message)
-      const json = fields && (await patiently(connection, () => texts.read(message)))
+      const json = fields && (await retryTransient(connection, () => payloads.read(message)))
       if (fields === undefined) continue
       recorded = Math.max(recorded, fields.recorded)
       // Its parts were deleted.
@@ -144,14 +144,14 @@ export class NatsCopySource implements CopySource {
       },
     }
     yield* this.#process(name, state)
-    yield* this.#letters(name, state)
+    yield* this.#deadLetters(name, state)
   }
 
   *#process(name: string, state: JournalState): Generator<CopiedRecord, void> {
     const saved = state.processes.saved(name)
     if (saved === undefined) return
     const { holdsRetention, lastChange, forgotten, states, timers } = saved
-    const memo = movedMemo(name, saved.memo, {
+    const memo = movedCheckpoint(name, saved.memo, {
       entry: (position) => String(this.#parts.positions.number(position)),
       change: (position) => String(this.#processPositions.parse(position).change),
     })
@@ -160,10 +160,10 @@ export class NatsCopySource implements CopySource {
     for (const timer of timers) yield { kind: 'timer', name, timer }
   }
 
-  async *#letters(name: string, { letters }: JournalState): AsyncGenerator<CopiedRecord, void> {
+  async *#deadLetters(name: string, { deadLetters }: JournalState): AsyncGenerator<CopiedRecord, void> {
     const { copies, positions } = this.#parts
-    const marks = letters.marked(0, Infinity).map(({ position }) => position)
-    for (const [position, { error, attempts, failed, mark }] of letters.after(-1)) {
+    const marks = deadLetters.marked(0, Infinity).map(({ position }) => position)
+    for (const [position, { error, attempts, failed, mark }] of deadLetters.after(-1)) {
       const json = await copies.read(name, position)
       const entry = parseJson(json ?? '')
       // Forgotten meanwhile.
@@ -188,7 +188,7 @@ export class NatsCopySource implements CopySource {
 async function endsOf(connection: Connection): Promise<readonly number[]> {
   const { jsm, names } = connection
   const infos = await Promise.all(
-    [names.events, names.state].map((stream) => patiently(connection, () => jsm.streams.info(stream))),
+    [names.events, names.state].map((stream) => retryTransient(connection, () => jsm.streams.info(stream))),
   )
   return infos.map(({ state }) => state.last_seq)
 }

@@ -4,11 +4,11 @@ import { JetStreamApiError } from '@nats-io/jetstream'
 import { LogServerError } from '../../errors.ts'
 import type { NumberedState } from '../../memory-log/processes.ts'
 import { ProcessPositions } from '../../process/process-position.ts'
-import { movedMemo } from '../../process/progress.ts'
+import { movedCheckpoint } from '../../process/progress.ts'
 import type {
   CopiedEntry,
   CopiedIdentity,
-  CopiedLetter,
+  CopiedDeadLetter,
   CopiedName,
   CopiedProcess,
   CopiedRecord,
@@ -19,7 +19,7 @@ import type {
 import type { Position } from '../../store/contract.ts'
 import { identityKey } from '../../store/identity-key.ts'
 import type { Timer } from '../../store/process-store.ts'
-import { AboutRecord } from '../server/about.ts'
+import { LogMetadata } from '../server/log-metadata.ts'
 import { Changes } from '../server/changes.ts'
 import { Connection } from '../server/connection.ts'
 import { groupOf } from '../entries/copied-identities.ts'
@@ -32,11 +32,11 @@ import { Inbox } from '../inbox.ts'
 import type { JournalState } from '../journal/journal-state.ts'
 import { Journals } from '../journal/journals.ts'
 import { Lease } from '../journal/lease.ts'
-import { LongTexts } from '../server/long-texts.ts'
+import { ChunkedPayloads } from '../server/chunked-payloads.ts'
 import { hashOf } from '../server/names.ts'
 import { DEFAULT_PARTITIONS } from '../open-log.ts'
 import type { OpenLogSettings } from '../open-log.ts'
-import { isOver, patiently } from '../server/patience.ts'
+import { deadlinePassed, retryTransient } from '../server/retry-transient.ts'
 import { Positions } from '../entries/positions.ts'
 import { LAST_ID, LAST_NUMBER, MESSAGE_ID } from '../server/publisher.ts'
 import { serverError } from '../server/server-error.ts'
@@ -66,7 +66,7 @@ interface OpenName {
   process?: CopiedProcess
   readonly states: NumberedState[]
   readonly timers: Timer[]
-  readonly letters: CopiedLetter[]
+  readonly deadLetters: CopiedDeadLetter[]
 }
 
 /**
@@ -76,10 +76,10 @@ interface OpenName {
 export class NatsCopyTarget implements CopyTarget {
   readonly partitionCount: number
   readonly #connection: Connection
-  readonly #about: AboutRecord
+  readonly #about: LogMetadata
   readonly #lease: Lease
   readonly #positions: Positions
-  readonly #texts: LongTexts
+  readonly #payloads: ChunkedPayloads
   readonly #changes: Changes
   readonly #inbox: Inbox
   readonly #copies: DeadLetterCopies
@@ -100,7 +100,7 @@ export class NatsCopyTarget implements CopyTarget {
     })
     const lease = new Lease(connection, owner, connection.lease)
     try {
-      const found = await AboutRecord.peek(connection)
+      const found = await LogMetadata.peek(connection)
       // A log without anything has got its own at its creation.
       const partitions = settings.partitions ?? found?.partitions ?? DEFAULT_PARTITIONS
       connection.names.partitions = partitions
@@ -113,7 +113,7 @@ export class NatsCopyTarget implements CopyTarget {
         await checkEmpty(connection, found !== undefined)
       }
       await lease.hold()
-      const about = await AboutRecord.begin(connection, partitions, lease.instance)
+      const about = await LogMetadata.begin(connection, partitions, lease.instance)
       return new NatsCopyTarget(connection, about, lease)
     } catch (error) {
       await lease.release().catch(() => {})
@@ -122,7 +122,7 @@ export class NatsCopyTarget implements CopyTarget {
     }
   }
 
-  private constructor(connection: Connection, about: AboutRecord, lease: Lease) {
+  private constructor(connection: Connection, about: LogMetadata, lease: Lease) {
     const { epoch, partitions } = about.current
     this.partitionCount = partitions
     const { log } = connection
@@ -131,13 +131,13 @@ export class NatsCopyTarget implements CopyTarget {
     this.#lease = lease
     this.#epoch = epoch
     this.#positions = new Positions(connection, about)
-    this.#texts = new LongTexts(connection)
+    this.#payloads = new ChunkedPayloads(connection)
     this.#changes = new Changes(connection)
-    this.#inbox = new Inbox(connection, this.#texts, this.#changes, {
+    this.#inbox = new Inbox(connection, this.#payloads, this.#changes, {
       maxDeliveries: Infinity,
       maxBytes: Infinity,
     })
-    this.#copies = new DeadLetterCopies(connection, this.#texts)
+    this.#copies = new DeadLetterCopies(connection, this.#payloads)
     this.#journals = new Journals(connection, {
       log,
       epoch,
@@ -155,7 +155,7 @@ export class NatsCopyTarget implements CopyTarget {
     const { number: sequence, recorded } = trimmed
     if (sequence === 0) return
     const { token } = await this.#positions.placeAt(sequence)
-    await patiently(this.#connection, () => jsm.streams.purge(names.events, { seq: sequence + 1 }))
+    await retryTransient(this.#connection, () => jsm.streams.purge(names.events, { seq: sequence + 1 }))
     await this.#about.change((about) => ({ ...about, trimmed: { sequence, token, recorded } }))
   }
 
@@ -170,8 +170,8 @@ export class NatsCopyTarget implements CopyTarget {
       }
       const { source, id, type }: Readonly<Record<'source' | 'id' | 'type', string>> = JSON.parse(json)
       const entry = { source, id, type, completeness, json, backfill, cause: undefined }
-      const { payload, fields } = await patiently(this.#connection, () =>
-        this.#texts.prepare(hashOf(source), json),
+      const { payload, fields } = await retryTransient(this.#connection, () =>
+        this.#payloads.prepare(hashOf(source), json),
       )
       // So that it is recorded at this very time: see `recorded-times.ts`.
       const times = { recorded, known: number - 1 }
@@ -189,7 +189,7 @@ export class NatsCopyTarget implements CopyTarget {
     switch (record.kind) {
       case 'name':
         await this.#endName()
-        this.#name = { of: record, states: [], timers: [], letters: [] }
+        this.#name = { of: record, states: [], timers: [], deadLetters: [] }
         return
       case 'process':
         if (this.#name !== undefined) this.#name.process = record
@@ -203,7 +203,7 @@ export class NatsCopyTarget implements CopyTarget {
         this.#name?.timers.push(record.timer)
         return
       case 'letter':
-        this.#name?.letters.push(record)
+        this.#name?.deadLetters.push(record)
         return
       case 'deliveryId':
         await this.#inbox.putDone(record.id, record.received)
@@ -224,7 +224,7 @@ export class NatsCopyTarget implements CopyTarget {
     for (let at = 0; at < this.#holes.length; at += CONCURRENCY) {
       await Promise.all(
         this.#holes.slice(at, at + CONCURRENCY).map((sequence) =>
-          patiently(this.#connection, async () => {
+          retryTransient(this.#connection, async () => {
             // A repeated deletion finds nothing.
             if ((await jsm.streams.getMessage(names.events, { seq: sequence })) === null) return
             await jsm.streams.deleteMessage(names.events, sequence, false)
@@ -236,7 +236,7 @@ export class NatsCopyTarget implements CopyTarget {
       connection: this.#connection,
       about: this.#about.current,
       positions: this.#positions,
-      texts: this.#texts,
+      payloads: this.#payloads,
       journals: this.#journals,
       copies: this.#copies,
       inbox: this.#inbox,
@@ -278,8 +278,8 @@ export class NatsCopyTarget implements CopyTarget {
         const failure = await this.#sendOnce(rest)
         if (failure === undefined) break
         const error = serverError(this.#connection.log, failure)
-        const isPassing = error instanceof LogServerError && error.retryable
-        if (!isPassing || isOver(started)) throw error
+        const isTransient = error instanceof LogServerError && error.retryable
+        if (!isTransient || deadlinePassed(started)) throw error
         await delay(INTERVAL)
         const last = await this.#positions.last()
         rest = window.filter(({ number }) => number > last)
@@ -318,11 +318,13 @@ export class NatsCopyTarget implements CopyTarget {
     const name = this.#name
     this.#name = undefined
     if (name === undefined) return
-    const { of, letters } = name
+    const { of, deadLetters } = name
     // A position may be that of a deleted entry.
     await this.#fill(this.#last)
-    for (let at = 0; at < letters.length; at += CONCURRENCY) {
-      await Promise.all(letters.slice(at, at + CONCURRENCY).map((letter) => this.#storeCopy(letter)))
+    for (let at = 0; at < deadLetters.length; at += CONCURRENCY) {
+      await Promise.all(
+        deadLetters.slice(at, at + CONCURRENCY).map((deadLetter) => this.#storeCopy(deadLetter)),
+      )
     }
     const { reader, position } = of
     const positionOf = await this.#positionsOf(name)
@@ -333,28 +335,28 @@ export class NatsCopyTarget implements CopyTarget {
         acknowledged: reader.acknowledged.map(positionOf),
       },
       holdsRetention: name.process?.holdsRetention ?? true,
-      deadLetters: letters.length,
+      deadLetters: deadLetters.length,
     }
     await this.#journals.of(of.name).begin(head, (state, generation) => {
       this.#restoreProcess(state, name, generation, positionOf)
-      for (const { number, error, attempts, failed, mark } of letters) {
-        const letter = { copy: true, error, attempts, failed, mark: mark ?? undefined } as const
-        state.letters.restore(positionOf(number), letter)
+      for (const { number, error, attempts, failed, mark } of deadLetters) {
+        const deadLetter = { copy: true, error, attempts, failed, mark: mark ?? undefined } as const
+        state.deadLetters.restore(positionOf(number), deadLetter)
       }
-      state.letters.restoreLastMark(Math.max(0, ...letters.map(({ mark }) => mark ?? 0)))
+      state.deadLetters.restoreLastMark(Math.max(0, ...deadLetters.map(({ mark }) => mark ?? 0)))
     })
   }
 
   /** The positions of all numbers of a name, which may be many. */
-  async #positionsOf({ of, process, letters }: OpenName): Promise<(number: number) => Position> {
+  async #positionsOf({ of, process, deadLetters }: OpenName): Promise<(number: number) => Position> {
     const { reader } = of
-    const numbers = new Set(letters.map(({ number }) => number))
+    const numbers = new Set(deadLetters.map(({ number }) => number))
     for (const number of reader === null ? [] : [reader.cursor, ...reader.acknowledged]) numbers.add(number)
     const entry = (number: string) => {
       numbers.add(Number(number))
       return number
     }
-    if (process !== undefined) movedMemo(of.name, process.memo, { entry, change: (change) => change })
+    if (process !== undefined) movedCheckpoint(of.name, process.memo, { entry, change: (change) => change })
     const all = [...numbers]
     const positions = new Map<number, Position>()
     for (let at = 0; at < all.length; at += CONCURRENCY) {
@@ -377,7 +379,7 @@ export class NatsCopyTarget implements CopyTarget {
     const { holdsRetention, lastChange, forgotten } = process
     const changes = new ProcessPositions(this.#connection.log, this.#epoch)
     const run = randomBytes(12).toString('hex')
-    const memo = movedMemo(of.name, process.memo, {
+    const memo = movedCheckpoint(of.name, process.memo, {
       entry: (number) => positionOf(Number(number)),
       change: (change) => changes.format({ generation, tokenOf: () => run }, Number(change)),
     })
@@ -392,7 +394,7 @@ export class NatsCopyTarget implements CopyTarget {
     state.processes.restoreParts(of.name, states, timers)
   }
 
-  async #storeCopy({ name, number, recorded, revision, backfill, json }: CopiedLetter): Promise<void> {
+  async #storeCopy({ name, number, recorded, revision, backfill, json }: CopiedDeadLetter): Promise<void> {
     const position = await this.#positions.at(number)
     const entry = Object.assign(JSON.parse(json), { position, recorded, revision, backfill })
     await this.#copies.store(name, entry, position)
@@ -424,7 +426,7 @@ function overtaken(log: string): LogServerError {
 async function checkEmpty(connection: Connection, isLog: boolean): Promise<void> {
   const { jsm, names, log } = connection
   const [events, state] = await Promise.all(
-    [names.events, names.state].map((stream) => patiently(connection, () => jsm.streams.info(stream))),
+    [names.events, names.state].map((stream) => retryTransient(connection, () => jsm.streams.info(stream))),
   )
   const isEmpty = events?.state.last_seq === 0 && state?.state.messages === Number(isLog)
   if (!isEmpty) throw new LogServerError(log, 'is not empty: name a new log')
@@ -436,7 +438,7 @@ async function createAnew(connection: Connection): Promise<void> {
   for (const stream of [names.events, names.state]) {
     const config = await configOf(connection, stream)
     if (config === undefined) continue
-    await patiently(connection, () => jsm.streams.delete(stream))
+    await retryTransient(connection, () => jsm.streams.delete(stream))
     await createOnce(connection, stream, () => jsm.streams.add(config))
   }
 }

@@ -4,7 +4,7 @@ import { logName } from '../server/connection.ts'
 import { NatsCopySource } from './copy-source.ts'
 import { NatsCopyTarget } from './copy-target.ts'
 import { DeadLetterCopies } from '../journal/dead-letter-copies.ts'
-import { LongTexts } from '../server/long-texts.ts'
+import { ChunkedPayloads } from '../server/chunked-payloads.ts'
 import { OpenLog } from '../open-log.ts'
 import type { OpenLogSettings } from '../open-log.ts'
 import { serverError } from '../server/server-error.ts'
@@ -38,11 +38,11 @@ export class NatsCopying implements CopyStore {
           await journal.read(() => {})
           await journal.write(() => undefined)
         }
-        const texts = new LongTexts(connection)
-        const copies = new DeadLetterCopies(connection, texts)
+        const payloads = new ChunkedPayloads(connection)
+        const copies = new DeadLetterCopies(connection, payloads)
         const about = await log.about.read()
         return await NatsCopySource.open(
-          { connection, about, positions, texts, journals, copies, inbox },
+          { connection, about, positions, payloads, journals, copies, inbox },
           close,
         )
       } catch (error) {

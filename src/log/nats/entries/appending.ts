@@ -10,14 +10,14 @@ import type { PreparedEntry } from '../../store/prepared-entry.ts'
 import type { Connection } from '../server/connection.ts'
 import { sentFields } from './entry-message.ts'
 import type { Identities, Known, SourceIdentities } from './identities.ts'
-import { PARTS } from '../server/long-texts.ts'
-import type { LongTexts, Payload } from '../server/long-texts.ts'
+import { PARTS } from '../server/chunked-payloads.ts'
+import type { ChunkedPayloads, Payload } from '../server/chunked-payloads.ts'
 import { hashOf } from '../server/names.ts'
-import { isOver, patiently, tryElsewhere } from '../server/patience.ts'
+import { deadlinePassed, retryTransient, tryElsewhere } from '../server/retry-transient.ts'
 import { LAST_ID, MESSAGE_ID } from '../server/publisher.ts'
 import type { RecordedTimes } from './recorded-times.ts'
 import { serverError } from '../server/server-error.ts'
-import { conditions, isNext } from '../server/succession.ts'
+import { conditions, isNext } from '../server/write-order.ts'
 
 /** Error codes of the server: the last message of the stream, or of the subject, is another one. */
 const WRONG_LAST_ID = 10_070
@@ -76,23 +76,28 @@ type Outcome =
  * written is read, and the rest is sent again.
  *
  * In a cluster, both checks are weaker. The first one lets through what several writers send at the same moment, so there a writer looks
- * whether others have written between: see `succession.ts`. The second one differs between copies of which one was restarted, so there
+ * whether others have written between: see `write-order.ts`. The second one differs between copies of which one was restarted, so there
  * each entry of a source is sent after the one before was stored.
  */
 export class Appending {
   readonly #connection: Connection
   readonly #identities: Identities
   readonly #times: RecordedTimes
-  readonly #texts: LongTexts
+  readonly #payloads: ChunkedPayloads
   readonly #writer = nuid.next()
   /** How many entries of a source are sent at once: fewer while other writers come between them. */
   #window = MAX_WINDOW
 
-  constructor(connection: Connection, identities: Identities, times: RecordedTimes, texts: LongTexts) {
+  constructor(
+    connection: Connection,
+    identities: Identities,
+    times: RecordedTimes,
+    payloads: ChunkedPayloads,
+  ) {
     this.#connection = connection
     this.#identities = identities
     this.#times = times
-    this.#texts = texts
+    this.#payloads = payloads
   }
 
   /**
@@ -109,8 +114,8 @@ export class Appending {
   ): Promise<{ readonly count: number; readonly last: number }> {
     const runs = await Promise.all(
       [...Map.groupBy(entries, ({ source }) => source)].map(async ([source, todo]): Promise<Run> => {
-        const identities = await patiently(this.#connection, () => this.#identities.of(source))
-        await patiently(this.#connection, () => this.#identities.addCopied(identities, todo))
+        const identities = await retryTransient(this.#connection, () => this.#identities.of(source))
+        await retryTransient(this.#connection, () => this.#identities.addCopied(identities, todo))
         const subject = this.#connection.names.entries(source)
         return { source, subject, identities, todo, looked: 0, inParts: new Map(), partsAfter: '' }
       }),
@@ -119,8 +124,8 @@ export class Appending {
     let last = 0
     let started = performance.now()
     for (;;) {
-      const times = await patiently(this.#connection, () => this.#times.next())
-      const planned = await patiently(this.#connection, async () => {
+      const times = await retryTransient(this.#connection, () => this.#times.next())
+      const planned = await retryTransient(this.#connection, async () => {
         const all: Planned[][] = []
         for (const run of runs) all.push(await this.#plan(run, times))
         return all
@@ -137,7 +142,7 @@ export class Appending {
         if (stored.length > 0) started = performance.now()
       }
       if (isRefused) await check()
-      if (isOver(started)) {
+      if (deadlinePassed(started)) {
         throw this.#failure(outcomes.flat())
       }
       // A server that is full, say, answers at once.
@@ -174,7 +179,7 @@ export class Appending {
         json: whole.json,
       })
       const prepared =
-        run.inParts.get(whole.json) ?? (await this.#texts.prepare(hashOf(entry.source), whole.json))
+        run.inParts.get(whole.json) ?? (await this.#payloads.prepare(hashOf(entry.source), whole.json))
       const { payload, fields } = prepared
       if (PARTS in fields) run.inParts.set(whole.json, prepared)
       planned.push({
@@ -207,7 +212,7 @@ export class Appending {
     const message = await jsm.streams.getMessage(names.events, { seq: sequence })
     return message === null
       ? undefined
-      : this.#texts.read({ data: message.data, field: (name) => message.header.get(name) })
+      : this.#payloads.read({ data: message.data, field: (name) => message.header.get(name) })
   }
 
   /**
@@ -305,7 +310,7 @@ export class Appending {
           outcome.kind === 'unknown' && isLasting(this.#connection.log, outcome.error),
       )
       if (fatal !== undefined) throw serverError(this.#connection.log, fatal.error)
-      const written = await patiently(this.#connection, () =>
+      const written = await retryTransient(this.#connection, () =>
         this.#identities.refresh(run.source, identities),
       )
       for (const [i, each] of planned.entries()) sequences[i] ??= written.get(each.id)

@@ -1,6 +1,6 @@
 import { parseJson } from '../../../protocol/json.ts'
 import type { Connection } from '../server/connection.ts'
-import { patiently } from '../server/patience.ts'
+import { retryTransient } from '../server/retry-transient.ts'
 
 /**
  * An identity of a deleted entry as it is stored: its key, its revision and its completeness, and of a forgotten one the number of
@@ -54,7 +54,9 @@ export async function storeIdentities(
     await Promise.all(
       messages
         .slice(at, at + CONCURRENCY)
-        .map((message) => patiently(connection, () => connection.publisher.publish({ ...message, fields }))),
+        .map((message) =>
+          retryTransient(connection, () => connection.publisher.publish({ ...message, fields })),
+        ),
     )
   }
 }

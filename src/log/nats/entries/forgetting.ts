@@ -1,13 +1,13 @@
 import { isOfSource } from '../../of-source.ts'
-import type { AboutRecord } from '../server/about.ts'
+import type { LogMetadata } from '../server/log-metadata.ts'
 import type { Connection } from '../server/connection.ts'
 import { storeIdentities } from './deleted-identities.ts'
 import type { DeletedIdentity } from './deleted-identities.ts'
 import { fieldsOf, tokenOf } from './entry-message.ts'
-import { PARTS } from '../server/long-texts.ts'
-import type { LongTexts } from '../server/long-texts.ts'
+import { PARTS } from '../server/chunked-payloads.ts'
+import type { ChunkedPayloads } from '../server/chunked-payloads.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
-import { patiently } from '../server/patience.ts'
+import { retryTransient } from '../server/retry-transient.ts'
 
 /** How many entries are read, and how many are deleted, at once. */
 const STEP = 500
@@ -30,13 +30,13 @@ interface Found {
 /** Deletes the entries of a source, also their text in the server's files. */
 export class Forgetting {
   readonly #connection: Connection
-  readonly #about: AboutRecord
-  readonly #texts: LongTexts
+  readonly #about: LogMetadata
+  readonly #payloads: ChunkedPayloads
 
-  constructor(connection: Connection, about: AboutRecord, texts: LongTexts) {
+  constructor(connection: Connection, about: LogMetadata, payloads: ChunkedPayloads) {
     this.#connection = connection
     this.#about = about
-    this.#texts = texts
+    this.#payloads = payloads
   }
 
   /** Resolves with the number of deleted entries. */
@@ -56,7 +56,7 @@ export class Forgetting {
   /** Looks at what is there now. What is appended meanwhile is left to the next one, or it would not end. */
   async #pass(source: string, after: number): Promise<{ readonly found: number; readonly last: number }> {
     const { jsm, names } = this.#connection
-    const { state } = await patiently(this.#connection, () => jsm.streams.info(names.events))
+    const { state } = await retryTransient(this.#connection, () => jsm.streams.info(names.events))
     const last = state.last_seq
     const cursor = new MessageCursor(this.#connection, { stream: names.events, after })
     // As `JSON.stringify` has written it. So most events are not parsed.
@@ -65,7 +65,7 @@ export class Forgetting {
     let found: Found[] = []
     for await (const message of cursor.all(STEP)) {
       if (message.sequence > last) break
-      const json = await this.#texts.read(message)
+      const json = await this.#payloads.read(message)
       const fields = fieldsOf(message)
       if (fields === undefined || json?.includes(part) !== true || !isOfSource(json, source)) continue
       const { id, revision, completeness } = fields
@@ -93,8 +93,8 @@ export class Forgetting {
     for (let at = 0; at < found.length; at += CONCURRENCY) {
       await Promise.all(
         found.slice(at, at + CONCURRENCY).map(async ({ sequence, parts }) => {
-          await this.#texts.erase(parts)
-          await patiently(this.#connection, async () => {
+          await this.#payloads.erase(parts)
+          await retryTransient(this.#connection, async () => {
             // A repeated deletion finds nothing.
             const query = { seq: sequence }
             if ((await jsm.streams.getMessage(names.events, query)) === null) return

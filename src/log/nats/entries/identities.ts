@@ -6,7 +6,7 @@ import { deletedIdentities } from './deleted-identities.ts'
 import { fieldsOf } from './entry-message.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
 import { hashOf } from '../server/names.ts'
-import { isOvertaken, writeIdOf } from '../server/succession.ts'
+import { isOvertaken, writeIdOf } from '../server/write-order.ts'
 
 /** What the log knows of an identity. */
 export interface Known {

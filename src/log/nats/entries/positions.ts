@@ -1,9 +1,9 @@
 import type { Position } from '../../store/contract.ts'
 import { DIVERGED, LogPositionError, LogServerError } from '../../errors.ts'
-import type { AboutRecord } from '../server/about.ts'
+import type { LogMetadata } from '../server/log-metadata.ts'
 import type { Connection } from '../server/connection.ts'
 import { storedToken } from '../server/continuity.ts'
-import { patiently } from '../server/patience.ts'
+import { retryTransient } from '../server/retry-transient.ts'
 
 /** How many places are remembered, so that a reader goes on from them without another request. */
 const MAX_KNOWN = 1_000
@@ -26,7 +26,7 @@ export interface Place {
 export class Positions {
   readonly epoch: string
   readonly #connection: Connection
-  readonly #about: AboutRecord
+  readonly #about: LogMetadata
   /** The highest number that was seen. */
   #last = 0
   /** The token of places that were read or compared, by their number. */
@@ -36,7 +36,7 @@ export class Positions {
   /** One that has not begun, for all calls that want one. */
   #nextLook: Promise<number> | undefined
 
-  constructor(connection: Connection, about: AboutRecord) {
+  constructor(connection: Connection, about: LogMetadata) {
     this.#connection = connection
     this.#about = about
     this.epoch = about.current.epoch
@@ -133,7 +133,7 @@ export class Positions {
     if (sequence === 0) return undefined
     const { jsm, names, log, continuity } = this.#connection
     const stream = names.events
-    const found = await patiently(this.#connection, async () => {
+    const found = await retryTransient(this.#connection, async () => {
       const message = await jsm.streams.getMessage(stream, { seq: sequence })
       if (message !== null || sequence <= (await this.#readLast())) return message
       throw new LogServerError(log, 'has a new leader that is behind', { retryable: true })
@@ -149,7 +149,7 @@ export class Positions {
 
   async #readLast(): Promise<number> {
     const { jsm, names } = this.#connection
-    const { state } = await patiently(this.#connection, () => jsm.streams.info(names.events))
+    const { state } = await retryTransient(this.#connection, () => jsm.streams.info(names.events))
     return state.last_seq
   }
 }

@@ -1,12 +1,12 @@
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import { CONFIRMATION, isOwn, isTimeCertain, nextTime, TOLERANCE } from '../../store/log-clock.ts'
 import type { LogTime, NextTime, WallAndMonotonic } from '../../store/log-clock.ts'
-import type { AboutRecord } from '../server/about.ts'
+import type { LogMetadata } from '../server/log-metadata.ts'
 import type { Connection } from '../server/connection.ts'
 import { fieldsOf } from './entry-message.ts'
 import type { WithFields } from './entry-message.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
-import { patiently } from '../server/patience.ts'
+import { retryTransient } from '../server/retry-transient.ts'
 
 /** How many entries of other writers may be unknown to one before it reads on. */
 const MAX_UNKNOWN = 4_096
@@ -31,7 +31,7 @@ interface Numbered extends WithFields {
  */
 export class RecordedTimes {
   readonly #connection: Connection
-  readonly #about: AboutRecord
+  readonly #about: LogMetadata
   readonly #clocks: WallAndMonotonic
   /** By the clocks of this process; undefined until it is asked for. */
   #time: LogTime | undefined
@@ -40,7 +40,7 @@ export class RecordedTimes {
   /** The highest number that was written. */
   #written: number
 
-  constructor(connection: Connection, about: AboutRecord, clocks: WallAndMonotonic) {
+  constructor(connection: Connection, about: LogMetadata, clocks: WallAndMonotonic) {
     this.#connection = connection
     this.#about = about
     this.#clocks = clocks
@@ -99,9 +99,9 @@ export class RecordedTimes {
   async #begin(monotonic: number): Promise<LogTime> {
     const { jsm, names } = this.#connection
     const [info, server, message] = await Promise.all([
-      patiently(this.#connection, () => jsm.streams.info(names.events)),
+      retryTransient(this.#connection, () => jsm.streams.info(names.events)),
       this.#serverTime(),
-      patiently(this.#connection, () =>
+      retryTransient(this.#connection, () =>
         jsm.streams.getMessage(names.events, { last_by_subj: names.allEntries }),
       ),
     ])
@@ -119,7 +119,7 @@ export class RecordedTimes {
   /** The server's time, in Unix ms. It says when it has created something. */
   async #serverTime(): Promise<number> {
     const { jsm, names } = this.#connection
-    const { created, name } = await patiently(this.#connection, () =>
+    const { created, name } = await retryTransient(this.#connection, () =>
       jsm.consumers.add(names.events, {
         ack_policy: AckPolicy.None,
         deliver_policy: DeliverPolicy.New,

@@ -1,12 +1,12 @@
 import type { Connection } from '../server/connection.ts'
 import { fieldsOf } from './entry-message.ts'
 import type { StreamMessage } from '../server/message-cursor.ts'
-import { EXPECTED, isNextAt, isOvertaken, WRITE_ID } from '../server/succession.ts'
+import { EXPECTED, isNextAt, isOvertaken, WRITE_ID } from '../server/write-order.ts'
 
 /** How many sources are remembered. */
 const MAX_SOURCES = 10_000
 
-/** Which entries count, of those that a reader reads in order: see `succession.ts`. */
+/** Which entries count, of those that a reader reads in order: see `write-order.ts`. */
 export class SourceOrder {
   readonly #connection: Connection
   /** All entries after this number have been seen. */

@@ -1,15 +1,15 @@
 import { advanced } from '../../store/identity-age.ts'
 import type { IdentityLimits } from '../../store/identity-age.ts'
 import type { Trimmed, TrimLimit } from '../../store/retention-store.ts'
-import type { AboutRecord } from '../server/about.ts'
+import type { LogMetadata } from '../server/log-metadata.ts'
 import type { Connection } from '../server/connection.ts'
 import { IDENTITIES, storeIdentities, UPTIME } from './deleted-identities.ts'
 import type { DeletedEntry } from './deleted-identities.ts'
 import { fieldsOf, tokenOf } from './entry-message.ts'
-import { PARTS, SIZE } from '../server/long-texts.ts'
-import type { LongTexts } from '../server/long-texts.ts'
+import { PARTS, SIZE } from '../server/chunked-payloads.ts'
+import type { ChunkedPayloads } from '../server/chunked-payloads.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
-import { patiently } from '../server/patience.ts'
+import { retryTransient } from '../server/retry-transient.ts'
 
 /** Maximum number of messages of identities that one step deletes. */
 const SWEEP_STEP = 500
@@ -37,16 +37,16 @@ interface Plan extends Trimmed {
  */
 export class Trimming {
   readonly #connection: Connection
-  readonly #about: AboutRecord
-  readonly #texts: LongTexts
+  readonly #about: LogMetadata
+  readonly #payloads: ChunkedPayloads
   readonly #limits: IdentityLimits
   /** When this open log has trimmed last, by `performance.now`. */
   #trimmed = performance.now()
 
-  constructor(connection: Connection, about: AboutRecord, texts: LongTexts, limits: IdentityLimits) {
+  constructor(connection: Connection, about: LogMetadata, payloads: ChunkedPayloads, limits: IdentityLimits) {
     this.#connection = connection
     this.#about = about
-    this.#texts = texts
+    this.#payloads = payloads
     this.#limits = limits
   }
 
@@ -74,7 +74,7 @@ export class Trimming {
       }))
       await this.#purge()
       for (const [source, field] of parts) {
-        await patiently(this.#connection, () => this.#texts.remove(source, field))
+        await retryTransient(this.#connection, () => this.#payloads.remove(source, field))
       }
     }
     return { deleted, isDone, blockedBy }
@@ -97,7 +97,7 @@ export class Trimming {
       Number(age.field(IDENTITIES)) <= identities - minNewer
     const old = cursor.messages.filter(isOld)
     for (const { sequence } of old) {
-      await patiently(this.#connection, () => jsm.streams.deleteMessage(names.state, sequence, false))
+      await retryTransient(this.#connection, () => jsm.streams.deleteMessage(names.state, sequence, false))
     }
     return old.length < SWEEP_STEP
   }
@@ -144,7 +144,7 @@ export class Trimming {
   async #purge(): Promise<void> {
     const { jsm, names } = this.#connection
     const { sequence } = this.#about.current.trimmed
-    await patiently(this.#connection, async () => {
+    await retryTransient(this.#connection, async () => {
       const { state } = await jsm.streams.info(names.events)
       if (state.first_seq <= sequence) await jsm.streams.purge(names.events, { seq: sequence + 1 })
     })

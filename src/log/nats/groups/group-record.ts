@@ -5,7 +5,7 @@ import { rebalanced } from '../../store/assignment.ts'
 import type { Assignment } from '../../store/assignment.ts'
 import { publishConditionally } from '../server/conditional-publish.ts'
 import type { Connection } from '../server/connection.ts'
-import { lastMessage } from '../server/succession.ts'
+import { lastMessage } from '../server/write-order.ts'
 
 /** The members of a group, and which of them has each part. */
 export interface GroupState {

@@ -8,7 +8,7 @@ import type { JournalClaim, JournalHead } from './journal-message.ts'
 import type { JournalState } from './journal-state.ts'
 import type { Journals } from './journals.ts'
 import type { Lease } from './lease.ts'
-import { isPassing } from '../server/server-error.ts'
+import { isTransient } from '../server/server-error.ts'
 
 /** How long after a release that could not be stored the next attempt is made, in ms. */
 const RELEASE_INTERVAL = 1_000
@@ -85,7 +85,7 @@ export class Claims {
     try {
       await this.#giveUp(name, isOver)
     } catch (error) {
-      if (isPassing(error)) void this.#giveUpLater(name, isOver)
+      if (isTransient(error)) void this.#giveUpLater(name, isOver)
       throw error
     }
   }
@@ -106,7 +106,7 @@ export class Claims {
         // A call that claims it may still fail before it stores its own claim.
         if (!this.#claiming.has(name)) return
       } catch (error) {
-        if (!isPassing(error)) return
+        if (!isTransient(error)) return
       }
     }
   }

@@ -1,5 +1,5 @@
 import { checkInteger } from '../../../protocol/check.ts'
-import type { Letter, Which } from '../../memory-log/letters.ts'
+import type { ReaderDeadLetter, Which } from '../../memory-log/reader-dead-letters.ts'
 import type { Entry, Position } from '../../store/contract.ts'
 import type {
   DeadLetterStore,
@@ -18,7 +18,7 @@ const MAX_PAGE_LENGTH = 1024 * 1024
 /** How many copies are read at once. */
 const CONCURRENCY = 16
 
-/** How many letters of a source one message removes. */
+/** How many dead letters of a source one message removes. */
 const MAX_FORGOTTEN = 1_000
 
 /** What the dead letters of a log are made of. */
@@ -42,8 +42,10 @@ export class DeadLetterCalls implements DeadLetterStore {
     const { journals, entries } = this.#parts
     if (after !== null) await entries.checkPositions([after])
     const from = after === null ? -1 : entries.order(after)
-    const letters = await journals.of(reader).read((state) => state.letters.after(from).slice(0, limit))
-    return this.#page(reader, letters, (letter, entry) => stored(letter, entry))
+    const deadLetters = await journals
+      .of(reader)
+      .read((state) => state.deadLetters.after(from).slice(0, limit))
+    return this.#page(reader, deadLetters, (deadLetter, entry) => stored(deadLetter, entry))
   }
 
   async counts(): Promise<ReadonlyMap<string, number>> {
@@ -51,7 +53,7 @@ export class DeadLetterCalls implements DeadLetterStore {
     const counts = new Map<string, number>()
     for (const { name, deadLetters } of await journals.ofReaders()) {
       if (deadLetters === 0) continue
-      const count = await journals.of(name).read((state) => state.letters.size)
+      const count = await journals.of(name).read((state) => state.deadLetters.size)
       if (count > 0) counts.set(name, count)
     }
     return counts
@@ -63,8 +65,8 @@ export class DeadLetterCalls implements DeadLetterStore {
     const journal = journals.of(reader)
     let count = 0
     await journal.read(() => {})
-    await journal.write(({ letters }) => {
-      count = letters.markable(wanted)
+    await journal.write(({ deadLetters }) => {
+      count = deadLetters.markable(wanted)
       return count === 0 ? undefined : { marked: wanted }
     })
     if (count > 0) entries.notify()
@@ -80,20 +82,24 @@ export class DeadLetterCalls implements DeadLetterStore {
     if (this.#hasNone(reader)) return { letters: [], last: after }
     const marked = await this.#parts.journals
       .of(reader)
-      .read((state) => state.letters.marked(after, limit).map((letter) => [letter.position, letter] as const))
-    const letters = await this.#page(reader, marked, (letter, entry): MarkedDeadLetter => {
-      return { ...stored(letter, entry), mark: letter.mark }
+      .read((state) =>
+        state.deadLetters
+          .marked(after, limit)
+          .map((deadLetter) => [deadLetter.position, deadLetter] as const),
+      )
+    const deadLetters = await this.#page(reader, marked, (deadLetter, entry): MarkedDeadLetter => {
+      return { ...stored(deadLetter, entry), mark: deadLetter.mark }
     })
-    return { letters, last: letters.at(-1)?.mark ?? after }
+    return { letters: deadLetters, last: deadLetters.at(-1)?.mark ?? after }
   }
 
-  /** Whether there are letters to hand out after the mark with this number. */
+  /** Whether there are dead letters to hand out after the mark with this number. */
   async hasRedelivery(reader: string, after: number): Promise<boolean> {
     if (this.#hasNone(reader)) return false
-    return this.#parts.journals.of(reader).read((state) => state.letters.marked(after, 1).length > 0)
+    return this.#parts.journals.of(reader).read((state) => state.deadLetters.marked(after, 1).length > 0)
   }
 
-  /** Removes the letters of a source, and all copies of its entries. */
+  /** Removes the dead letters of a source, and all copies of its entries. */
   async forget(source: string): Promise<void> {
     const { journals, copies } = this.#parts
     const found = await copies.ofSource(source)
@@ -109,11 +115,11 @@ export class DeadLetterCalls implements DeadLetterStore {
     await copies.erase(found)
   }
 
-  /** Whether this open log owns a reader without letters. None but its owner adds letters, and without them there are no marks. */
+  /** Whether this open log owns a reader without dead letters. None but its owner adds dead letters, and without them there are no marks. */
   #hasNone(reader: string): boolean {
     const { journals, claims } = this.#parts
-    const { sequence, letters } = journals.of(reader).known
-    return claims.holds(reader) && sequence > 0 && letters.size === 0
+    const { sequence, deadLetters } = journals.of(reader).known
+    return claims.holds(reader) && sequence > 0 && deadLetters.size === 0
   }
 
   async #remove(reader: string, which: Which): Promise<number> {
@@ -127,8 +133,8 @@ export class DeadLetterCalls implements DeadLetterStore {
     const journal = this.#parts.journals.of(reader)
     let removed: readonly Position[] = []
     await journal.read(() => {})
-    const sequence = await journal.write(({ letters }) => {
-      removed = letters.known(which)
+    const sequence = await journal.write(({ deadLetters }) => {
+      removed = deadLetters.known(which)
       return removed.length === 0 ? undefined : { removed: which }
     })
     return { removed, sequence }
@@ -140,28 +146,28 @@ export class DeadLetterCalls implements DeadLetterStore {
     return [which]
   }
 
-  /** Reads the copies of letters, until they are long together. Letters that were removed meanwhile are left out. */
-  async #page<Kept extends Letter<true>, Found>(
+  /** Reads the copies of dead letters, until they are long together. Dead letters that were removed meanwhile are left out. */
+  async #page<Kept extends ReaderDeadLetter<true>, Found>(
     reader: string,
-    letters: readonly (readonly [Position, Kept])[],
-    foundOf: (letter: Kept, entry: Entry) => Found,
+    deadLetters: readonly (readonly [Position, Kept])[],
+    foundOf: (deadLetter: Kept, entry: Entry) => Found,
   ): Promise<readonly Found[]> {
     const found: Found[] = []
     let length = 0
-    for (let at = 0; at < letters.length && length < MAX_PAGE_LENGTH; at += CONCURRENCY) {
-      const step = letters.slice(at, at + CONCURRENCY)
+    for (let at = 0; at < deadLetters.length && length < MAX_PAGE_LENGTH; at += CONCURRENCY) {
+      const step = deadLetters.slice(at, at + CONCURRENCY)
       const copies = await Promise.all(step.map(([position]) => this.#parts.copies.read(reader, position)))
-      for (const [index, [, letter]] of step.entries()) {
+      for (const [index, [, deadLetter]] of step.entries()) {
         const json = copies[index]
         if (json === undefined) continue
         length += json.length
-        found.push(foundOf(letter, JSON.parse(json)))
+        found.push(foundOf(deadLetter, JSON.parse(json)))
       }
     }
     return found
   }
 }
 
-function stored({ error, attempts, failed, mark }: Letter<true>, entry: Entry): StoredDeadLetter {
+function stored({ error, attempts, failed, mark }: ReaderDeadLetter<true>, entry: Entry): StoredDeadLetter {
   return { entry, error: { ...error }, attempts, failed, isRedelivered: mark !== undefined }
 }

@@ -2,10 +2,10 @@ import type { Entry, Position } from '../../store/contract.ts'
 import { isOfSource } from '../../of-source.ts'
 import type { Connection } from '../server/connection.ts'
 import { eraseMessage } from '../server/erase-message.ts'
-import { PARTS } from '../server/long-texts.ts'
-import type { LongTexts } from '../server/long-texts.ts'
+import { PARTS } from '../server/chunked-payloads.ts'
+import type { ChunkedPayloads } from '../server/chunked-payloads.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
-import { patiently } from '../server/patience.ts'
+import { retryTransient } from '../server/retry-transient.ts'
 import { ROLLUP } from '../server/publisher.ts'
 
 /** How many copies are removed at once. */
@@ -22,15 +22,15 @@ export interface DeadLetterCopy {
 
 /**
  * Copies of the entries that readers could not handle, each a message of its own: the log may delete the entry, and a journal
- * with the entries would be long. A copy is stored before the commit that has its letter, and without effect until then.
+ * with the entries would be long. A copy is stored before the commit that has its dead letter, and without effect until then.
  */
 export class DeadLetterCopies {
   readonly #connection: Connection
-  readonly #texts: LongTexts
+  readonly #payloads: ChunkedPayloads
 
-  constructor(connection: Connection, texts: LongTexts) {
+  constructor(connection: Connection, payloads: ChunkedPayloads) {
     this.#connection = connection
-    this.#texts = texts
+    this.#payloads = payloads
   }
 
   /** The subject of a copy. */
@@ -43,8 +43,8 @@ export class DeadLetterCopies {
     const { publisher } = this.#connection
     const subject = this.subject(reader, position)
     const json = JSON.stringify(entry)
-    await patiently(this.#connection, async () => {
-      const { payload, fields } = await this.#texts.prepareAt(subject, json)
+    await retryTransient(this.#connection, async () => {
+      const { payload, fields } = await this.#payloads.prepareAt(subject, json)
       // Its own parts are before it.
       const isRollup = fields[PARTS] === undefined
       await publisher.publish({
@@ -55,18 +55,18 @@ export class DeadLetterCopies {
     })
   }
 
-  /** The entry of a letter, as JSON; undefined where it was removed meanwhile. */
+  /** The entry of a dead letter, as JSON; undefined where it was removed meanwhile. */
   async read(reader: string, position: Position): Promise<string | undefined> {
     const { jsm, names } = this.#connection
     const query = { last_by_subj: names.deadLetter(reader, position) }
-    return patiently(this.#connection, async () => {
+    return retryTransient(this.#connection, async () => {
       const found = await jsm.streams.getMessage(names.state, query)
       if (found === null) return undefined
-      return this.#texts.read({ data: found.data, field: (name) => found.header.get(name) })
+      return this.#payloads.read({ data: found.data, field: (name) => found.header.get(name) })
     })
   }
 
-  /** Removes copies of letters that were there until the message with this number. Copies after it stay. */
+  /** Removes copies of dead letters that were there until the message with this number. Copies after it stay. */
   async remove(reader: string, positions: readonly Position[], sequence: number): Promise<void> {
     await this.#purge(
       positions.map((position) => this.subject(reader, position)),
@@ -74,7 +74,7 @@ export class DeadLetterCopies {
     )
   }
 
-  /** The copies of entries of a source, also those that belong to no letter. */
+  /** The copies of entries of a source, also those that belong to no dead letter. */
   async ofSource(source: string): Promise<readonly DeadLetterCopy[]> {
     const { names } = this.#connection
     const found: DeadLetterCopy[] = []
@@ -82,7 +82,7 @@ export class DeadLetterCopies {
     for await (const message of cursor.all()) {
       const { subject, sequence } = message
       // A part of a long one is no JSON.
-      const json = await patiently(this.#connection, () => this.#texts.read(message))
+      const json = await retryTransient(this.#connection, () => this.#payloads.read(message))
       if (json === undefined || !isOfSource(json, source)) continue
       const { position }: Entry = JSON.parse(json)
       found.push({ subject, position, sequence, parts: message.field(PARTS) })
@@ -94,7 +94,7 @@ export class DeadLetterCopies {
   async erase(copies: readonly DeadLetterCopy[]): Promise<void> {
     const { names } = this.#connection
     for (const { sequence, parts } of copies) {
-      await this.#texts.erase(parts)
+      await this.#payloads.erase(parts)
       await eraseMessage(this.#connection, names.state, sequence)
     }
   }
@@ -106,7 +106,7 @@ export class DeadLetterCopies {
         subjects
           .slice(at, at + CONCURRENCY)
           .map((filter) =>
-            patiently(this.#connection, () => jsm.streams.purge(names.state, { filter, seq: before })),
+            retryTransient(this.#connection, () => jsm.streams.purge(names.state, { filter, seq: before })),
           ),
       )
     }

@@ -3,7 +3,7 @@ import type { Position, ReaderState } from '../../store/contract.ts'
 import type { NewDeadLetter } from '../../store/dead-letter-store.ts'
 import type { PreparedEntry } from '../../store/prepared-entry.ts'
 import type { ProcessCommit, StateChange, Timer, TimerChange } from '../../store/process-store.ts'
-import type { Which } from '../../memory-log/letters.ts'
+import type { Which } from '../../memory-log/reader-dead-letters.ts'
 import type { SavedProcessHead } from '../../memory-log/processes.ts'
 import { TextReader, TextWriter } from './framed-texts.ts'
 
@@ -38,14 +38,14 @@ export interface JournalHead {
 }
 
 /** A dead letter of a commit. The copy of its entry is a message of its own. */
-export type JournalLetter = Pick<NewDeadLetter, 'position' | 'error' | 'attempts' | 'redelivery'> & {
+export type JournalDeadLetter = Pick<NewDeadLetter, 'position' | 'error' | 'attempts' | 'redelivery'> & {
   /** Whether there is a copy of its entry. */
   readonly hasCopy: boolean
 }
 
 /** What of a commit is not in the head. */
 export interface JournalCommit {
-  readonly deadLetters: readonly JournalLetter[]
+  readonly deadLetters: readonly JournalDeadLetter[]
   readonly redelivered: readonly Position[]
   /** By the clock of the log, in Unix ms. */
   readonly now: number

@@ -1,4 +1,4 @@
-import type { Letter } from '../../memory-log/letters.ts'
+import type { ReaderDeadLetter } from '../../memory-log/reader-dead-letters.ts'
 import type { NumberedState } from '../../memory-log/processes.ts'
 import { isObject } from '../../../protocol/event.ts'
 import type { Timer } from '../../store/process-store.ts'
@@ -13,13 +13,13 @@ const PART_BYTES = 256 * 1024
 const ITEM_BYTES = 32
 
 type EncodedTimer = ReturnType<typeof encodeTimer>
-type SavedLetter = readonly [position: string, letter: Letter<true>]
+type SavedDeadLetter = readonly [position: string, deadLetter: ReaderDeadLetter<true>]
 
 /** The head of a part. */
 interface EncodedPart {
   readonly states: (readonly [change: number, hasState: number])[]
   readonly timers: EncodedTimer[]
-  readonly letters: SavedLetter[]
+  readonly letters: SavedDeadLetter[]
 }
 
 /** What of a journal is not in the head of its messages, in parts. */
@@ -40,12 +40,12 @@ export function* snapshotParts(state: JournalState): Generator<Uint8Array, void>
     }
     part.addTimer(each)
   }
-  for (const each of state.letters.after(-1)) {
+  for (const each of state.deadLetters.after(-1)) {
     if (part.isFull) {
       yield part.payload()
       part = new Part()
     }
-    part.addLetter(each)
+    part.addDeadLetter(each)
   }
   yield part.payload()
 }
@@ -69,9 +69,9 @@ class Part {
     this.#head.timers.push(encodeTimer(timer, this.#texts))
   }
 
-  addLetter(letter: SavedLetter): void {
-    this.#bytes += JSON.stringify(letter).length
-    this.#head.letters.push(letter)
+  addDeadLetter(deadLetter: SavedDeadLetter): void {
+    this.#bytes += JSON.stringify(deadLetter).length
+    this.#head.letters.push(deadLetter)
   }
 
   payload(): Uint8Array {
@@ -95,7 +95,7 @@ export function restorePart(state: JournalState, payload: Uint8Array): void {
     return timer.due === null ? [] : [timer]
   })
   state.processes.restoreParts(state.name, states, timers)
-  for (const [position, letter] of letters) state.letters.restore(position, letter)
+  for (const [position, deadLetter] of letters) state.deadLetters.restore(position, deadLetter)
 }
 
 function isEncodedPart(value: unknown): value is EncodedPart {

@@ -1,5 +1,5 @@
 import type { Position } from '../../store/contract.ts'
-import { Letters } from '../../memory-log/letters.ts'
+import { ReaderDeadLetters } from '../../memory-log/reader-dead-letters.ts'
 import { Processes } from '../../memory-log/processes.ts'
 import type { PreparedEntry } from '../../store/prepared-entry.ts'
 import type { JournalClaim, JournalHead, JournalMessage, SnapshotReference } from './journal-message.ts'
@@ -51,8 +51,8 @@ export class JournalState {
   /** Of the last message. */
   head: JournalHead
   readonly processes: Processes
-  /** Of each letter there is a copy of its entry. */
-  readonly letters: Letters<true>
+  /** Of each dead letter there is a copy of its entry. */
+  readonly deadLetters: ReaderDeadLetters<true>
   unpublished: readonly UnpublishedEntries[] = []
   /** Since the earlier messages were deleted: their number, and their size in bytes. */
   length = 0
@@ -63,7 +63,7 @@ export class JournalState {
   constructor(name: string, { log, epoch, order }: JournalSettings) {
     this.name = name
     this.processes = new Processes(log, epoch)
-    this.letters = new Letters(order)
+    this.deadLetters = new ReaderDeadLetters(order)
     this.head = {
       name,
       claim: NO_CLAIM,
@@ -79,18 +79,20 @@ export class JournalState {
   /** Whether the head is all there is. */
   get isBare(): boolean {
     return (
-      this.processes.memo(this.name) === undefined && this.letters.size === 0 && this.unpublished.length === 0
+      this.processes.memo(this.name) === undefined &&
+      this.deadLetters.size === 0 &&
+      this.unpublished.length === 0
     )
   }
 
   /** What has no parts of a snapshot. */
   get bareSnapshot(): SnapshotReference {
-    return { token: '', parts: 0, bytes: 0, lastMark: this.letters.lastMark, process: null }
+    return { token: '', parts: 0, bytes: 0, lastMark: this.deadLetters.lastMark, process: null }
   }
 
   /** Puts back what is not in the parts of a snapshot. */
   restore({ lastMark, process, bytes }: SnapshotReference): void {
-    this.letters.restoreLastMark(lastMark)
+    this.deadLetters.restoreLastMark(lastMark)
     if (process !== null) this.processes.restore(this.name, process)
     this.snapshotBytes = bytes
   }
@@ -114,12 +116,12 @@ export class JournalState {
       this.snapshotBytes = snapshot.bytes
     }
     if (isDropped) this.processes.drop(this.name)
-    if (marked !== undefined) this.letters.mark(marked)
-    if (removed !== undefined) this.letters.remove(removed)
+    if (marked !== undefined) this.deadLetters.mark(marked)
+    if (removed !== undefined) this.deadLetters.remove(removed)
     if (commit !== undefined) {
-      for (const letter of commit.deadLetters)
-        this.letters.put(letter, letter.hasCopy || undefined, commit.now)
-      this.letters.remove(commit.redelivered)
+      for (const deadLetter of commit.deadLetters)
+        this.deadLetters.put(deadLetter, deadLetter.hasCopy || undefined, commit.now)
+      this.deadLetters.remove(commit.redelivered)
       // Unique, and greater than those before, also after a process of this name was removed.
       if (commit.process !== undefined)
         this.processes.commit(this.name, commit.process, head.claim.instance, sequence)

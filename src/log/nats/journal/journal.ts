@@ -9,9 +9,9 @@ import { restorePart, snapshotParts } from './journal-snapshot.ts'
 import { JOURNAL_LIMITS, JournalState } from './journal-state.ts'
 import type { JournalSettings } from './journal-state.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
-import { patiently } from '../server/patience.ts'
+import { retryTransient } from '../server/retry-transient.ts'
 import { MESSAGE_ID } from '../server/publisher.ts'
-import { EXPECTED, writeIdOf } from '../server/succession.ts'
+import { EXPECTED, writeIdOf } from '../server/write-order.ts'
 
 /** A message to be added to a journal: what changes of its head, and the rest. */
 export type Draft = Omit<JournalMessage, 'head' | 'snapshot'> & { readonly head?: Partial<JournalHead> }
@@ -246,7 +246,7 @@ export class Journal {
   async #next(from: number): Promise<ReadMessage | undefined> {
     const { jsm, names } = this.#connection
     const query = { seq: from, next_by_subj: this.#subject }
-    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.state, query))
+    const found = await retryTransient(this.#connection, () => jsm.streams.getMessage(names.state, query))
     if (found === null) return undefined
     return { sequence: found.seq, data: found.data, field: (name) => found.header.get(name) }
   }
@@ -320,13 +320,13 @@ export class Journal {
       const { states: _, timers: __, ...head } = saved
       process = head
     }
-    const { lastMark } = state.letters
+    const { lastMark } = state.deadLetters
     const snapshot = { token, parts: parts.length, bytes, lastMark, process }
     const sequence = await this.#publish({ head: state.head, snapshot }, isRollup)
     if (sequence === undefined) return undefined
     // Earlier snapshots, and parts of those that were not completed.
     await jsm.streams.purge(names.state, { filter: names.snapshots(this.name), seq: parts[0] ?? 0 })
-    if (state.letters.size === 0) {
+    if (state.deadLetters.size === 0) {
       await jsm.streams.purge(names.state, { filter: names.deadLetters(this.name), seq: sequence })
     }
     return sequence
@@ -336,7 +336,7 @@ export class Journal {
     const { isReplicated } = this.#connection
     // A part that is there twice is passed over. See `conditions`.
     const fields = { [PART]: String(part), ...(!isReplicated && { [MESSAGE_ID]: `${token}:${part}` }) }
-    const { sequence } = await patiently(this.#connection, () =>
+    const { sequence } = await retryTransient(this.#connection, () =>
       this.#connection.publisher.publish({ subject, payload, fields }),
     )
     return sequence

@@ -5,8 +5,8 @@ import type { JournalHead, JournalMessage } from './journal-message.ts'
 import { JOURNAL_LIMITS } from './journal-state.ts'
 import type { JournalSettings } from './journal-state.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
-import { patiently } from '../server/patience.ts'
-import { lastMessage } from '../server/succession.ts'
+import { retryTransient } from '../server/retry-transient.ts'
+import { lastMessage } from '../server/write-order.ts'
 import { LogServerError } from '../../errors.ts'
 import { isOfSource } from '../../of-source.ts'
 
@@ -79,7 +79,7 @@ export class Journals {
   async #subjects(filter: string): Promise<readonly string[]> {
     const { jsm, names } = this.#connection
     const options = { subjects_filter: filter }
-    const { state } = await patiently(this.#connection, () => jsm.streams.info(names.state, options))
+    const { state } = await retryTransient(this.#connection, () => jsm.streams.info(names.state, options))
     return Object.keys(state.subjects ?? {})
   }
 

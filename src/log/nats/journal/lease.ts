@@ -3,7 +3,7 @@ import { isObject } from '../../../protocol/event.ts'
 import { parseJson } from '../../../protocol/json.ts'
 import type { Connection } from '../server/connection.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
-import { patiently } from '../server/patience.ts'
+import { retryTransient } from '../server/retry-transient.ts'
 
 /** How often a lease is renewed in the time in which it runs out. */
 const RENEWALS = 3
@@ -40,7 +40,7 @@ export class Lease {
 
   /** Takes or renews the lease in any case. From then on it is renewed. */
   async take(): Promise<void> {
-    await patiently(this.#connection, () => this.#renew())
+    await retryTransient(this.#connection, () => this.#renew())
     if (this.#isReleased) return
     this.#timer ??= setInterval(() => {
       // The next time is soon, and the owner is fenced where another one was faster.
@@ -59,7 +59,9 @@ export class Lease {
     const { jsm, names } = this.#connection
     const query = { last_by_subj: names.lease(instance) }
     // Of the leader. A copy may not have it yet.
-    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.leaseStream, query))
+    const found = await retryTransient(this.#connection, () =>
+      jsm.streams.getMessage(names.leaseStream, query),
+    )
     if (found === null) return 'expired'
     return ownerOf(found.data) === undefined ? 'ended' : found.seq
   }

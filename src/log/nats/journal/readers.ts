@@ -5,7 +5,7 @@ import type { PreparedCommit } from '../../store/prepared-commit.ts'
 import type { Claims } from './claims.ts'
 import type { DeadLetterCopies } from './dead-letter-copies.ts'
 import type { JournalChanges } from './journal-changes.ts'
-import type { JournalCommit, JournalLetter } from './journal-message.ts'
+import type { JournalCommit, JournalDeadLetter } from './journal-message.ts'
 import type { JournalState } from './journal-state.ts'
 import type { Journals } from './journals.ts'
 import { isStream } from '../server/names.ts'
@@ -65,15 +65,15 @@ export class Readers {
       if ((state.head.reader?.cursor ?? null) !== expect) throw new LogConflictError(journals.log, name)
       const refused = await checked
       if (refused !== undefined) throw refused.error
-      handled = redelivered.filter((position) => state.letters.has(position))
-      const letters = await this.#letters(state, commit, stored)
+      handled = redelivered.filter((position) => state.deadLetters.has(position))
+      const journaled = await this.#journaled(state, commit, stored)
       return {
         head: {
           reader: { cursor, acknowledged, ...(isCopy && { isCopy }) },
-          deadLetters: state.letters.size + letters.length,
+          deadLetters: state.deadLetters.size + journaled.length,
           ...(process && { holdsRetention: process.holdsRetention ?? true, pausedToken: null }),
         },
-        ...this.#content(commit, letters),
+        ...this.#content(commit, journaled),
       }
     })
     if (process !== undefined) changes.notify(name)
@@ -104,7 +104,7 @@ export class Readers {
   /** Without content, the head of the message says all. */
   #content(
     { redelivered, process, entries }: PreparedCommit,
-    deadLetters: readonly JournalLetter[],
+    deadLetters: readonly JournalDeadLetter[],
   ): { readonly commit?: JournalCommit } {
     const isEmpty = deadLetters.length + redelivered.length + entries.length === 0 && process === undefined
     if (isEmpty) return {}
@@ -112,24 +112,24 @@ export class Readers {
   }
 
   /** Stores copies of the entries of new dead letters, which are without effect until the commit. */
-  async #letters(
+  async #journaled(
     state: JournalState,
     { deadLetters }: PreparedCommit,
     stored: Set<string>,
-  ): Promise<readonly JournalLetter[]> {
+  ): Promise<readonly JournalDeadLetter[]> {
     const { copies, entries } = this.#parts
-    const letters: JournalLetter[] = []
-    for (const { entry: given, ...letter } of deadLetters) {
-      const { position } = letter
+    const journaled: JournalDeadLetter[] = []
+    for (const { entry: given, ...deadLetter } of deadLetters) {
+      const { position } = deadLetter
       let hasCopy = false
-      if (state.letters.isNew(letter)) {
+      if (state.deadLetters.isNew(deadLetter)) {
         const entry = stored.has(position) ? undefined : (given ?? (await entries.entryAt(position)))
         if (entry !== undefined) await copies.store(state.name, entry, position)
         if (entry !== undefined) stored.add(position)
         hasCopy = stored.has(position)
       }
-      letters.push({ ...letter, hasCopy })
+      journaled.push({ ...deadLetter, hasCopy })
     }
-    return letters
+    return journaled
   }
 }

@@ -1,7 +1,7 @@
 import type { Connection } from '../server/connection.ts'
 import type { Place, Positions } from '../entries/positions.ts'
-import { MAX_AGE, ReadingPlaces } from './reading-places.ts'
-import type { EntryMessage, ReadingPlace } from './reading-places.ts'
+import { MAX_AGE, ReadAheads } from './read-ahead.ts'
+import type { EntryMessage, ReadAhead } from './read-ahead.ts'
 import type { RecordedTimes } from '../entries/recorded-times.ts'
 
 /** How many messages a new or slow reader reads at once. */
@@ -12,7 +12,7 @@ const MAX_BATCHES = 100
 const MAX_BYTES = 32 * 1024 * 1024
 
 /** How many places in the stream are kept. */
-const MAX_PLACES = 4
+const MAX_READ_AHEADS = 4
 
 /** Messages that follow each other in the stream, all up to a number. */
 export interface Batch {
@@ -47,7 +47,7 @@ interface Stream {
 export class MessageBatches {
   readonly #connection: Connection
   readonly #stream: Stream
-  readonly #places: ReadingPlaces
+  readonly #readAheads: ReadAheads
   /** In the order of reading. */
   readonly #batches = new Set<Batch>()
   #bytes = 0
@@ -59,7 +59,7 @@ export class MessageBatches {
   constructor(connection: Connection, times: RecordedTimes, stream: Stream) {
     this.#connection = connection
     this.#stream = stream
-    this.#places = new ReadingPlaces(connection, times, MAX_PLACES)
+    this.#readAheads = new ReadAheads(connection, times, MAX_READ_AHEADS)
   }
 
   /** What follows a place: all that was read there at once. */
@@ -82,12 +82,12 @@ export class MessageBatches {
     this.#bytes = 0
     this.#forgottenAt = performance.now()
     this.#reading.clear()
-    this.#places.forget()
+    this.#readAheads.forget()
   }
 
   close(): void {
     this.#batches.clear()
-    this.#places.close()
+    this.#readAheads.close()
   }
 
   #find(sequence: number): Batch | undefined {
@@ -100,29 +100,29 @@ export class MessageBatches {
   }
 
   async #read(after: Place): Promise<Batch> {
-    const place = this.#places.take(after)
+    const readAhead = this.#readAheads.take(after)
     try {
-      const batch = await this.#readFrom(place)
-      this.#places.keep(place)
+      const batch = await this.#readFrom(readAhead)
+      this.#readAheads.keep(readAhead)
       return batch
     } catch (error) {
-      place.close()
+      readAhead.close()
       throw error
     }
   }
 
-  async #readFrom(place: ReadingPlace): Promise<Batch> {
+  async #readFrom(readAhead: ReadAhead): Promise<Batch> {
     const began = performance.now()
-    const { sequence: after, token: tokenBefore } = place.at
-    const isEnd = await place.readOn(SIZE)
+    const { sequence: after, token: tokenBefore } = readAhead.at
+    const isEnd = await readAhead.readOn(SIZE)
     const all: EntryMessage[] = []
     const partitions = new Map<number, EntryMessage[]>()
     let bytes = 0
     let isWhole = true
-    for (let message = place.next; message !== undefined; message = place.next) {
-      isWhole &&= message.sequence === place.last + 1
+    for (let message = readAhead.next; message !== undefined; message = readAhead.next) {
+      isWhole &&= message.sequence === readAhead.last + 1
       bytes += message.data.length
-      const taken = place.take()
+      const taken = readAhead.take()
       const entry = taken instanceof Promise ? await taken : taken
       if (entry === undefined) continue
       const partition = this.#connection.names.partitionOfSubject(message.subject)
@@ -131,13 +131,13 @@ export class MessageBatches {
       own.push(entry)
       partitions.set(partition, own)
     }
-    if (place.last === after) {
+    if (readAhead.last === after) {
       const end = await this.#end({ sequence: after, token: tokenBefore }, began)
-      place.skipTo({ sequence: end.upto, token: end.token })
+      readAhead.skipTo({ sequence: end.upto, token: end.token })
       return end
     }
-    const { readAt: at } = place
-    const { sequence: upto, token } = place.at
+    const { readAt: at } = readAhead
+    const { sequence: upto, token } = readAhead.at
     // What was read ahead may not be all any more, and the server that was asked may not have all.
     const isLast = isEnd && at >= began && (await this.#stream.positions.last()) <= upto
     const batch = { after, upto, token, isEnd: isLast, isWhole, all, partitions, bytes, at }

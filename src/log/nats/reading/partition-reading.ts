@@ -2,7 +2,7 @@ import type { Entry, Page, Position, ReadOptions } from '../../store/contract.ts
 import { typeField } from '../entries/entry-message.ts'
 import type { Batch, MessageBatches } from './message-batches.ts'
 import type { Place, Positions } from '../entries/positions.ts'
-import type { EntryMessage } from './reading-places.ts'
+import type { EntryMessage } from './read-ahead.ts'
 
 /** Maximum number of messages that one read passes, so that readers of several partitions stay near each other. */
 const MAX_PASSED = 2_000

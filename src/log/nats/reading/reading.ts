@@ -2,18 +2,18 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Entry, Page, Position, ReadOptions, StartAt } from '../../store/contract.ts'
 import { LogServerError } from '../../errors.ts'
 import { gapEntry } from '../../gap.ts'
-import type { AboutRecord } from '../server/about.ts'
+import type { LogMetadata } from '../server/log-metadata.ts'
 import type { Connection } from '../server/connection.ts'
 import { storedToken } from '../server/continuity.ts'
 import { entryOf, fieldsOf, typeField } from '../entries/entry-message.ts'
 import type { EntryFields } from '../entries/entry-message.ts'
-import type { LongTexts } from '../server/long-texts.ts'
+import type { ChunkedPayloads } from '../server/chunked-payloads.ts'
 import { MessageBatches } from './message-batches.ts'
 import { MAX_PAGE_LENGTH, PartitionReading } from './partition-reading.ts'
-import { patiently } from '../server/patience.ts'
+import { retryTransient } from '../server/retry-transient.ts'
 import type { Place, Positions } from '../entries/positions.ts'
-import { ReadingPlaces } from './reading-places.ts'
-import type { EntryMessage, ReadingPlace } from './reading-places.ts'
+import { ReadAheads } from './read-ahead.ts'
+import type { EntryMessage, ReadAhead } from './read-ahead.ts'
 import type { RecordedTimes } from '../entries/recorded-times.ts'
 
 /** Maximum number of entries that one read looks at, so that a rare type does not take long. */
@@ -23,7 +23,7 @@ const MAX_EXAMINED = 10_000
 const LATE_INTERVAL = 20
 
 /** How many readers' places are kept, so that each goes on without asking for a new one. */
-const MAX_PLACES = 16
+const MAX_READ_AHEADS = 16
 
 /** A page that is being read. */
 interface Draft {
@@ -37,27 +37,27 @@ interface Draft {
 /** Reads the entries of a log. */
 export class Reading {
   readonly #connection: Connection
-  readonly #about: AboutRecord
+  readonly #about: LogMetadata
   readonly #positions: Positions
   readonly #times: RecordedTimes
-  readonly #texts: LongTexts
-  readonly #places: ReadingPlaces
+  readonly #payloads: ChunkedPayloads
+  readonly #readAheads: ReadAheads
   readonly #batches: MessageBatches
   readonly #partitions: PartitionReading
 
   constructor(
     connection: Connection,
-    about: AboutRecord,
+    about: LogMetadata,
     positions: Positions,
     times: RecordedTimes,
-    texts: LongTexts,
+    payloads: ChunkedPayloads,
   ) {
     this.#connection = connection
     this.#about = about
     this.#positions = positions
     this.#times = times
-    this.#texts = texts
-    this.#places = new ReadingPlaces(connection, times, MAX_PLACES)
+    this.#payloads = payloads
+    this.#readAheads = new ReadAheads(connection, times, MAX_READ_AHEADS)
     this.#batches = new MessageBatches(connection, times, {
       positions,
       isNothingBetween: (after, until) => this.#isNothingBetween(after, until),
@@ -68,7 +68,8 @@ export class Reading {
       gap: (position, after, last) => this.#gap(position, after, last),
       entry: async ({ message, fields, recorded }) => {
         const json =
-          this.#texts.whole(message) ?? (await patiently(this.#connection, () => this.#texts.read(message)))
+          this.#payloads.whole(message) ??
+          (await retryTransient(this.#connection, () => this.#payloads.read(message)))
         // Its parts may have been deleted since.
         if (json === undefined) return undefined
         return { entry: this.#entryOf(json, fields, recorded, message), length: json.length }
@@ -84,70 +85,70 @@ export class Reading {
       return this.#partitions.read(position, partition, { limit, types, until })
     const after = await this.#positions.check(position)
     const end = until === undefined ? undefined : await this.#positions.check(until)
-    const place = this.#places.take(after)
+    const readAhead = this.#readAheads.take(after)
     try {
-      return await this.#readFrom(place, position, end, limit, types)
+      return await this.#readFrom(readAhead, position, end, limit, types)
     } catch (error) {
-      place.close()
+      readAhead.close()
       throw error
     }
   }
 
   /** @param end Where the page ends at the latest; undefined for what there is. */
   async #readFrom(
-    place: ReadingPlace,
+    readAhead: ReadAhead,
     position: Position,
     end: Place | undefined,
     limit: number,
     types: ReadOptions['types'],
   ): Promise<Page> {
-    const after = place.last
+    const after = readAhead.last
     const until = end?.sequence
     let last = until
     // What follows says whether something was deleted, and comes without asking for the end of the log.
-    if (!place.hasMore) {
+    if (!readAhead.hasMore) {
       const state = await this.#state()
       last ??= state.last
       const gap = after + 1 < state.first ? await this.#gap(position, after, last) : undefined
-      if (gap !== undefined) return this.#closed(place, gap)
+      if (gap !== undefined) return this.#closed(readAhead, gap)
     }
     const isEmpty = last !== undefined && after >= last
     const draft: Draft = { entries: [], lengths: [], length: 0, examined: 0, isEnd: isEmpty }
     const wanted = types && new Set(types.map(typeField))
     let isGapChecked = false
     while (!draft.isEnd && !isFull(draft, limit)) {
-      if (place.next === undefined) {
-        await place.readOn(Math.min(limit, (until ?? Infinity) - after))
+      if (readAhead.next === undefined) {
+        await readAhead.readOn(Math.min(limit, (until ?? Infinity) - after))
         isGapChecked = false
-        if (!place.hasMore) last ??= (await this.#state()).last
+        if (!readAhead.hasMore) last ??= (await this.#state()).last
       }
-      const { next } = place
-      if (!isGapChecked && next?.sequence !== place.last + 1) {
+      const { next } = readAhead
+      if (!isGapChecked && next?.sequence !== readAhead.last + 1) {
         // Forgotten, or trimmed since this began.
         isGapChecked = true
         const gap = await this.#gap(position, after, (last ??= (await this.#state()).last))
-        if (gap !== undefined) return this.#closed(place, gap)
+        if (gap !== undefined) return this.#closed(readAhead, gap)
       }
       if (next === undefined) {
         draft.isEnd =
-          last === undefined || last <= place.last || (await this.#isNothingBetween(place.last, last))
+          last === undefined || last <= readAhead.last || (await this.#isNothingBetween(readAhead.last, last))
       } else if (until !== undefined && next.sequence > until) {
         draft.isEnd = true
       } else {
-        const added = this.#take(place, wanted, draft)
+        const added = this.#take(readAhead, wanted, draft)
         if (added !== undefined) await added
-        const isLast = last !== undefined && place.last >= last
-        draft.isEnd = isLast && (until !== undefined || place.next === undefined)
+        const isLast = last !== undefined && readAhead.last >= last
+        draft.isEnd = isLast && (until !== undefined || readAhead.next === undefined)
       }
     }
     const { entries, lengths, isEnd } = draft
-    if (isEnd && last !== undefined) place.skipTo(end ?? { sequence: last, token: '' })
-    this.#places.keep(place)
-    return { entries, lengths, position: this.#positions.read(place.at), isEnd }
+    if (isEnd && last !== undefined) readAhead.skipTo(end ?? { sequence: last, token: '' })
+    this.#readAheads.keep(readAhead)
+    return { entries, lengths, position: this.#positions.read(readAhead.at), isEnd }
   }
 
-  #closed(place: ReadingPlace, gap: Page): Page {
-    place.close()
+  #closed(readAhead: ReadAhead, gap: Page): Page {
+    readAhead.close()
     return gap
   }
 
@@ -156,10 +157,10 @@ export class Reading {
     const { jsm, names } = this.#connection
     if (sequence === 0) return undefined
     const query = { seq: sequence }
-    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.events, query))
+    const found = await retryTransient(this.#connection, () => jsm.streams.getMessage(names.events, query))
     if (found === null) return undefined
     const message = { sequence, data: found.data, field: (name: string) => found.header.get(name) }
-    const json = await patiently(this.#connection, () => this.#texts.read(message))
+    const json = await retryTransient(this.#connection, () => this.#payloads.read(message))
     if (json === undefined) return undefined
     const fields = fieldsOf(message)
     const recorded = await this.#times.of(message)
@@ -190,7 +191,7 @@ export class Reading {
     const { jsm, names } = this.#connection
     for (let at = from; ;) {
       const next = { seq: at, next_by_subj: names.allEntries }
-      const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.events, next))
+      const found = await retryTransient(this.#connection, () => jsm.streams.getMessage(names.events, next))
       if (found === null) return undefined
       const message = { sequence: found.seq, field: (name: string) => found.header.get(name) }
       const recorded = await this.#times.of(message)
@@ -205,7 +206,7 @@ export class Reading {
   async aboutNewest(): Promise<number | undefined> {
     const { jsm, names } = this.#connection
     const query = { last_by_subj: names.allEntries }
-    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.events, query))
+    const found = await retryTransient(this.#connection, () => jsm.streams.getMessage(names.events, query))
     return found === null ? undefined : fieldsOf({ field: (name) => found.header.get(name) })?.recorded
   }
 
@@ -213,7 +214,7 @@ export class Reading {
   async newest(): Promise<number | undefined> {
     const { jsm, names } = this.#connection
     const query = { last_by_subj: names.allEntries }
-    const found = await patiently(this.#connection, () => jsm.streams.getMessage(names.events, query))
+    const found = await retryTransient(this.#connection, () => jsm.streams.getMessage(names.events, query))
     if (found === null) return undefined
     return this.#times.of({ sequence: found.seq, field: (name: string) => found.header.get(name) })
   }
@@ -226,17 +227,17 @@ export class Reading {
   /** Entries were forgotten: what was read before is not kept. */
   forget(): void {
     this.#batches.forget()
-    this.#places.forget()
+    this.#readAheads.forget()
   }
 
   close(): void {
     this.#batches.close()
-    this.#places.close()
+    this.#readAheads.close()
   }
 
   async #state(): Promise<{ readonly first: number; readonly last: number }> {
     const { jsm, names } = this.#connection
-    const { state } = await patiently(this.#connection, () => jsm.streams.info(names.events))
+    const { state } = await retryTransient(this.#connection, () => jsm.streams.info(names.events))
     return { first: state.first_seq, last: state.last_seq }
   }
 
@@ -259,7 +260,7 @@ export class Reading {
   async #isNothingBetween(after: number, until: number): Promise<boolean> {
     const { jsm, names } = this.#connection
     const query = { seq: after + 1, next_by_subj: names.allEntries }
-    const next = await patiently(this.#connection, () => jsm.streams.getMessage(names.events, query))
+    const next = await retryTransient(this.#connection, () => jsm.streams.getMessage(names.events, query))
     const isNothing = next === null || next.seq > until
     if (!isNothing) await delay(LATE_INTERVAL)
     return isNothing
@@ -267,7 +268,7 @@ export class Reading {
 
   /** Adds the next message of a place to a page: mostly at once. */
   #take(
-    place: ReadingPlace,
+    readAhead: ReadAhead,
     wanted: ReadonlySet<string> | undefined,
     draft: Draft,
   ): Promise<void> | undefined {
@@ -276,7 +277,7 @@ export class Reading {
       if (entry === undefined || wanted?.has(entry.fields.type) === false) return undefined
       return this.#add(entry, draft)
     }
-    const taken = place.take()
+    const taken = readAhead.take()
     return taken instanceof Promise ? taken.then(add) : add(taken)
   }
 
@@ -286,9 +287,9 @@ export class Reading {
       draft.lengths.push(json.length)
       draft.length += json.length
     }
-    const whole = this.#texts.whole(message)
+    const whole = this.#payloads.whole(message)
     if (whole === undefined) {
-      return patiently(this.#connection, () => this.#texts.read(message)).then((json) => {
+      return retryTransient(this.#connection, () => this.#payloads.read(message)).then((json) => {
         // Its parts may have been deleted since.
         if (json !== undefined) add(json)
       })

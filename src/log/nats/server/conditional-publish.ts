@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { errors } from '@nats-io/transport-node'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import type { Connection } from './connection.ts'
-import { isOver, tryElsewhere } from './patience.ts'
+import { deadlinePassed, tryElsewhere } from './retry-transient.ts'
 import { ROLLUP } from './publisher.ts'
-import { isPassing } from './server-error.ts'
-import { conditions, isNext, writeIdOf } from './succession.ts'
+import { isTransient } from './server-error.ts'
+import { conditions, isNext, writeIdOf } from './write-order.ts'
 
 /** A message that is stored only where its subject stands as expected. */
 export interface ConditionalMessage {
@@ -38,7 +38,7 @@ const INTERVAL = 50
  * Publishes a message where the last one of its subject is as expected. This is the fence of every write: a writer that
  * was suspended or cut off meanwhile is refused, however long ago its check was.
  *
- * A cluster may store several where one was expected. The first one counts: see `succession.ts`.
+ * A cluster may store several where one was expected. The first one counts: see `write-order.ts`.
  *
  * A write without an answer is repeated. If it was stored the first time, the repetition is refused, since the subject has
  * moved; so the last message decides: the own id means that it is stored. Within the server's window for duplicates the repetition is
@@ -85,7 +85,7 @@ async function publish(connection: Connection, message: ConditionalMessage): Pro
       if (isRefused && last !== undefined) return undefined
       const isClosed =
         cause instanceof errors.ClosedConnectionError || cause instanceof errors.DrainingConnectionError
-      if (isClosed || (!isRefused && !isPassing(cause)) || isOver(started)) throw cause
+      if (isClosed || (!isRefused && !isTransient(cause)) || deadlinePassed(started)) throw cause
       if (!isRefused) tryElsewhere(nats, started)
       await delay(INTERVAL)
     }

@@ -10,7 +10,7 @@ import { Names } from './names.ts'
 import { Publisher } from './publisher.ts'
 import { Refusal } from './refusal.ts'
 import { Continuity } from './continuity.ts'
-import { patiently } from './patience.ts'
+import { retryTransient } from './retry-transient.ts'
 import { configOf, createOnce, ensureStream, isThere } from './stored-stream.ts'
 
 /** How long an answer is waited for, in ms. What a server that was killed had received has none, and is sent again then. */
@@ -58,7 +58,7 @@ export class Connection {
   readonly log: string
   /** Maximum size of a message with its fields, in bytes. */
   readonly maxPayload: number
-  /** Whether its streams have copies, which may be behind, and several writers at the same moment: see `succession.ts`. */
+  /** Whether its streams have copies, which may be behind, and several writers at the same moment: see `write-order.ts`. */
   readonly isReplicated: boolean
   /** Of the subjects of answers; undefined for the default. */
   readonly inboxPrefix: string | undefined
@@ -145,7 +145,7 @@ export class Connection {
         const ofBucket = { description, history: 1, ttl: lease, replicas: copies, storage: 'file' } as const
         await createOnce(host, names.leaseStream, () => kvm.create(names.leases, ofBucket))
       }
-      const leases = await patiently(host, () => kvm.open(names.leases))
+      const leases = await retryTransient(host, () => kvm.open(names.leases))
       return new Connection(nats, jsm, leases, names, settings, Math.max(...stored) > 1, lease)
     } catch (error) {
       await nats.close()

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { JetStreamManager, StoredMsg } from '@nats-io/jetstream'
 import { LogServerError } from '../../errors.ts'
-import type { Connected } from './patience.ts'
-import { isOver, patiently } from './patience.ts'
+import type { Connected } from './retry-transient.ts'
+import { deadlinePassed, retryTransient } from './retry-transient.ts'
 
 /** Between two looks at a leader that is behind, in ms. */
 const INTERVAL = 100
@@ -76,7 +76,7 @@ export class Continuity {
   }
 
   /** Resolves once it was looked at since the last reconnect. Rejects with a LogServerError where the server does not answer. */
-  async looked(): Promise<void> {
+  async verifyAfterReconnect(): Promise<void> {
     await this.#reconnected()
     while (this.#isDue || this.#looking !== undefined) {
       await (this.#looking ??= this.#look().finally(() => (this.#looking = undefined)))
@@ -90,7 +90,7 @@ export class Continuity {
       this.#connected.resolve()
       this.#isDue = true
       // What is under way is ended also where no call follows. One that follows looks again where this fails.
-      this.looked().catch(() => {})
+      this.verifyAfterReconnect().catch(() => {})
     }
   }
 
@@ -124,7 +124,7 @@ export class Continuity {
     const { jsm } = this.#host
     const { stream, sequence } = seen
     if (!(await this.#reaches(seen))) return false
-    const found = await patiently(this.#host, () => jsm.streams.getMessage(stream, { seq: sequence }))
+    const found = await retryTransient(this.#host, () => jsm.streams.getMessage(stream, { seq: sequence }))
     // It may have been deleted since.
     if (found === null) return true
     if ('token' in seen) return storedToken(found) === seen.token
@@ -144,11 +144,11 @@ export class Continuity {
     let stood = ''
     let since = performance.now()
     for (;;) {
-      const { state, cluster } = await patiently(this.#host, () => jsm.streams.info(stream))
+      const { state, cluster } = await retryTransient(this.#host, () => jsm.streams.info(stream))
       if (state.last_seq >= sequence) return true
       if (!isReplicated) return false
       const stands = `${cluster?.leader} ${state.last_seq}`
-      if (stands === stood && isOver(since)) return false
+      if (stands === stood && deadlinePassed(since)) return false
       if (stands !== stood) since = performance.now()
       stood = stands
       await delay(INTERVAL)

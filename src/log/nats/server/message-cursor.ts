@@ -5,8 +5,8 @@ import type { Msg, Subscription } from '@nats-io/transport-node'
 import { LogServerError } from '../../errors.ts'
 import type { Connection } from './connection.ts'
 import { tokenOf } from './continuity.ts'
-import { isOver, patiently, tryElsewhere } from './patience.ts'
-import { isPassing, serverError } from './server-error.ts'
+import { deadlinePassed, retryTransient, tryElsewhere } from './retry-transient.ts'
+import { isTransient, serverError } from './server-error.ts'
 
 /** A message as a stream has it. */
 export interface StreamMessage {
@@ -109,8 +109,8 @@ export class MessageCursor {
       } catch (cause) {
         this.close()
         const error = serverError(this.#connection.log, cause)
-        const isFinal = !isPassing(error) || this.#connection.nats.isClosed()
-        if (isFinal || isOver(started)) throw error
+        const isFinal = !isTransient(error) || this.#connection.nats.isClosed()
+        if (isFinal || deadlinePassed(started)) throw error
         tryElsewhere(this.#connection.nats, started)
         // The first time, the server has mostly forgotten a place that was not used.
         if (attempt > 0) await delay(INTERVAL)
@@ -151,7 +151,7 @@ export class MessageCursor {
     const { jsm } = this.#connection
     const { stream, subject = '>' } = this.#options
     const query = { seq: this.#last + 1, next_by_subj: subject }
-    return (await patiently(this.#connection, () => jsm.streams.getMessage(stream, query))) === null
+    return (await retryTransient(this.#connection, () => jsm.streams.getMessage(stream, query))) === null
   }
 
   async #pull(limit: number, silence: number): Promise<boolean> {

@@ -64,7 +64,7 @@ function isOfNetwork(error: Error): boolean {
 }
 
 /** Whether the same call may succeed later, after what the client throws. */
-export function isPassing(cause: unknown): boolean {
+export function isTransient(cause: unknown): boolean {
   const error = serverError('', cause)
   return error instanceof LogServerError && error.retryable
 }

@@ -4,9 +4,9 @@ import type { JetStreamManager, StreamConfig } from '@nats-io/jetstream'
 import { isObject } from '../../../protocol/event.ts'
 import { parseJson } from '../../../protocol/json.ts'
 import { LogServerError } from '../../errors.ts'
-import { isOver, patiently } from './patience.ts'
-import type { Connected } from './patience.ts'
-import { isPassing } from './server-error.ts'
+import { deadlinePassed, retryTransient } from './retry-transient.ts'
+import type { Connected } from './retry-transient.ts'
+import { isTransient } from './server-error.ts'
 
 /** The version of what a log stores. */
 export const FORMAT = 2
@@ -56,14 +56,14 @@ export async function isThere(
   const streams = await Promise.all([configOf(host, events), configOf(host, state)])
   if (streams[1] === undefined) return false
   const query = { last_by_subj: about }
-  const found = await patiently(host, () => host.jsm.streams.getMessage(state, query))
+  const found = await retryTransient(host, () => host.jsm.streams.getMessage(state, query))
   if (found !== null) checkFormat(host.log, parseJson(found.string()))
   return found !== null && streams[0] !== undefined
 }
 
 /** The configuration of a stream; undefined where there is none. */
 export async function configOf(host: StreamHost, stream: string): Promise<StreamConfig | undefined> {
-  return patiently(host, async () => {
+  return retryTransient(host, async () => {
     try {
       return (await host.jsm.streams.info(stream)).config
     } catch (error) {
@@ -124,9 +124,9 @@ export async function createOnce(
       return
     } catch (error) {
       const isInUse = error instanceof JetStreamApiError && IN_USE.has(error.code)
-      if (!(error instanceof JetStreamApiError) && !isPassing(error)) throw error
+      if (!(error instanceof JetStreamApiError) && !isTransient(error)) throw error
       if ((await configOf(host, stream)) !== undefined) return
-      if ((!isInUse && !isPassing(error)) || isOver(started)) throw error
+      if ((!isInUse && !isTransient(error)) || deadlinePassed(started)) throw error
       await delay(CREATION_INTERVAL)
     }
   }

@@ -6,7 +6,7 @@ import { LogServerError } from '../../errors.ts'
 import { publishConditionally } from './conditional-publish.ts'
 import type { Connection } from './connection.ts'
 import { FORMAT, checkFormat } from './stored-stream.ts'
-import { lastMessage } from './succession.ts'
+import { lastMessage } from './write-order.ts'
 
 /** What a log knows of itself. */
 export interface About {
@@ -32,7 +32,7 @@ export interface About {
 }
 
 /** The one message that has what a log knows of itself. */
-export class AboutRecord {
+export class LogMetadata {
   readonly #connection: Connection
   #about: About
   #sequence: number
@@ -44,21 +44,21 @@ export class AboutRecord {
   }
 
   /** Reads it, or stores the first one: of several processes, one does. */
-  static async open(connection: Connection, partitions: number): Promise<AboutRecord> {
+  static async open(connection: Connection, partitions: number): Promise<LogMetadata> {
     for (;;) {
       const found = await stored(connection)
       if (found?.about.madeBy !== undefined) throw unfinished(connection)
-      if (found !== undefined) return new AboutRecord(connection, found.about, found.sequence)
+      if (found !== undefined) return new LogMetadata(connection, found.about, found.sequence)
       await publishFirst(connection, newLog(partitions))
     }
   }
 
   /** Stores the first one of a log that is made as a copy of another one, in the place of that of a log without anything. */
-  static async begin(connection: Connection, partitions: number, madeBy: string): Promise<AboutRecord> {
+  static async begin(connection: Connection, partitions: number, madeBy: string): Promise<LogMetadata> {
     const about = { ...newLog(partitions), madeBy }
     const expect = (await stored(connection))?.sequence ?? 0
     const sequence = await publishFirst(connection, about, expect)
-    if (sequence !== undefined) return new AboutRecord(connection, about, sequence)
+    if (sequence !== undefined) return new LogMetadata(connection, about, sequence)
     throw new LogServerError(connection.log, 'was opened by another process meanwhile: use another name')
   }
 

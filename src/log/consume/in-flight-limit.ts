@@ -1,7 +1,7 @@
 import type { Position } from '../store/contract.ts'
 import type { AckWindow } from './ack-window.ts'
 
-/** The entries that are out are at most so long as JSON, in characters: reading pauses then. */
+/** Maximum length of the entries in flight as JSON, in characters. Reading pauses at it. */
 const MAX_OUT_LENGTH = 16 * 1024 * 1024
 
 /** A reader whose entries count. */
@@ -10,22 +10,22 @@ interface Member {
   readonly window: AckWindow | undefined
 }
 
-/** Room for entries that are being read. */
-export interface Room {
+/** A permit for a number of entries that are being read. */
+export interface Permit {
   readonly count: number
-  /** Gives it back, once they were read. */
-  free(): void
+  /** Gives it back once the entries were read. */
+  release(): void
 }
 
-/** How many entries of one consumer may be out, over all its readers, which take turns. */
-export class OutLimit<Reader extends Member = Member> {
+/** Limits the entries of one consumer that are in flight, over all its readers, which take turns. */
+export class InFlightLimit<Reader extends Member = Member> {
   readonly #max: number
   readonly #page: number
   readonly #readers = new Set<Reader>()
   /** Entries that are being read. */
   #reserved = 0
-  /** Readers that wait for room. They come in this order, so that all of them stay near each other in the log. */
-  readonly #waiting = new Set<(room: Room) => void>()
+  /** Readers that wait for a permit. They come in this order, so that all of them stay near each other in the log. */
+  readonly #waiting = new Set<(permit: Permit) => void>()
 
   /**
    * @param max Maximum number of entries that are not acknowledged.
@@ -50,29 +50,29 @@ export class OutLimit<Reader extends Member = Member> {
     this.next()
   }
 
-  /** Whether there is room for entries. One reader alone may have less than a page. */
+  /** Whether a permit can be given. A reader alone may have one for less than a page. */
   get isFree(): boolean {
-    return this.#room >= (this.#reserved === 0 ? 1 : this.#page)
+    return this.#remaining >= (this.#reserved === 0 ? 1 : this.#page)
   }
 
-  /** How many more entries one reader may keep. Behind one that is not acknowledged, as many acknowledged ones may be again. */
-  ownRoom({ size }: AckWindow): number {
+  /** Number of further entries that one reader may keep: behind an entry that is not acknowledged, it may keep `max` acknowledged ones. */
+  remainingFor({ size }: AckWindow): number {
     return 2 * this.#max - size
   }
 
-  /** Gives room for a page, once there is some, maybe at once. Returns what ends the waiting. */
-  ask(take: (room: Room) => void): () => void {
+  /** Gives a permit for a page once the limit allows it, maybe at once. Returns a function that ends the waiting. */
+  ask(take: (permit: Permit) => void): () => void {
     this.#waiting.add(take)
     this.next()
     return () => this.#waiting.delete(take)
   }
 
-  /** There may be room. */
+  /** Gives permits to the readers that wait, as far as the limit allows. */
   next(): void {
     for (const take of this.#waiting) {
       if (!this.isFree) return
       this.#waiting.delete(take)
-      take(this.#reserve(Math.min(this.#page, this.#room)))
+      take(this.#reserve(Math.min(this.#page, this.#remaining)))
     }
   }
 
@@ -85,7 +85,7 @@ export class OutLimit<Reader extends Member = Member> {
     return undefined
   }
 
-  get #room(): number {
+  get #remaining(): number {
     let unacknowledged = this.#reserved
     let length = 0
     for (const { window } of this.#readers) {
@@ -95,12 +95,12 @@ export class OutLimit<Reader extends Member = Member> {
     return length >= MAX_OUT_LENGTH ? 0 : this.#max - unacknowledged
   }
 
-  #reserve(count: number): Room {
+  #reserve(count: number): Permit {
     this.#reserved += count
-    const free = () => {
+    const release = () => {
       this.#reserved -= count
       this.next()
     }
-    return { count, free }
+    return { count, release }
   }
 }

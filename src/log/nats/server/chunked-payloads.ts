@@ -25,7 +25,7 @@ interface MessageWithText {
 const decoder = new TextDecoder()
 
 /** Texts of any length: what is too long for a message is stored in parts before it, which belong to it once it is there. */
-export class LongTexts {
+export class ChunkedPayloads {
   readonly #connection: Connection
 
   constructor(connection: Connection) {

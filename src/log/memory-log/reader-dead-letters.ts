@@ -2,7 +2,7 @@ import type { Position } from '../store/entry.ts'
 import type { NewDeadLetter } from '../store/dead-letter-store.ts'
 
 /** A dead letter as a log keeps it. */
-export interface Letter<Copy> {
+export interface ReaderDeadLetter<Copy> {
   /** The entry, or where it is. */
   readonly copy: Copy
   readonly error: NewDeadLetter['error']
@@ -13,8 +13,8 @@ export interface Letter<Copy> {
   readonly mark: number | undefined
 }
 
-/** A letter that is to be handed out again. */
-export interface MarkedLetter<Copy> extends Letter<Copy> {
+/** A dead letter that is to be handed out again. */
+export interface MarkedReaderDeadLetter<Copy> extends ReaderDeadLetter<Copy> {
   readonly position: Position
   readonly mark: number
 }
@@ -23,9 +23,9 @@ export interface MarkedLetter<Copy> extends Letter<Copy> {
 export type Which = 'all' | readonly Position[]
 
 /** The dead letters of one reader, by their positions. */
-export class Letters<Copy> {
+export class ReaderDeadLetters<Copy> {
   readonly #order: (position: Position) => number
-  readonly #letters = new Map<Position, Letter<Copy>>()
+  readonly #deadLetters = new Map<Position, ReaderDeadLetter<Copy>>()
   /** Of all that were ever given, since numbers are never used twice. */
   #lastMark = 0
 
@@ -35,7 +35,7 @@ export class Letters<Copy> {
   }
 
   get size(): number {
-    return this.#letters.size
+    return this.#deadLetters.size
   }
 
   get lastMark(): number {
@@ -43,31 +43,31 @@ export class Letters<Copy> {
   }
 
   has(position: Position): boolean {
-    return this.#letters.has(position)
+    return this.#deadLetters.has(position)
   }
 
-  /** Whether a letter is stored only with a copy of its entry: it is new. */
+  /** Whether a dead letter is stored only with a copy of its entry: it is new. */
   isNew({ position, redelivery }: Pick<NewDeadLetter, 'position' | 'redelivery'>): boolean {
-    return redelivery === undefined && !this.#letters.has(position)
+    return redelivery === undefined && !this.#deadLetters.has(position)
   }
 
   /**
-   * Adds a letter, or updates the one that was handed out.
+   * Adds a dead letter, or updates the one that was handed out.
    *
    * @param copy For a new one. Without it, nothing is added.
    */
   put({ position, error, attempts, redelivery }: NewDeadLetter, copy: Copy | undefined, now: number): void {
-    const known = this.#letters.get(position)
+    const known = this.#deadLetters.get(position)
     const own = known === undefined ? copy : known.copy
     if (own === undefined) return
-    // A letter that is stored a second time, after a crash, may have been marked meanwhile.
+    // A dead letter that is stored a second time, after a crash, may have been marked meanwhile.
     const mark = known?.mark === redelivery ? undefined : known?.mark
-    this.#letters.set(position, { copy: own, error: { ...error }, attempts, failed: now, mark })
+    this.#deadLetters.set(position, { copy: own, error: { ...error }, attempts, failed: now, mark })
   }
 
-  /** Puts a letter back as it was saved. */
-  restore(position: Position, letter: Letter<Copy>): void {
-    this.#letters.set(position, letter)
+  /** Puts a dead letter back as it was saved. */
+  restore(position: Position, deadLetter: ReaderDeadLetter<Copy>): void {
+    this.#deadLetters.set(position, deadLetter)
   }
 
   /** Goes on with the numbers after this one. */
@@ -75,55 +75,57 @@ export class Letters<Copy> {
     this.#lastMark = mark
   }
 
-  /** The letters after a place in the order of the log, in that order. */
-  after(order: number): readonly (readonly [Position, Letter<Copy>])[] {
+  /** The dead letters after a place in the order of the log, in that order. */
+  after(order: number): readonly (readonly [Position, ReaderDeadLetter<Copy>])[] {
     return this.#sorted((position) => this.#order(position) > order)
   }
 
-  /** The positions of these letters, where they are there. */
+  /** The positions of these dead letters, where they are there. */
   known(which: Which): readonly Position[] {
-    return which === 'all' ? [...this.#letters.keys()] : which.filter((each) => this.has(each))
+    return which === 'all' ? [...this.#deadLetters.keys()] : which.filter((each) => this.has(each))
   }
 
-  /** How many of these letters have no mark. */
+  /** How many of these dead letters have no mark. */
   markable(which: Which): number {
     return this.#unmarked(which).length
   }
 
-  /** Marks letters for another delivery. Returns the number of those that had no mark. */
+  /** Marks dead letters for another delivery. Returns the number of those that had no mark. */
   mark(which: Which): number {
     const unmarked = this.#unmarked(which)
-    for (const [position, letter] of unmarked) {
+    for (const [position, deadLetter] of unmarked) {
       this.#lastMark += 1
-      this.#letters.set(position, { ...letter, mark: this.#lastMark })
+      this.#deadLetters.set(position, { ...deadLetter, mark: this.#lastMark })
     }
     return unmarked.length
   }
 
-  /** Returns the positions of the letters that were removed. */
+  /** Returns the positions of the dead letters that were removed. */
   remove(which: Which): readonly Position[] {
     const removed = this.known(which)
-    for (const position of removed) this.#letters.delete(position)
+    for (const position of removed) this.#deadLetters.delete(position)
     return removed
   }
 
   /** What was marked after the mark with this number, in the order of the marks. */
-  marked(after: number, limit: number): readonly MarkedLetter<Copy>[] {
-    return Array.from(this.#letters)
-      .flatMap(([position, letter]) =>
-        letter.mark === undefined || letter.mark <= after ? [] : [{ ...letter, position, mark: letter.mark }],
+  marked(after: number, limit: number): readonly MarkedReaderDeadLetter<Copy>[] {
+    return Array.from(this.#deadLetters)
+      .flatMap(([position, deadLetter]) =>
+        deadLetter.mark === undefined || deadLetter.mark <= after
+          ? []
+          : [{ ...deadLetter, position, mark: deadLetter.mark }],
       )
       .toSorted((a, b) => a.mark - b.mark)
       .slice(0, limit)
   }
 
-  #unmarked(which: Which): (readonly [Position, Letter<Copy>])[] {
+  #unmarked(which: Which): (readonly [Position, ReaderDeadLetter<Copy>])[] {
     const isWanted = which === 'all' ? () => true : (position: Position) => which.includes(position)
     return this.#sorted(isWanted).filter(([, { mark }]) => mark === undefined)
   }
 
-  #sorted(isWanted: (position: Position) => boolean): (readonly [Position, Letter<Copy>])[] {
-    return Array.from(this.#letters)
+  #sorted(isWanted: (position: Position) => boolean): (readonly [Position, ReaderDeadLetter<Copy>])[] {
+    return Array.from(this.#deadLetters)
       .filter(([position]) => isWanted(position))
       .toSorted(([a], [b]) => this.#order(a) - this.#order(b))
   }

@@ -2,7 +2,7 @@ import type { StoredMsg } from '@nats-io/jetstream'
 import { LogServerError } from '../../errors.ts'
 import type { Connection } from './connection.ts'
 import { MessageCursor } from './message-cursor.ts'
-import { patiently } from './patience.ts'
+import { retryTransient } from './retry-transient.ts'
 import { MESSAGE_ID } from './publisher.ts'
 
 /** The field of the number of the last message that the writer of a message knew of its subject, as the client sends it. */
@@ -70,7 +70,7 @@ export async function isNextAt(
 ): Promise<boolean> {
   if (sequence === after + 1) return true
   const { jsm, log } = connection
-  return patiently(connection, async () => {
+  return retryTransient(connection, async () => {
     const query = { seq: after + 1, next_by_subj: subject }
     const next = await jsm.streams.getMessage(stream, query)
     if (next !== null && next.seq <= sequence) return next.seq === sequence
@@ -89,7 +89,9 @@ export async function lastMessage(
 ): Promise<LastMessage | undefined> {
   const { jsm } = connection
   for (;;) {
-    const found = await patiently(connection, () => jsm.streams.getMessage(stream, { last_by_subj: subject }))
+    const found = await retryTransient(connection, () =>
+      jsm.streams.getMessage(stream, { last_by_subj: subject }),
+    )
     if (found === null) return undefined
     const after = Number(found.header.get(EXPECTED))
     const end = found.seq
@@ -97,7 +99,7 @@ export async function lastMessage(
     const last = await lastThatCounts(connection, stream, subject)
     if (last.end === 0) continue
     const query = { seq: last.sequence }
-    const message = await patiently(connection, () => jsm.streams.getMessage(stream, query))
+    const message = await retryTransient(connection, () => jsm.streams.getMessage(stream, query))
     if (message !== null) return { message, end: last.end }
   }
 }

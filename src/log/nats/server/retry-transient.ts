@@ -23,15 +23,18 @@ export interface Connected {
 }
 
 /** What can be repeated without another effect, until the server answers. Rejects with a LogServerError after 30 seconds. */
-export async function patiently<Result>(connection: Connected, work: () => Promise<Result>): Promise<Result> {
+export async function retryTransient<Result>(
+  connection: Connected,
+  work: () => Promise<Result>,
+): Promise<Result> {
   const started = performance.now()
   for (;;) {
     try {
       return await work()
     } catch (cause) {
       const error = serverError(connection.log, cause)
-      const isPassing = error instanceof LogServerError && error.retryable
-      if (!isPassing || connection.nats.isClosed() || isOver(started)) throw error
+      const isTransient = error instanceof LogServerError && error.retryable
+      if (!isTransient || connection.nats.isClosed() || deadlinePassed(started)) throw error
       tryElsewhere(connection.nats, started)
       await delay(INTERVAL)
     }
@@ -39,7 +42,7 @@ export async function patiently<Result>(connection: Connected, work: () => Promi
 }
 
 /** Whether what has begun then is not repeated any more. */
-export function isOver(started: number): boolean {
+export function deadlinePassed(started: number): boolean {
   return performance.now() - started > PATIENCE
 }
 

@@ -39,7 +39,7 @@ interface Pull {
  *
  *     handed out ◄── at hand (at most 500) ◄── being read (at most 500) ◄── the rest of the stream
  */
-export class ReadingPlace {
+export class ReadAhead {
   readonly #connection: Connection
   readonly #times: RecordedTimes
   readonly #order: SourceOrder
@@ -194,12 +194,12 @@ export class ReadingPlace {
 }
 
 /** Places that are not in use, so that each reader goes on without asking the server for a new one. */
-export class ReadingPlaces {
+export class ReadAheads {
   readonly #connection: Connection
   readonly #times: RecordedTimes
   readonly #max: number
   /** By the number of the last message before, those used least recently first. */
-  readonly #places = new Map<number, ReadingPlace>()
+  readonly #readAheads = new Map<number, ReadAhead>()
   /** When entries were forgotten, by `performance.now`. */
   #forgottenAt = -Infinity
   /** Runs while something is read ahead. */
@@ -213,25 +213,25 @@ export class ReadingPlaces {
   }
 
   /** A reading place there, which is the caller's until it keeps or closes it. */
-  take(after: Place): ReadingPlace {
+  take(after: Place): ReadAhead {
     this.#refresh()
-    const found = this.#places.get(after.sequence)
-    if (found === undefined) return new ReadingPlace(this.#connection, this.#times, after)
-    this.#places.delete(after.sequence)
+    const found = this.#readAheads.get(after.sequence)
+    if (found === undefined) return new ReadAhead(this.#connection, this.#times, after)
+    this.#readAheads.delete(after.sequence)
     return found
   }
 
   /** Gives a place back. Of two at the same number, the one that has read further ahead is kept. */
-  keep(place: ReadingPlace): void {
-    const other = this.#places.get(place.last)
-    if (other !== undefined && other.ahead > place.ahead) return place.close()
+  keep(readAhead: ReadAhead): void {
+    const other = this.#readAheads.get(readAhead.last)
+    if (other !== undefined && other.ahead > readAhead.ahead) return readAhead.close()
     other?.close()
-    this.#places.set(place.last, place)
-    if (place.ahead > 0) this.#refreshLater()
-    const [oldest] = this.#places
-    if (this.#places.size <= this.#max || oldest === undefined) return
+    this.#readAheads.set(readAhead.last, readAhead)
+    if (readAhead.ahead > 0) this.#refreshLater()
+    const [oldest] = this.#readAheads
+    if (this.#readAheads.size <= this.#max || oldest === undefined) return
     oldest[1].close()
-    this.#places.delete(oldest[0])
+    this.#readAheads.delete(oldest[0])
   }
 
   /** Entries were forgotten: they are not handed out any more. */
@@ -242,13 +242,13 @@ export class ReadingPlaces {
 
   close(): void {
     clearTimeout(this.#timer)
-    for (const place of this.#places.values()) place.close()
-    this.#places.clear()
+    for (const readAhead of this.#readAheads.values()) readAhead.close()
+    this.#readAheads.clear()
   }
 
   #refresh(): void {
     const since = Math.max(this.#forgottenAt, performance.now() - MAX_AGE)
-    for (const place of this.#places.values()) place.refresh(since)
+    for (const readAhead of this.#readAheads.values()) readAhead.refresh(since)
   }
 
   /** What no reader comes back for does not stay in memory. */
@@ -256,7 +256,7 @@ export class ReadingPlaces {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       this.#refresh()
-      if (Array.from(this.#places.values()).some(({ ahead }) => ahead > 0)) this.#refreshLater()
+      if (Array.from(this.#readAheads.values()).some(({ ahead }) => ahead > 0)) this.#refreshLater()
     }, MAX_AGE).unref()
   }
 }
