@@ -17,7 +17,7 @@ import type { StoredStates } from './store/process-store.ts'
 import type { LogStats } from './store/stats.ts'
 import type { Entry, Page, Position, ReadOptions, StartAt } from './store/contract.ts'
 
-/** What {@link EventLog.forget} has deleted, and where the source is mentioned still. */
+/** Result of {@link EventLog.forget}: what was deleted, and which processes still mention the source. */
 export interface Forgotten {
   /** Number of deleted entries. */
   readonly entries: number
@@ -31,7 +31,7 @@ export interface Forgotten {
 /** A durable sequence of events with any number of readers, each at its own pace. */
 export interface EventLog extends AsyncDisposable {
   /**
-   * Where a receiver stores webhooks before its response, in any process that opens the log:
+   * The inbox in which a receiver stores webhooks before its response, in any process that opens the log:
    * `createWebhookReceiver({ secrets, inbox: log.inbox })`. `client.record({ webhooks, log })` records them.
    */
   readonly inbox: WebhookInbox
@@ -75,8 +75,8 @@ export interface EventLog extends AsyncDisposable {
     handler: ((entry: Entry, signal: AbortSignal) => void | PromiseLike<unknown>) | EffectHandler<Entry>,
   ): LogJob
   /**
-   * The entries that a consumer could not handle, where its `deadLetters` is `'log'`, or a process, where its `onError` is
-   * `'dead-letter'`. Those of a process are listed and removed, and not handed out again: rebuild the process.
+   * The entries that a consumer with `deadLetters: 'log'`, or a process with `onError: 'dead-letter'`, could not handle. The dead
+   * letters of a process can be listed and removed, but not redelivered: rebuild the process.
    *
    * @param reader The name of a consumer, or a reader as in {@link remove}.
    * @throws ArgumentError for anything but one name.
@@ -134,17 +134,19 @@ export interface EventLog extends AsyncDisposable {
    */
   remove(reader: LogReader): Promise<void>
   /**
-   * Deletes what the log has of a source, where the law or a customer asks for it: its entries and their dead letters, its
-   * webhooks, and what processes have appended because of it, also one because of another, or would append later because of
-   * a deleted entry. Also from free space of the file and its write-ahead log.
+   * Deletes what the log has of a source, if the law or a customer asks for it: its entries and their dead letters, its webhooks, and
+   * what processes have appended because of it, directly or through other processes, or would append later because of a deleted
+   * entry. It also deletes them from free space of the file and from its write-ahead log.
    * Positions of readers stay, and no gap is reported.
    *
-   * What it does not do: it keeps hashes of the events' identities, so that they are not recorded again; new events of the
-   * source are recorded, so stop that first; processes, and so views of gateways, keep their state, so it resolves with the names of those
-   * that mention the source: {@link remove} them and call this again, and they are built again without it; and backups
-   * keep what they have.
+   * It does not delete everything:
+   * - Hashes of the events' identities stay, so that the events are not recorded again.
+   * - New events of the source are recorded: stop that first.
+   * - Processes, and so views of gateways, keep their state. It resolves with the names of the processes that mention the source:
+   *   {@link remove} them and call this again, and they are built again without it.
+   * - Backups keep what they have.
    *
-   * After a crash, and where it rejects, call it again.
+   * After a crash, and if it rejects, call it again.
    */
   forget(what: { readonly source: string }): Promise<Forgotten>
   /** The numbers of the log and of each of its readers. They take some ms, however many entries it has. */

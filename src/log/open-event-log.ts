@@ -47,7 +47,7 @@ import type { ConsumeOptions } from './consume/consume-options.ts'
 import { readerName } from './log-reader.ts'
 import type { LogReader } from './log-reader.ts'
 
-/** What a log ends when it is closed. */
+/** Whatever a log stops when it is closed. */
 type Ending = Pick<ConsumerSubscription, 'ended' | 'finish' | 'isStopped'>
 
 type Handled = void | PromiseLike<unknown>
@@ -56,7 +56,7 @@ type AnyHandler<T> = Handler<T> | EffectHandler<T>
 
 type Handler<T> = (entry: T, signal: AbortSignal) => Handled
 
-/** An open log: what it runs, until it is closed. Each idea of it is in a file of its own. */
+/** An open log, with everything that it runs until it is closed. Each of its features is in a file of its own. */
 export class OpenEventLog implements EventLog {
   readonly inbox: WebhookInbox
   readonly states: StoredStates
@@ -65,9 +65,9 @@ export class OpenEventLog implements EventLog {
   readonly #context = new RequestContext('a log')
   /** The latest subscription of each consumer that has not ended. */
   readonly #subscriptions = new Map<string, Ending>()
-  /** What stops each job, by its end. */
+  /** Functions that stop the jobs, by the promise of each job's end. */
   readonly #jobs = new Map<Promise<void>, () => void>()
-  /** The ends of jobs, by their subscriptions. */
+  /** Promises of the jobs' ends, by their subscriptions. */
   readonly #jobOf = new WeakMap<Ending, Promise<void>>()
   readonly #recorders = new Set<Recorder>()
   /** The names of the processes that run. */
@@ -230,7 +230,7 @@ export class OpenEventLog implements EventLog {
     this.#store.prepareClose()
     for (const stop of this.#jobs.values()) stop()
     const ended = await Promise.allSettled([
-      // Their failures are reported by the jobs.
+      // The jobs report their own failures.
       Promise.allSettled(this.#jobs.keys()),
       ...Array.from(this.#subscriptions.values(), async (subscription) => {
         // The handlers of a job end first, so that what they handled is saved.
@@ -269,7 +269,7 @@ export class OpenEventLog implements EventLog {
     }
   }
 
-  /** Calls a handler as the observers want it. */
+  /** Calls a handler within the observers of the log. */
   #handle(consumer: string, entry: Entry, call: () => Handled): Handled {
     return this.#observers.around(call, (observer, proceed) =>
       observer.handle === undefined ? proceed() : observer.handle(consumer, entry, proceed, 'consumer'),
@@ -303,7 +303,7 @@ export class OpenEventLog implements EventLog {
   }
 }
 
-/** What is called for each entry. */
+/** The handler that is called for each entry. */
 function handlerOf<E extends Entry>(
   handler: AnyHandler<E> | undefined,
   effects: ConsumerEffects<E> | undefined,

@@ -30,7 +30,7 @@ const MAX_WAL_ROOM = 64 * 1024 * 1024
 /** The part of `maxBytes` above it that is left to the output of processes while recorders pause. */
 const PROCESS_RESERVE = 1 / 10
 
-/** The settings, checked. Throws an ArgumentError for one that cannot be right. */
+/** Returns the checked settings. Throws an ArgumentError for an invalid one. */
 export function retentionSettings(options: RetentionOptions | undefined): RetentionOptions {
   checkOptions('retention', options, ['maxAge', 'maxBytes'])
   const { maxAge, maxBytes } = options ?? {}
@@ -39,17 +39,17 @@ export function retentionSettings(options: RetentionOptions | undefined): Retent
   return { ...options }
 }
 
-/** What has to be deleted. */
+/** Excess of a log over its limits. */
 interface Excess {
   /** Entries that were recorded before this time, in Unix ms; undefined for none. */
   readonly recordedBefore: number | undefined
-  /** By how much it is too large, in bytes: the oldest entries are to be deleted, whatever their age. At most 0 for not. */
+  /** Size beyond the limit, in bytes: the oldest entries have to be deleted, whatever their age. At most 0 if the log is not too large. */
   readonly bytes: number
   /** Whether the write-ahead log is to be emptied. */
   readonly isWalTooLarge: boolean
 }
 
-/** What a log has beyond its limits. */
+/** Returns the excess of a log over its limits. */
 export function excessOf(
   { bytes, walBytes, newest, isTimeCertain }: LogUsage,
   maxBytes: number,
@@ -64,7 +64,7 @@ export function excessOf(
 }
 
 /**
- * Whether a process may append: while recorders pause it uses a reserve. The one that needs the oldest entry always may, since
+ * Whether a process may append: while recorders pause, it uses a reserve. The process that needs the oldest entry always may, since
  * nothing is deleted before it has gone on.
  */
 export async function hasRoom(store: RetentionStore, reader: string): Promise<boolean> {
@@ -74,7 +74,7 @@ export async function hasRoom(store: RetentionStore, reader: string): Promise<bo
 }
 
 /**
- * Deletes what a log has beyond its limits, in steps between the appends of its recorders. It pauses the recorders
+ * Deletes entries beyond the limits of a log, in steps between the appends of its recorders. It pauses the recorders
  * while the log is too large and a reader needs the oldest entry.
  */
 export class Retention {

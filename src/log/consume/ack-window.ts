@@ -9,15 +9,15 @@ const MAX_REDELIVERED = 1_000
 interface Slot {
   position: Position
   /**
-   * A skipped one is not stored as acknowledged: another filter may want it after a restart. A dead one is acknowledged by the
-   * commit that has its dead letter.
+   * A skipped entry is not stored as acknowledged: another filter may want it after a restart. The commit that has the dead letter of
+   * a dead entry acknowledges it.
    */
   state: 'open' | 'acknowledged' | 'skipped' | 'dead'
-  /** Of the entry as JSON, in characters. */
+  /** Length of the entry as JSON, in characters. */
   readonly length: number
-  /** Of a dead letter that was handed out again. Such an entry is behind the cursor, or acknowledged. */
+  /** The delivery of a redelivered dead letter. Its entry is behind the cursor, or acknowledged. */
   readonly redelivery: Redelivery | undefined
-  /** An entry that is not in the log, for its dead letter. */
+  /** The entry, for its dead letter, if the log does not have it. */
   readonly gap: Entry | undefined
   /** Why it could not be handled. */
   deadLetter: NewDeadLetter | undefined
@@ -35,20 +35,20 @@ interface Slot {
  */
 export class AckWindow {
   #cursor: Position
-  /** In order. Those before `#first` are behind the cursor. */
+  /** Slots in the order of the log. The slots before `#first` are behind the cursor. */
   #slots: Slot[] = []
   #first = 0
   /** The slots that are open. */
   readonly #open = new Map<Position, Slot>()
   /** Number of slots with a `received` above 0. */
   #beingHandled = 0
-  /** Length of the open ones. */
+  /** Length of the open slots as JSON, in characters. */
   #length = 0
-  /** Those whose dead letters are not in a commit yet. */
+  /** Slots whose dead letters are not in a commit yet. */
   #dead: Slot[] = []
-  /** Dead letters that were handed out again and handled. */
+  /** Positions of redelivered dead letters that are handled. */
   #redelivered: Position[] = []
-  /** Acknowledged before a restart, and not read since. */
+  /** Positions that were acknowledged before a restart, and not read since. */
   readonly #before: Set<Position>
   #until: Position | undefined
 
@@ -59,8 +59,8 @@ export class AckWindow {
   }
 
   /**
-   * The last entry that was acknowledged before a restart; undefined once everything up to it was read. Those before it that were
-   * not read again are not wanted any more.
+   * The last entry that was acknowledged before a restart; undefined once everything up to it was read. Entries before it that were
+   * not read again are no longer wanted.
    */
   get until(): Position | undefined {
     return this.#until
@@ -155,7 +155,7 @@ export class AckWindow {
     if (slot.received === 1) this.#beingHandled += 1
   }
 
-  /** What was received once will not be acknowledged after all, so the entry stays open. */
+  /** Releases one receipt of an entry: it will not be acknowledged after all, so the entry stays open. */
   release(position: Position): void {
     const slot = this.#open.get(position)
     if (slot === undefined || slot.received === 0) return
@@ -178,9 +178,9 @@ export class AckWindow {
   }
 
   /**
-   * Acknowledges what was received once. An entry that was not received is acknowledged at once.
+   * Acknowledges one receipt of an entry. An entry that was not received is acknowledged at once.
    *
-   * @returns Whether the entry is acknowledged by that: all that was received is, and nothing was released.
+   * @returns Whether this acknowledges the entry: each receipt is acknowledged, and none was released.
    */
   acknowledge(position: Position): boolean {
     const slot = this.#open.get(position)
@@ -207,7 +207,7 @@ export class AckWindow {
     if (slot.received === 0) this.#beingHandled -= 1
   }
 
-  /** What to save next, as much as one commit takes. It has to be saved, or the window is of no use any more. */
+  /** The next changes to save, as many as one commit takes. If they are not saved, the window can no longer be used. */
   take(): Omit<Commit, 'expect'> {
     const redelivered = this.#redelivered.splice(0, MAX_REDELIVERED)
     const deadLetters = this.#takeLetters()
@@ -231,7 +231,7 @@ export class AckWindow {
     return deadLetters
   }
 
-  /** The cursor, and what is acknowledged after it. The last one is the furthest. */
+  /** The cursor, and the acknowledged positions after it. The last one is the furthest. */
   get state(): ReaderState {
     const acknowledged: Position[] = []
     for (let at = this.#first; at < this.#slots.length; at++) {
@@ -241,7 +241,7 @@ export class AckWindow {
     return { cursor: this.#cursor, acknowledged: [...acknowledged, ...this.#before] }
   }
 
-  /** The state, had these positions been acknowledged, and dead letters been saved. */
+  /** The state that it would have if these positions were acknowledged, and dead letters saved. */
   stateAfter(positions: ReadonlySet<Position>): ReaderState {
     let cursor = this.#cursor
     let isGapless = true
@@ -262,7 +262,7 @@ export class AckWindow {
     return this.#open.has(position)
   }
 
-  /** Of a dead letter that was handed out again and is open. */
+  /** The delivery of a redelivered dead letter that is open; undefined for another entry. */
   redelivery(position: Position): Redelivery | undefined {
     return this.#open.get(position)?.redelivery
   }
@@ -297,7 +297,7 @@ function slotOf(
   return { position, state, length, redelivery, gap, deadLetter: undefined, received: 0, isReleased: false }
 }
 
-/** As JSON, in bytes. */
+/** Size as JSON, in bytes. */
 function sizeOf(value: unknown): number {
   return new TextEncoder().encode(JSON.stringify(value)).length
 }

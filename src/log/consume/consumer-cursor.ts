@@ -5,25 +5,25 @@ import { wholeName } from '../part-name.ts'
 import { EffectError, LogPositionError } from '../errors.ts'
 import type { PositionProblem } from '../errors.ts'
 
-/** How long after a copy of a cursor that is kept elsewhere the next one is made, in ms. */
+/** Interval between two copies of a cursor that is stored elsewhere, in ms. */
 const COPY_INTERVAL = 1_000
 
-/** How long after a save the next one begins, in ms. What is acknowledged meanwhile goes along. */
+/** Interval between two saves, in ms. The next save has all acknowledgements that came meanwhile. */
 const SAVE_INTERVAL = 10
 
-/** The same of a part where nothing was acknowledged, in ms: the cursors of many idle parts move with the log. */
+/** Interval between two saves of a partition without acknowledgements, in ms: the cursors of many idle partitions move with the log. */
 const IDLE_INTERVAL = 5_000
 
 /** Maximum number of entries that are read at once, to put positions in order. */
 const PAGE = 500
 
-/** What a {@link ConsumerCursor} reports, and of what it is. */
+/** The consumer of a {@link ConsumerCursor}, and its callbacks. */
 interface CursorPlan {
-  /** Whether it is that of a part, and not of a whole consumer. */
+  /** Whether it is the cursor of one partition, and not of a whole consumer. */
   readonly isPart: boolean
-  /** The number of cursors of the consumer that are saved here. Each waits for as much longer. Default 1. */
+  /** Number of the consumer's cursors that are saved here. The interval of each is as many times longer. Default 1. */
   readonly cursors?: () => number
-  /** Called once the name is claimed. Nothing begins where it says so, or rejects. */
+  /** Called once the name is claimed. If it resolves with false or rejects, nothing begins. */
   readonly isWanted?: (() => Promise<boolean>) | undefined
   /** Called after each save, which may have moved the cursor past dead letters. */
   readonly onSaved: () => void
@@ -32,8 +32,8 @@ interface CursorPlan {
 }
 
 /**
- * The state of one subscription to a consumer: where it begins, and how it is saved. It is in the log, or beside the effects of the
- * consumer with a copy in the log.
+ * The state of one subscription to a consumer: loads it and saves it. It is stored in the log, or beside the effects of the consumer
+ * with a copy in the log.
  */
 export class ConsumerCursor<E> {
   readonly #store: LogStore
@@ -42,7 +42,7 @@ export class ConsumerCursor<E> {
   readonly #plan: CursorPlan
   #window: AckWindow | undefined
   #fence: Fence | undefined
-  /** Undefined where nothing can be saved. */
+  /** The cursor that is saved; undefined while nothing can be saved. */
   #saved: Position | undefined
   #saving: Promise<void> = Promise.resolve()
   #nextSave: Promise<void> | undefined
@@ -67,9 +67,9 @@ export class ConsumerCursor<E> {
   }
 
   /**
-   * Claims the name, and reads or creates the state. Undefined where the signal was aborted meanwhile, or it is not wanted.
+   * Claims the name, and reads or creates the state. Resolves with undefined if the signal was aborted meanwhile, or the reader is not wanted.
    *
-   * @param startAt Of a new one, or its state.
+   * @param startAt Start of a new reader, or its state.
    */
   async begin(
     claim: { readonly wait?: AbortSignal },
@@ -89,9 +89,9 @@ export class ConsumerCursor<E> {
   }
 
   /**
-   * Saves what is acknowledged, after the save that is running.
+   * Saves the acknowledgements, after the save that is running.
    *
-   * @param isIdle Nothing was: a part takes its time.
+   * @param isIdle Whether nothing was acknowledged: a partition waits longer then.
    */
   saveSoon(isIdle = false): void {
     const wasIdle = this.#isIdle
@@ -152,7 +152,7 @@ export class ConsumerCursor<E> {
     return { cursor, acknowledged: [] }
   }
 
-  /** The state beside the effects is the right one: the log's may be that of before a crash, or of effects that are gone. */
+  /** Loads the state beside the effects, which decides: the log may have the state before a crash, or of effects that are gone. */
   async #beginWithEffects(
     fence: Fence,
     startAt: StartAt | ReaderState,
@@ -161,7 +161,7 @@ export class ConsumerCursor<E> {
     const inLog = await this.#store.reader(this.#name)
     const known = await effects.peek(this.#name)
     if (known === undefined && inLog !== undefined) throw this.#missingCursor(effects)
-    // Before it is taken over: it may be that of a consumer of another log.
+    // Before the state is taken over: it may belong to a consumer of another log.
     await this.#checkPositions(known, inLog, effects)
     const kept = await effects.take(fence, {
       stateAfter: (positions) => window.stateAfter(positions),
@@ -173,10 +173,10 @@ export class ConsumerCursor<E> {
     const state = applied.length === 0 ? kept.state : await this.#withApplied(kept.state, applied)
     const copy = inLog ?? (await this.#create(fence, state ?? startAt))
     this.#saved = copy.cursor
-    await this.#removeLetters(fence, copy, redelivered, effects)
+    await this.#removeDeadLetters(fence, copy, redelivered, effects)
     const window = new AckWindow(state ?? copy)
     window.addDeadLetters(deadLetters)
-    // The copy never is ahead of it.
+    // The copy is never ahead of the state.
     if (state === undefined || applied.length > 0) await effects.save()
     return window
   }
@@ -191,7 +191,7 @@ export class ConsumerCursor<E> {
     const unordered = new Set([...acknowledged, ...applied])
     const ordered: Position[] = []
     let after = cursor
-    // Those that the log does not have any more are never read again.
+    // Positions that the log no longer has are never read again.
     for (let isEnd = false; !isEnd && unordered.size > 0;) {
       const page = await this.#store.read(after, { limit: PAGE })
       ordered.push(...page.entries.map(({ position }) => position).filter((each) => unordered.delete(each)))
@@ -202,7 +202,7 @@ export class ConsumerCursor<E> {
   }
 
   /** Removes dead letters from the log that were handled before a crash, before the log can hand them out again. */
-  async #removeLetters(
+  async #removeDeadLetters(
     fence: Fence,
     copy: ReaderState,
     redelivered: readonly Position[],
@@ -215,7 +215,7 @@ export class ConsumerCursor<E> {
     }
   }
 
-  /** Rejects where the log does not have what the effects come from: it is another one, or an earlier state of it was put back. */
+  /** Rejects if the log does not have the entries of the effects: it is another log, or an earlier state of it was restored. */
   async #checkPositions(
     kept: KeptState | undefined,
     inLog: ReaderState | undefined,
@@ -223,7 +223,7 @@ export class ConsumerCursor<E> {
   ): Promise<void> {
     if (kept?.state === undefined) return
     const { cursor, acknowledged } = kept.state
-    // Those before the last one that is acknowledged are in its history.
+    // Positions before the last acknowledged one are part of its history.
     const last = acknowledged.at(-1) ?? cursor
     const deadLetters = kept.deadLetters.map(({ position }) => position)
     try {
@@ -285,12 +285,12 @@ export class ConsumerCursor<E> {
       this.#plan.onSaved()
       const { deadLetters = [], redelivered = [] } = commit
       const isToForget = this.#effects !== undefined && deadLetters.length + redelivered.length > 0
-      // The place of the effects forgets them by the next save, also where this was the last one.
+      // The effects forget these dead letters with the next save, even if this was the last commit.
       if (isToForget)
         this.#effects.sent({ added: deadLetters.map(({ position }) => position), removed: redelivered })
       if (window.hasMore || isToForget) this.saveSoon()
     } catch (error) {
-      // What it could not save comes again. The name is still to be released.
+      // Entries that could not be saved are emitted again. The name still has to be released.
       this.#saved = undefined
       this.#failure ??= { error }
       this.#plan.onFailure(error)
@@ -299,7 +299,7 @@ export class ConsumerCursor<E> {
     }
   }
 
-  /** Waits, so that many acknowledgements share a save. The first one after some time is saved at once. */
+  /** Waits, so that many acknowledgements share a save. The first acknowledgement after a pause is saved at once. */
   #pause(): Promise<void> | undefined {
     const interval = this.#isIdle
       ? IDLE_INTERVAL

@@ -23,7 +23,7 @@ export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventT
   readonly types?: readonly Type[]
   /** Only entries for which this returns true. Evaluated as `types` is. */
   readonly where?: (entry: EntryOf<Type>) => boolean
-  /** Where a consumer with a new name begins. A known one resumes at its cursor. Default `start`. */
+  /** Start of a consumer with a new name. A known one resumes at its cursor. Default `start`. */
   readonly startAt?: StartAt
   /** `first` skips more complete duplicates. Default `all`. */
   readonly revisions?: 'all' | 'first'
@@ -47,7 +47,7 @@ export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventT
    * one of them, in order. Where one joins, it takes its share over; where one stops, or dies and its lease runs out, the others
    * do. {@link maxUnacknowledged} holds for this one alone. Default false: it reads all entries, and is the only one.
    *
-   * Where the log does not divide its sources, as in a file, one of them reads and the others stand by. Once a consumer was divided, it runs with
+   * If the log does not divide its sources, as in a file, one of them reads and the others stand by. Once a consumer was divided, it runs with
    * `share` only: without, it errors with a `LogUnsupportedError`.
    *
    * ```ts
@@ -58,7 +58,7 @@ export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventT
    * ```
    */
   readonly share?: boolean
-  /** For `stallTimeout`. Default `asyncScheduler`. */
+  /** Scheduler of `stallTimeout`. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
 }
 

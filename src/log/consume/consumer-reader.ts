@@ -24,26 +24,26 @@ const REDELIVERY_INTERVAL = 40
 /** Dead letters that are handed out at once. */
 const REDELIVERY_PAGE = 100
 
-/** What a reader is of. */
+/** Dependencies and settings of a {@link ConsumerReader}. */
 export interface ReaderPlan<Type extends ResearchEventType> {
   readonly store: LogStore
   /** Its name in the store. */
   readonly name: string
   /** The consumer, in errors. */
   readonly consumer: string
-  /** Which partition it reads; undefined for all. */
+  /** The partition that it reads; undefined for all. */
   readonly partition: number | undefined
-  /** Called once the name is claimed. It does not begin where this rejects. */
+  /** Called once the name is claimed. If it rejects, the reader does not begin. */
   readonly isWanted?: () => Promise<boolean>
   readonly settings: ConsumerSettings<Type>
-  /** For all readers of the consumer. */
+  /** In-flight limit that all readers of the consumer share. */
   readonly limit: InFlightLimit<ConsumerReader<Type>>
-  /** Of the subscriber. */
+  /** The subscriber's gate. */
   readonly gate: Gate | undefined
-  /** Its entries go here. */
+  /** Emits an entry. */
   readonly next: (entry: EntryOf<Type>) => void
   readonly fail: (error: unknown) => void
-  /** The end of an earlier one of the same name. */
+  /** Resolves when an earlier reader of the same name has ended. */
   readonly after: Promise<void> | undefined
   readonly effects: Effects<EntryOf<Type>> | undefined
 }
@@ -53,20 +53,20 @@ export interface ReaderPlan<Type extends ResearchEventType> {
  * {@link stop} ends the reading; what was received may still be acknowledged.
  */
 export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> implements Acknowledger {
-  /** Resolves when it has ended, what was acknowledged is saved and the name is released. Never rejects. */
+  /** Resolves when the reader has ended, its acknowledgements are saved and its name is released. Never rejects. */
   readonly ended: Promise<void>
   readonly #plan: ReaderPlan<Type>
   readonly #stop = new AbortController()
   readonly #cursor: ConsumerCursor<EntryOf<Type>>
   #window: AckWindow | undefined
-  /** The number of the last mark of a dead letter that was handed out again. */
+  /** The last redelivery number that this reader has seen. */
   #redelivery = 0
-  /** When there was none after it, by `performance.now`. */
+  /** When the log last had no further redelivery, by `performance.now`. */
   #lookedAt = -Infinity
   /** Ends the wait for the gate, for acknowledgements or for a permit. */
   #wake = () => {}
   #stallTimer = Subscription.EMPTY
-  /** Whether it waits for the acknowledgement of all entries that are out, before it ends. */
+  /** Whether the reader waits until all entries in flight are acknowledged, before it ends. */
   #isDraining = false
   readonly #running: Promise<void>
   #runEnded = false
@@ -97,7 +97,7 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     return this.#window
   }
 
-  /** Whether it reads no more. What is out may still be acknowledged. */
+  /** Whether it has stopped reading. Entries in flight may still be acknowledged. */
   get isStopped(): boolean {
     return this.#stop.signal.aborted
   }
@@ -117,7 +117,7 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
 
   release(position: Position): void {
     this.#window?.release(position)
-    // The entry may stand in the way of the others from now on.
+    // From now on, this entry may block the others.
     this.#changed()
   }
 
@@ -126,15 +126,15 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     this.#wake()
   }
 
-  /** Reads no more, and ends once no handler has an entry of it. */
+  /** Stops reading, and ends once no handler has one of its entries. */
   stop(): void {
     this.#isDraining = false
     this.#stopReading()
   }
 
   /**
-   * Reads no more, and ends once all entries that are out are acknowledged: another reader of the same name begins then. One that
-   * an operator has dropped is given up after `stallTimeout`, and comes again there.
+   * Stops reading, and ends once all entries in flight are acknowledged: another reader of the same name begins then. An entry that
+   * an operator has dropped is given up after `stallTimeout`, and the other reader emits it again.
    */
   drain(): void {
     if (this.isStopped) return
@@ -142,7 +142,7 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     this.#stopReading()
   }
 
-  /** Stops, saves what is acknowledged and releases the name. Rejects where it could not be saved. */
+  /** Stops, saves the acknowledgements and releases the name. Rejects if they could not be saved. */
   async finish(): Promise<void> {
     this.stop()
     await (this.#finished ??= this.#finish())
@@ -187,14 +187,14 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     }
   }
 
-  /** Emits dead letters that are to be handed out again. Returns false where it was stopped within it. */
+  /** Emits the dead letters to redeliver. Returns false if the reader was stopped meanwhile. */
   async #redeliver(window: AckWindow, most: number): Promise<boolean> {
     const { store, name } = this.#plan
     const limit = Math.min(REDELIVERY_PAGE, most)
     const { letters: deadLetters, last } = await store.deadLetters.redeliveries(name, this.#redelivery, limit)
     for (const { entry, attempts, mark } of deadLetters) {
       if (!(await this.#gateOpens())) return false
-      // One that is not wanted any more stays where it is.
+      // A dead letter that is no longer wanted stays where it is.
       if (this.#isWantedAgain(entry) && window.addAgain(entry.position, { mark, attempts })) this.#next(entry)
     }
     this.#redelivery = last
@@ -206,7 +206,7 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     this.#plan.next({ ...entry, [ACKNOWLEDGER]: this })
   }
 
-  /** Emits a page. Returns false where it was stopped within it. */
+  /** Emits a page. Returns false if the reader was stopped meanwhile. */
   async #emit({ entries, lengths, position, gap }: Page, window: AckWindow): Promise<boolean> {
     for (const [index, entry] of entries.entries()) {
       if (this.#plan.gate?.closed === true && !(await this.#gateOpens())) return false
@@ -219,7 +219,7 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     return !this.isStopped
   }
 
-  /** As `#isWanted`, of a dead letter. A gap is not filtered out, unless its type is left out. */
+  /** The same as `#isWanted` for a dead letter. A gap is not filtered out, unless its type is left out. */
   #isWantedAgain(entry: Entry): entry is EntryOf<Type> {
     return this.#isWanted(entry, entry.type === 'log.gap' && isGapWanted(this.#plan.settings.types))
   }
@@ -333,7 +333,7 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     this.#finishIfIdle()
   }
 
-  /** What is out may be acknowledged after the end of the reading. */
+  /** Entries in flight may be acknowledged after the reading has ended. */
   #finishIfIdle(): void {
     if (!this.isStopped || !this.#runEnded || this.#finished !== undefined) return
     const window = this.#window

@@ -13,11 +13,11 @@ import { InFlightLimit } from './in-flight-limit.ts'
 import { checkWhole, partName } from '../part-name.ts'
 
 /**
- * One subscription to a consumer: a reader for the whole of it, or for each part of it that is this open log's. Unsubscribing ends the
- * reading; what was received may still be acknowledged.
+ * One subscription to a consumer: one reader, or one for each partition that this open log owns. Unsubscribing ends the reading;
+ * entries that were received may still be acknowledged.
  */
 export class ConsumerSubscription<Type extends ResearchEventType = ResearchEventType> {
-  /** Resolves when the subscription has ended, what was acknowledged is saved and its names are released. Never rejects. */
+  /** Resolves when the subscription has ended, its acknowledgements are saved and its names are released. Never rejects. */
   readonly ended: Promise<void>
   readonly #store: LogStore
   readonly #name: string
@@ -27,11 +27,11 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
   readonly #effects: ConsumerEffects<EntryOf<Type>> | undefined
   readonly #limit: InFlightLimit<ConsumerReader<Type>>
   readonly #stop = new AbortController()
-  /** The parts that are this open log's. */
+  /** The partitions that this open log owns. */
   #own: ReadonlySet<number> = new Set()
-  /** The latest reader of each part, by its name. */
+  /** The latest reader of each partition, by its name. */
   readonly #latest = new Map<string, ConsumerReader<Type>>()
-  /** All that had not ended when the subscription was stopped. */
+  /** Readers that had not ended when the subscription was stopped. */
   readonly #readers = new Set<ConsumerReader<Type>>()
 
   constructor(
@@ -61,12 +61,12 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
     this.ended = running.catch((error: unknown) => this.#fail(error)).then(() => this.#allEnded())
   }
 
-  /** Whether it reads no more. What was received may still be acknowledged. */
+  /** Whether it has stopped reading. Entries that were received may still be acknowledged. */
   get isStopped(): boolean {
     return this.#stop.signal.aborted
   }
 
-  /** Completes the subscription, saves what is acknowledged and releases its names. Rejects where it could not be saved. */
+  /** Completes the subscription, saves the acknowledgements and releases its names. Rejects if they could not be saved. */
   async finish(): Promise<void> {
     this.#stopReading()
     this.#subscriber.complete()
@@ -79,12 +79,12 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
     try {
       await reader.finish()
     } catch (error) {
-      // The one that has taken its part over gets again what was not saved.
+      // The reader that has taken the partition over emits again what was not saved.
       if (!this.#settings.share || !(error instanceof FencedError)) throw error
     }
   }
 
-  /** The reader of the consumer that is not shared. */
+  /** The one reader of a consumer that is not shared. */
   async #readWhole(after: Promise<void> | undefined): Promise<void> {
     this.#begin(undefined, after, async () => {
       await checkWhole(this.#store, this.#name)
@@ -92,7 +92,7 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
     })
   }
 
-  /** A reader for each part, while it is this open log's. */
+  /** A reader for each partition, while this open log owns it. */
   async #share(name: string, after: Promise<void> | undefined): Promise<void> {
     const { signal } = this.#stop
     await after
@@ -112,10 +112,10 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
     })
     for await (const own of sharing.share(this.#name, partitions.count, signal)) {
       this.#own = own
-      for (let part = 0; part < partitions.count; part++) {
-        const reader = this.#latest.get(partName(this.#name, part))
-        if (!own.has(part)) reader?.drain()
-        else if (reader?.isStopped !== false) this.#begin(part, reader?.ended)
+      for (let partition = 0; partition < partitions.count; partition++) {
+        const reader = this.#latest.get(partName(this.#name, partition))
+        if (!own.has(partition)) reader?.drain()
+        else if (reader?.isStopped !== false) this.#begin(partition, reader?.ended)
       }
     }
   }
@@ -124,12 +124,12 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
     if (this.isStopped) return
     const name = partition === undefined ? this.#name : partName(this.#name, partition)
     const { share } = this.#settings
-    // Another member may be about to release a part, at any time.
+    // Another member may be about to release a partition, at any time.
     const given = partition === undefined ? this.#settings.wait : undefined
     const wait = given ?? (share ? new AbortController().signal : undefined)
     const effects = this.#effects?.create()
     const fail = (error: unknown) => {
-      // Another one has taken the part over, as when this process was suspended: it waits for its turn again.
+      // Another open log has taken the partition over, for instance while this process was suspended: wait for a turn again.
       if (partition !== undefined && error instanceof FencedError) {
         reader.stop()
         if (this.#own.has(partition) && this.#latest.get(name) === reader)

@@ -4,7 +4,7 @@ const MAX_NAME_LENGTH = 100
 const MAX_MESSAGE_LENGTH = 1_000
 const NO_TEXT = 'an error without a text'
 
-/** What a dead letter keeps of an error: its name and message, cut. */
+/** The error as a dead letter stores it: its name and message, truncated. */
 export function deadLetterError(error: unknown): DeadLetterError {
   try {
     const isError = error instanceof Error

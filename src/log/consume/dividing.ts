@@ -10,28 +10,28 @@ import type { Effects } from './effects.ts'
 /** How many readers are created at once. */
 const CONCURRENCY = 32
 
-/** Up to this length as JSON, the entry of a dead letter goes along, in characters. The log has longer ones, unless it has deleted them. */
+/** Maximum length of a dead letter's entry that is copied along, as JSON, in characters. The log has longer ones, unless it has deleted them. */
 const MAX_COPY_LENGTH = 64 * 1024
 
-/** What is divided. */
+/** The consumer to divide, and where. */
 export interface Divisible<E> {
   readonly store: LogStore
   /** The consumer. */
   readonly name: string
   readonly partitions: Partitions
   readonly startAt: StartAt
-  /** The effects of one reader; undefined where the log has the cursors. */
+  /** Creates the effects of one reader; undefined if the cursors are in the log. */
   readonly effects: (() => Effects<E>) | undefined
   /** Ends the waiting for a consumer that is not shared. */
   readonly wait: AbortSignal
 }
 
 /**
- * Makes a reader for each partition of the one reader of a consumer, where it stands, or at the start of a new consumer. Resolves once
- * they are there.
+ * Creates a reader for each partition, at the cursor of the consumer's one reader, or at the start of a new consumer. Resolves once
+ * they exist.
  *
- * Whatever is interrupted goes on with the next call. As long as the one reader is there, none of the others begins, and it does not begin
- * again once the first of the others is there.
+ * After an interruption, the next call goes on. No reader of a partition begins while the one reader exists, and the one reader does not
+ * begin again once the first reader of a partition exists.
  */
 export async function divide<E>(of: Divisible<E>): Promise<void> {
   const { store, name, partitions, startAt, effects, wait } = of
@@ -45,14 +45,14 @@ export async function divide<E>(of: Divisible<E>): Promise<void> {
         cursor.checkSaved()
         // The first one says that it has begun.
         for (let from = 0, to = 1; from < partitions.count; from = to, to = from + CONCURRENCY) {
-          const parts = Array.from({ length: Math.min(to, partitions.count) - from }, (_, at) => from + at)
-          await all(parts.map((part) => inPart(of, part, window.state)))
+          const batch = Array.from({ length: Math.min(to, partitions.count) - from }, (_, at) => from + at)
+          await all(batch.map((partition) => inPart(of, partition, window.state)))
         }
         await moveLetters(of, whole, window.state)
         await cursor.remove()
       }
     } catch (error) {
-      // Another one has taken it over: it goes on from there, or this one does in its turn.
+      // Another open log has taken it over, and goes on from there; or this one does when its turn comes.
       if (!(error instanceof FencedError)) throw error
     } finally {
       await cursor.end()
@@ -61,14 +61,14 @@ export async function divide<E>(of: Divisible<E>): Promise<void> {
   }
 }
 
-/** Creates the reader of a part, or adds a dead letter to it. */
+/** Creates the reader of a partition, or adds a dead letter to it. */
 async function inPart<E>(
   { store, name, effects, wait }: Divisible<E>,
-  part: number,
+  partition: number,
   state: ReaderState,
   deadLetter?: NewDeadLetter,
 ): Promise<void> {
-  const own = partName(`consumer:${name}`, part)
+  const own = partName(`consumer:${name}`, partition)
   if (deadLetter === undefined && (await store.reader(own)) !== undefined) return
   const ownEffects = effects?.()
   const cursor = cursorOf(store, own, ownEffects)
@@ -91,9 +91,9 @@ async function moveLetters<E>(of: Divisible<E>, whole: string, state: ReaderStat
   const { deadLetters } = of.store
   for await (const deadLetter of deadLettersIn(deadLetters, whole)) {
     const { position, source } = deadLetter.entry
-    const part = of.partitions.of(source)
-    const own = partName(whole, part)
-    await inPart(of, part, state, newDeadLetter(deadLetter))
+    const partition = of.partitions.of(source)
+    const own = partName(whole, partition)
+    await inPart(of, partition, state, newDeadLetter(deadLetter))
     if (deadLetter.isRedelivered) await deadLetters.redeliver(own, position)
     // It stays where it is when its entry is long and the log has deleted it.
     if (isShort(deadLetter.entry) || (await hasDeadLetter(of.store, own, position)))
@@ -125,11 +125,11 @@ function cursorOf<E>(
   effects: Effects<E> | undefined,
   isWanted?: () => Promise<boolean>,
 ): ConsumerCursor<E> {
-  // What could not be saved is thrown by `checkSaved`.
+  // `checkSaved` throws the error of a failed save.
   return new ConsumerCursor(store, name, effects, { isPart: false, onSaved() {}, onFailure() {}, isWanted })
 }
 
-/** Waits for all of them, and throws what one threw. */
+/** Waits for all of them, and throws the error of one that has failed. */
 async function all(promises: readonly Promise<void>[]): Promise<void> {
   for (const result of await Promise.allSettled(promises))
     if (result.status === 'rejected') throw result.reason

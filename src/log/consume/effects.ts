@@ -17,31 +17,31 @@ export interface EffectHandler<E> {
   readonly [EFFECTS]: () => Effects<E>
 }
 
-/** What a place of effects has of a reader. */
+/** The state of a reader that is stored beside its effects. */
 export interface KeptState {
-  /** Undefined until it was saved: the log's is the right one then. */
+  /** Undefined until it is saved for the first time: the state in the log is the right one then. */
   readonly state: ReaderState | undefined
-  /** Acknowledged too, in any order: their effects have committed by themselves. The next save of a state includes them. */
+  /** Further acknowledged positions, in any order: their effects have committed by themselves. The next save of the state includes them. */
   readonly applied: readonly Position[]
   /** Dead letters that may not be in the log. */
   readonly deadLetters: readonly NewDeadLetter[]
-  /** Dead letters that were handed out again and are handled, which the log may have still. */
+  /** Redelivered dead letters that are handled, which the log may still have. */
   readonly redelivered: readonly Position[]
 }
 
-/** Dead letters that a commit has stored in the log, and those that it has removed there, by the positions of their entries. */
+/** The dead letters that a commit has added to the log and removed from it, by the positions of their entries. */
 export interface SentDeadLetters {
   readonly added: readonly Position[]
   readonly removed: readonly Position[]
 }
 
-/** What effects have to know of their consumer. */
+/** The consumer, as its effects see it. */
 export interface EffectConsumer {
-  /** Its state, had these positions been acknowledged. */
+  /** The state that the consumer would have if these positions were acknowledged. */
   stateAfter(positions: ReadonlySet<Position>): ReaderState
   /** Whether it waits for the acknowledgement of this position. */
   isOpen(position: Position): boolean
-  /** Of a dead letter that was handed out again; undefined for another entry. */
+  /** The delivery of a redelivered dead letter; undefined for another entry. */
   redelivery(position: Position): Redelivery | undefined
 }
 
@@ -49,11 +49,11 @@ export interface EffectConsumer {
 export interface Effects<E> {
   /** Default number of entries in flight. */
   readonly concurrency: number
-  /** Where they are, for errors. */
+  /** Name of the database, for errors. */
   readonly place: string
-  /** What calls have rejected with since a later fence was seen, and will from then on. */
+  /** The error with which calls reject once a later fence was seen. */
   readonly fenced: FencedError | undefined
-  /** What there is of a reader; undefined for a new one. */
+  /** The stored state of a reader; undefined for a new one. */
   peek(reader: string): Promise<KeptState | undefined>
   /**
    * Takes the reader over, or creates it without a state: transactions with earlier fences are refused from now on. Rejects
@@ -64,11 +64,11 @@ export interface Effects<E> {
   handle(entry: E, signal: AbortSignal): Promise<void>
   /** Acknowledges an entry without its effect, and keeps its dead letter until {@link sent}. */
   giveUp(position: Position, deadLetter: NewDeadLetter | undefined): Promise<void>
-  /** The log has these dead letters, and does not have those any more that were handed out again and handled. */
+  /** Notes that the log has these new dead letters, and no longer has the redelivered ones that were handled. */
   sent(saved: SentDeadLetters): void
   /** Stores what the consumer has acknowledged or skipped. */
   save(): Promise<void>
-  /** Of a dead letter that was handed out again; undefined for another entry. */
+  /** The delivery of a redelivered dead letter; undefined for another entry. */
   redelivery(position: Position): Redelivery | undefined
 }
 
@@ -77,7 +77,7 @@ export class ConsumerEffects<E extends Entry> {
   /** Default number of entries in flight. */
   readonly concurrency: number
   readonly #create: () => Effects<E>
-  /** By what their entries are acknowledged to. */
+  /** Effects by the reader that takes the acknowledgements of their entries. */
   readonly #of = new WeakMap<object, Assigned<E>>()
 
   constructor(handler: EffectHandler<E>) {
@@ -85,13 +85,13 @@ export class ConsumerEffects<E extends Entry> {
     this.concurrency = this.create().concurrency
   }
 
-  /** Those of a new reader. */
+  /** Creates the effects of a new reader. */
   create(): Effects<E> {
     return this.#create()
   }
 
   /**
-   * They are those of this reader's entries.
+   * Assigns effects to the entries of a reader.
    *
    * @param onFenced What becomes of the reader once another process has taken it over. Default: the job fails.
    */
@@ -100,8 +100,8 @@ export class ConsumerEffects<E extends Entry> {
   }
 
   /**
-   * Stores something in the effects of an entry's reader. Resolves where another process has taken the reader over: what is acknowledged
-   * after that is stored nowhere, and the entry is the other one's.
+   * Stores something in the effects of an entry's reader. Also resolves if another process has taken the reader over: from then on,
+   * acknowledgements are stored nowhere, and the entry belongs to the other process.
    */
   async store(entry: E, work: (effects: Effects<E>) => Promise<void>): Promise<void> {
     const reader = acknowledgerOf(entry)
@@ -111,7 +111,7 @@ export class ConsumerEffects<E extends Entry> {
     try {
       await work(effects)
     } catch (error) {
-      // One of the handler's own is its failure.
+      // A FencedError that the handler throws by itself is a failure of the handler.
       const { fenced } = effects
       if (onFenced === undefined || fenced === undefined || error !== fenced) throw error
       onFenced(fenced)
@@ -125,7 +125,7 @@ interface Assigned<E> {
   readonly onFenced: ((error: FencedError) => void) | undefined
 }
 
-/** What takes dead letters, other than the log. */
+/** A destination of dead letters other than the log. */
 type DeadLetters<E> = Exclude<NonNullable<DeliverConfig<E>['deadLetters']>, 'log'>
 
 /** Whether it is a handler with effects. */
@@ -133,7 +133,7 @@ export function hasEffects<E>(handler: unknown): handler is EffectHandler<E> {
   return typeof handler === 'object' && handler !== null && EFFECTS in handler
 }
 
-/** The settings of `deliver` for effects. A failure of the log or of the effects' place stops the job: it is not the entry's. */
+/** The settings of `deliver` for effects. A failure of the log or of the database stops the job: the entry has not caused it. */
 export function effectDelivery<E extends Entry>(
   effects: ConsumerEffects<E>,
   delivery: DeliverConfig<E>,

@@ -19,7 +19,7 @@ const MAX_TRANSACTION = 10
 const PREPARED_AT_ONCE = 8
 const APPLIED_AT_ONCE = 256
 
-/** An effect, and what is done before its transaction. */
+/** An effect, and the preparation before its transaction. */
 export interface PreparedEffect<E, P> {
   /** Asks other services, for instance. Called again when it or the effect fails, and aborted as a handler is. */
   readonly prepare: (entry: E, signal: AbortSignal) => P | PromiseLike<P>
@@ -96,10 +96,10 @@ export function exactlyOnce<E extends Entry, P>(
   return { [EFFECTS]: () => new SqliteEffects<E, P>(database, given) }
 }
 
-/** Something for the next transaction. */
+/** An item for the next transaction. */
 interface Waiting {
   readonly position: Position
-  /** Undefined for one that is given up. */
+  /** The entry; undefined for one that is given up. */
   readonly entry: Entry | undefined
   /** Runs in a savepoint of its own. */
   readonly run: () => void
@@ -113,11 +113,11 @@ interface Outcome {
   readonly failure?: { readonly error: unknown }
 }
 
-/** What a transaction has written beside the effects. */
+/** The changes of a transaction beside the effects. */
 interface Written {
-  /** The state. */
+  /** The reader's state. */
   readonly json: string
-  /** How much of what the log has done with dead letters is noted. */
+  /** Number of the noted changes of dead letters in the log. */
   readonly sent: number
 }
 
@@ -132,7 +132,7 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
   #isRunning = false
   /** Positions that are acknowledged in the database, and may be open in the consumer. */
   readonly #applied = new Set<Position>()
-  /** What the log has done with dead letters, to be noted by the next transaction. */
+  /** Changes of dead letters in the log, which the next transaction notes. */
   readonly #sent: SentDeadLetters[] = []
   /** The state in the database, as JSON. */
   #saved = ''
@@ -174,7 +174,7 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
       if (this.redelivery(position) !== undefined && !this.#beginAgain(entry)) return
       const result: unknown = run()
       if (!isThenable(result)) return
-      // What becomes of it is of no interest: the job ends.
+      // Its result does not matter: the job ends.
       Promise.resolve(result).catch(() => {})
       throw new EffectError(
         this.place,
@@ -209,7 +209,7 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
     )
   }
 
-  /** Begins to handle a dead letter that is handed out again. Returns false where it was handled before a crash. */
+  /** Begins to handle a redelivered dead letter. Returns false if it was handled before a crash. */
   #beginAgain(entry: E): boolean {
     const { name } = this.#consumer.fence
     const known = this.#database.deadLetter(name, entry.position)
@@ -260,7 +260,7 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
     this.#isRunning = true
     // How many of the next ones have a transaction of their own each.
     for (let alone = 0; this.#waiting.length > 0; alone -= 1) {
-      // Those that come in this turn go along, and others have their turn between two transactions.
+      // Effects that come in this turn share the transaction, and other work gets its turn between two transactions.
       await nextTurn()
       let tried = 0
       try {
@@ -293,7 +293,7 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
     this.#isRunning = false
   }
 
-  /** One transaction of at most so many that wait. Without effect outside of the database, since it may run again. */
+  /** Runs one transaction of at most so many waiting items. It changes nothing outside of the database, since it may run again. */
   #apply(most: number): { readonly outcomes: readonly Outcome[]; readonly written: Written } {
     this.#check()
     const until = performance.now() + MAX_TRANSACTION
@@ -309,7 +309,7 @@ class SqliteEffects<E extends Entry, P> implements Effects<E> {
   #applyOne(item: Waiting): Outcome {
     const { position, entry, signal, run } = item
     const { name } = this.#consumer.fence
-    // Its consumer has ended, and another one may have begun.
+    // The consumer has ended, and another one may have begun.
     if (signal?.aborted === true)
       return { item, failure: { error: signal.reason ?? new LogClosedError(this.place) } }
     try {

@@ -7,7 +7,7 @@ import { namesOf } from '../part-name.ts'
 import { EffectDatabase } from '../sqlite/effect-database.ts'
 import type { LogStore, Position } from '../store/contract.ts'
 
-/** What {@link rewindEffects} has done with one reader of a consumer: a consumer with `share` has one for each of its partitions. */
+/** Result of {@link rewindEffects} for one reader of a consumer: a consumer with `share` has one for each of its partitions. */
 export interface RewoundEffects {
   /** The cursor that was beside the effects; null for none. */
   readonly from: Position | null

@@ -17,17 +17,17 @@ export interface NewEntry {
   readonly backfill?: boolean
 }
 
-/** What one upstream stream adds to the log. */
+/** The changes of one upstream stream that an append stores. */
 export interface StreamAppend {
-  /** Claimed under the stream's name. */
+  /** The fence of the claim of the stream's name. */
   readonly fence: Fence
   /** The stream's upstream position in the log; null where it has none. Another one is refused with a `LogConflictError`. */
   readonly expect: string | null
   /** The upstream position after these entries. Default: it stays. */
   readonly position?: string
   /**
-   * In order. The log skips an entry whose identity it has in a form that is at least as complete; its stream's position moves
-   * nevertheless.
+   * The entries, in order. The log skips an entry if it has one of the same identity that is at least as complete. The position of the
+   * stream moves nevertheless.
    */
   readonly entries: readonly NewEntry[]
 }
@@ -41,17 +41,17 @@ export const MAX_APPEND_DONE = 256
 /** Maximum length of the events in one append as JSON, in characters. A single entry may be longer. */
 export const MAX_APPEND_LENGTH = 4 * 1024 * 1024
 
-/** What was appended. */
+/** Result of an append. */
 export interface Appended {
   /** New entries. */
   readonly entries: number
-  /** Entries that were skipped, as the log has them. */
+  /** Number of entries that were skipped, since the log has them. */
   readonly duplicates: number
-  /** What has become of the wall clock; absent if nothing has changed. The log has an entry of it. */
+  /** Change of the wall clock; absent if nothing has changed. The log has an entry about it. */
   readonly clock?: LogClock
   /** By how much the wall clock is ahead of the time of the log, in ms, while it is not believed; negative if it is behind. Otherwise 0. */
   readonly ahead: number
-  /** The end of the log after them. */
+  /** The end of the log after the appended entries. */
   readonly end: Position
 }
 
@@ -62,7 +62,7 @@ export interface Page {
   readonly lengths: readonly number[]
   /** The position after the last entry that was looked at, whether its type was wanted or not. Read on from here. */
   readonly position: Position
-  /** Whether there was nothing more when it was read. */
+  /** Whether no more entries followed when the page was read. */
   readonly isEnd: boolean
   /**
    * Entries after the position were deleted. The only entry of the page is a `log.gap`, whatever types were asked for, and
@@ -101,7 +101,7 @@ export interface Commit extends ReaderState {
   readonly expect: Position | null
   /** Entries that the reader could not handle. Default: none. */
   readonly deadLetters?: readonly NewDeadLetter[]
-  /** Positions of dead letters that were handed out again and are handled. Default: none. */
+  /** Positions of redelivered dead letters that are handled. Default: none. */
   readonly redelivered?: readonly Position[]
   /** State and timers of a process. Default: the reader is none. */
   readonly process?: ProcessCommit
@@ -114,11 +114,11 @@ export interface Commit extends ReaderState {
 /** Maximum size of a {@link Commit} as JSON, in bytes. */
 export const MAX_COMMIT_BYTES = 512 * 1024
 
-/** Where a log begins to be read: its first entry, after its last one, or the first one recorded at this time or later (Unix ms). */
+/** Start of reading: the first entry, the end of the log, or the first entry that was recorded at this time or later (Unix ms). */
 export type StartAt = 'start' | 'end' | { readonly time: number }
 
 /**
- * Where a log is stored. `memoryLog()` and `sqliteLog(file)` implement it and pass one conformance suite; users call `openLog`.
+ * The storage of a log. `memoryLog()` and `sqliteLog(file)` implement it and pass one conformance suite; users call `openLog`.
  *
  * A rejected write has changed nothing. All methods reject with a `LogClosedError` after `close`.
  */
@@ -134,7 +134,7 @@ export interface LogStore {
   /** Gives a name up, which makes the fence void. A fence that is void already is ignored. */
   release(fence: Fence): Promise<void>
   /**
-   * Appends what streams bring, in one transaction that survives a power cut. Rejects with a `FencedError`, a
+   * Appends the changes of streams, in one transaction that survives a power cut. Rejects with a `FencedError`, a
    * `LogConflictError` that names the stream, or a `LogValueError` for an event that is not JSON and for more than
    * {@link MAX_APPEND_ENTRIES} or {@link MAX_APPEND_LENGTH}.
    *
@@ -147,12 +147,11 @@ export interface LogStore {
   /** Reads on after a position. Rejects with a `LogPositionError`. */
   read(after: Position, options: ReadOptions): Promise<Page>
   /**
-   * Resolves once there may be entries after this position, or dead letters to hand out again. Rejects with the signal's
-   * reason.
+   * Resolves once there may be entries after this position, or dead letters to redeliver. Rejects with the signal's reason.
    *
-   * @param redelivery Of which reader, and the number of the last mark that it knows. Default: dead letters do not count.
-   * @param partition Entries of others need not count, but for some after a while: reading moves the position past them. Default:
-   * all count.
+   * @param redelivery The reader whose dead letters count, and the last redelivery number that it knows. Default: dead letters do not count.
+   * @param partition The partition whose entries count. After a while, entries of other partitions count too, so that reading moves the
+   * position past them. Default: all count.
    */
   wait(
     after: Position,
@@ -179,8 +178,8 @@ export interface LogStore {
   /** Divides work among the open logs. */
   readonly sharing: SharingStore
   /**
-   * Prepares for `close`: from now on, calls wait for a few seconds at most, all together, for a program that keeps others from
-   * writing. What is not saved by then rejects.
+   * Prepares for `close`: from now on, all calls together wait for at most a few seconds for a program that keeps others from writing.
+   * Calls that could not save by then reject.
    */
   prepareClose(): void
   /** Gives up every claim. Pending waits reject. */
