@@ -10,17 +10,17 @@ const PAGE = 100
 /** The entries that a reader could not handle. Any process may use them, whether the reader runs or not. */
 export interface DeadLetterQueue {
   /**
-   * Reads them in the order of the log, in pages, while they are asked for. Where the reader is shared, the order holds for each of its parts,
-   * and so within each source of a consumer.
+   * Reads the dead letters in the order of the log, in pages, while they are asked for. For a shared reader, the order holds within each of
+   * its parts, and so within each source of a consumer.
    */
   list(): AsyncIterable<StoredDeadLetter>
-  /** Their number. */
+  /** Counts the dead letters. */
   count(): Promise<number>
   /**
-   * Hands one out again, by the position of its entry, or all that there are now: to the running consumer at once, otherwise
-   * when it starts. It is removed once it is handled, and stays with the new error where it fails again.
+   * Redelivers one, by the position of its entry, or all that there are now: to the running consumer at once, otherwise when it starts.
+   * A dead letter is removed once it is handled, and stays with the new error if it fails again.
    *
-   * @returns How many were not being handed out already. Rejects with a `LogPositionError`, and with a `LogUnsupportedError` for a
+   * @returns The number of dead letters that were not being redelivered already. Rejects with a `LogPositionError`, and with a `LogUnsupportedError` for a
    * process.
    */
   redeliver(which: Position | 'all'): Promise<number>
@@ -31,7 +31,7 @@ export interface DeadLetterQueue {
 /**
  * The dead letters of a reader.
  *
- * @param process Its name where it is a process.
+ * @param process The name of the process, if the reader is one.
  */
 export function deadLettersOf(store: LogStore, reader: string, process?: string): DeadLetterQueue {
   const { deadLetters } = store
@@ -64,7 +64,7 @@ export function deadLettersOf(store: LogStore, reader: string, process?: string)
   }
 }
 
-/** Dead letters of one reader in the store, in the order of the log. `after`: only those after this position. */
+/** Dead letters of one reader in the store, in the order of the log. @param after Only dead letters after this position. */
 export async function* deadLettersIn(
   deadLetters: DeadLetterStore,
   reader: string,
@@ -80,7 +80,7 @@ export async function* deadLettersIn(
   }
 }
 
-/** A process depends on the order of its entries alone. With one more at another place, no rebuild would give its state again. */
+/** A process depends on the order of its entries alone. With a redelivered entry at another place, no rebuild could produce the same state. */
 function notAgain(process: string): LogUnsupportedError {
   return new LogUnsupportedError(
     `a dead letter of the process ${JSON.stringify(process)} cannot be handed out again, since a process is given its entries in the ` +

@@ -51,16 +51,16 @@ export class LogConflictError extends LogError {
 }
 
 /**
- * Why a position is refused. `unknown`: it is of another log or another epoch, or no position. `beyond`: it is beyond the end.
- * `diverged`: an earlier state of the log was put back, and the log has something else at this position since. The positions of a
- * process also: `rebuilt`, it is of another generation of the state; `forgotten`, removed keys were forgotten since.
+ * Reason why a position is refused. `unknown`: it is of another log or another epoch, or no position. `beyond`: it is beyond the end.
+ * `diverged`: an earlier state of the log was restored, and the log has another entry at this position since. For positions of a
+ * process also `rebuilt`: it is of another generation of the state; and `forgotten`: removed keys were forgotten since.
  */
 export type PositionProblem = 'unknown' | 'beyond' | 'diverged' | 'rebuilt' | 'forgotten'
 
 /** The problem of a position that has diverged, before the log. */
 export const DIVERGED = 'is of a state that was lost by putting back an earlier state of'
 
-/** The position is not one of this log, or what follows it cannot be read any more. */
+/** The position is not one of this log, or the entries after it can no longer be read. */
 export class LogPositionError extends LogError {
   override readonly name = 'LogPositionError'
   readonly position: string
@@ -86,7 +86,7 @@ export class LogPositionError extends LogError {
   }
 
   /**
-   * The same error for a position of which the refused one is a part.
+   * The same error for the position that the refused one is a part of.
    *
    * @internal
    */
@@ -101,7 +101,7 @@ export class EffectError extends LogError {
   override readonly name = 'EffectError'
   /** The file of the effects. */
   readonly database: string
-  /** The entry; undefined where it is no matter of one. */
+  /** The entry; undefined if the error concerns no single entry. */
   readonly entry: { readonly source: string; readonly id: string; readonly position: string } | undefined
 
   constructor(
@@ -199,7 +199,7 @@ export class ProcessError extends LogError {
   override readonly name = 'ProcessError'
   /** The process. */
   readonly process: string
-  /** Undefined where it is not known: `key` or `where` failed. */
+  /** The key; undefined if `key` or `where` failed, so that it is not known. */
   readonly key: string | undefined
   /** The entry; of a timer, the one that was going to be processed when it fired. Undefined while states are migrated. */
   readonly entry: { readonly source: string; readonly id: string; readonly position: string } | undefined
@@ -268,7 +268,7 @@ export class SnapshotTooLargeError extends LogError {
   }
 }
 
-/** A log's file that cannot be used, or cannot be used any more. Nothing in it was overwritten. `cause` is SQLite's error. */
+/** A log's file cannot be used, or can no longer be used. Nothing in it was overwritten. `cause` is SQLite's error. */
 export class LogFileError extends LogError {
   override readonly name = 'LogFileError'
   override readonly retryable: boolean

@@ -27,7 +27,7 @@ export async function* exportLines(store: LogStore, options: ExportOptions): Asy
   }
 }
 
-/** An entry in the JSON format of CloudEvents 1.0. What the log knows of it are extension attributes. */
+/** An entry in the JSON format of CloudEvents 1.0. The fields of the log are extension attributes. */
 export function cloudEvent(entry: Entry): Readonly<Record<string, unknown>> {
   const {
     id,

@@ -5,7 +5,7 @@ import type { Entry, Position } from './store/contract.ts'
 const LOG_SOURCE = '/log'
 
 /**
- * The entry that a reader gets in the place of entries that were deleted before it read them.
+ * The entry that a reader gets instead of entries that were deleted before it has read them.
  *
  * @param recorded When the last of them was recorded, in Unix ms.
  */

@@ -1,7 +1,7 @@
 import type { WebhookInbox } from '../protocol/webhook.ts'
 import type { InboxStore } from './store/inbox-store.ts'
 
-/** What a receiver may do with the inbox of a log. */
+/** The calls of a log's inbox that a receiver may use. */
 export function storingInbox(store: InboxStore): WebhookInbox {
   return {
     put: (delivery, json) => store.put(delivery, json),

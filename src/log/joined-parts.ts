@@ -10,21 +10,21 @@ import type {
 } from './store/copy-store.ts'
 import type { Partitions } from './store/sharing-store.ts'
 
-/** How much a reader may have acknowledged after its cursor: it stores all of it with each commit, which has a maximum size. */
+/** Maximum number of acknowledged positions after a cursor: each commit, which has a maximum size, stores all of them. */
 const MAX_AHEAD = 10_000
 
-/** A consumer that is divided, with what its parts have together. */
+/** A divided consumer, with the joint state of its partitions. */
 interface Divided {
   readonly name: string
-  /** How far the consumer is as a whole; null once its parts are. */
+  /** State of the one reader of the consumer; null once its partitions have readers. */
   whole: CopiedName['reader']
   readonly parts: Map<number, NonNullable<CopiedName['reader']>>
   readonly deadLetters: CopiedDeadLetter[]
 }
 
 /**
- * A log for one that divides its sources otherwise, or not at all: each consumer whose parts have read them is one reader again, which
- * has acknowledged what any of its parts has. It is divided anew where it is shared.
+ * Reads a log for one that divides its sources otherwise, or not at all: each divided consumer becomes one reader again, which has
+ * acknowledged whatever one of its partitions has. A shared consumer is divided anew.
  */
 export class JoinedParts implements CopySource {
   readonly head: CopyHead
@@ -81,7 +81,7 @@ export class JoinedParts implements CopySource {
       divided.set(whole, found)
       if (reader !== null) found.parts.set(Number(/\d+/.exec(name)?.[0]), reader)
     }
-    // While it is being divided, its parts have not begun.
+    // While a consumer is being divided, the readers of its partitions have not begun.
     for (const { name, reader } of names) {
       const found = divided.get(name)
       if (found !== undefined) found.whole = reader
@@ -128,7 +128,7 @@ function tooFarApart(name: string): LogUnsupportedError {
   )
 }
 
-/** Each dead letter once, with marks that follow each other. */
+/** Each dead letter once, with consecutive redelivery numbers. */
 function* joinedDeadLetters(
   name: string,
   deadLetters: readonly CopiedDeadLetter[],

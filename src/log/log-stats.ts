@@ -2,7 +2,7 @@ import { wholeName } from './part-name.ts'
 import type { StoreStats } from './store/retention-store.ts'
 import type { LogStats, ReaderStats } from './store/stats.ts'
 
-/** The numbers as users get them. */
+/** The statistics as users get them. */
 export function logStats({ now, readers, streams, pausedBy, ...stats }: StoreStats): LogStats {
   const byName = Map.groupBy(readers, ({ name }) => wholeName(name))
   return {
@@ -17,7 +17,7 @@ export function logStats({ now, readers, streams, pausedBy, ...stats }: StoreSta
   }
 }
 
-/** The numbers of a reader, which may have several parts. */
+/** The statistics of a reader, which may have several parts. */
 function together(parts: StoreStats['readers'], now: number): Omit<ReaderStats, 'kind' | 'name'> {
   const last = parts.reduce((behind, part) => (part.behind > behind.behind ? part : behind))
   const times = parts.flatMap(({ oldestUnacknowledged: time }) => (time === null ? [] : [time]))

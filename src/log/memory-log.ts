@@ -39,13 +39,12 @@ export interface MemoryLogConnection {
   /** The name in the `LogInUseError` of others. Default: a numbered one. */
   readonly owner?: string
   /**
-   * Waited for before and after the effect of each call, to try readers with a store that is far away. Default: calls resolve
-   * in microtasks.
+   * Awaited before and after the effect of each call, to test readers with a remote store. Default: calls resolve in microtasks.
    */
   readonly latency?: () => PromiseLike<unknown>
   /**
-   * Called before and after the effect of each write. What it throws rejects the write: nothing was written where it threw
-   * before, everything where it threw after, as when the process crashes before the writer gets the result.
+   * Called before and after the effect of each write. An error that it throws rejects the write. If it throws before the effect, nothing
+   * was written; if after, everything was, as when the process crashes before the writer gets the result.
    */
   readonly faults?: (write: MemoryLogWrite, step: 'before' | 'after') => void
 }
@@ -59,7 +58,7 @@ export interface MemoryLogOptions extends MemoryLogConnection {
   readonly partitions?: number
   /** Unix time in ms, for `recorded`. Default `Date.now`. */
   readonly clock?: () => number
-  /** How many webhooks may be stored and not recorded. Default 10,000 of 256 MiB. */
+  /** Maximum number and size of webhooks that are stored and not recorded yet. Default 10,000 of 256 MiB. */
   readonly inbox?: InboxLimits
 }
 
@@ -76,8 +75,8 @@ export interface MemoryLog extends LogStore {
    */
   connect(options?: MemoryLogConnection): MemoryLog
   /**
-   * Frees its claims without its knowledge, as when its process was killed, or suspended while its locks were lost. It is
-   * fenced once another one claims their names.
+   * Frees the claims of this open log without its knowledge, as when its process was killed, or was suspended and lost its locks. It
+   * is fenced once another open log claims their names.
    */
   loseClaims(): void
 }
@@ -86,7 +85,7 @@ const LOG = 'the log in memory'
 const CONNECTION_OPTIONS = ['owner', 'latency', 'faults']
 
 /**
- * A log in memory: for tests, and for what need not survive the process.
+ * A log in memory: for tests, and for events that need not survive the process.
  *
  * @throws {ArgumentError} for an option that cannot be right.
  */
@@ -100,7 +99,7 @@ export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
   return connect(new Contents(partitions, { wall: clock, monotonic }, inboxLimits(inbox)), connection)
 }
 
-/** What the open logs share. */
+/** The stored log, which all open logs share. */
 class Contents {
   readonly claims = new Claims(LOG)
   readonly groups = new WorkGroups<OpenLog>(LOG)
@@ -192,7 +191,7 @@ class OpenLog implements MemoryLog {
   }
 
   async append(appends: readonly StreamAppend[], done: readonly string[] = []): Promise<Appended> {
-    // At the call, so that what the caller does to them later has no effect.
+    // At the call, so that later changes by the caller have no effect.
     const ids = checkDone(LOG, appends, done)
     const streams = appends.map(({ fence, expect, position, entries }) => ({
       fence,
@@ -370,7 +369,7 @@ class OpenLog implements MemoryLog {
           claims.check(fence)
           processes.pause(fence)
         }),
-      // An earlier generation leaves nothing.
+      // An earlier generation leaves nothing behind.
       clean: () => this.#call(() => false),
     }
   }

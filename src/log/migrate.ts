@@ -20,11 +20,11 @@ import type {
 export interface MigrateOptions {
   /** Called with the number of copied entries, and of all. */
   readonly onProgress?: (copied: number, entries: number) => void
-  /** Ends it. What was written is no log then. */
+  /** Aborts the copy. The files or streams that were written are no log then. */
   readonly signal?: AbortSignal
 }
 
-/** What {@link migrateLog} has copied, and found again in the new log. */
+/** Numbers of the records that {@link migrateLog} has copied, and found again in the new log. */
 export interface Migrated {
   readonly entries: number
   /** Upstream positions. */
@@ -38,7 +38,7 @@ export interface Migrated {
   readonly webhooks: number
   /** Identities of deleted entries. */
   readonly identities: number
-  /** Of all entries in their order, with when they were recorded, as SHA-256. The same for both logs. */
+  /** SHA-256 hash of all entries in their order, with their times of recording. The same for both logs. */
   readonly hash: string
 }
 
@@ -51,10 +51,10 @@ export interface Migrated {
  * its position in its own database, which is not copied: rejects with a `LogUnsupportedError` while the log has one.
  *
  * Rejects with a `LogInUseError` while an open log has claimed anything of the old log: end what uses it first. An SQLite file keeps others
- * from writing meanwhile; of a log on a server it is noticed, and rejected with. Where it rejects or the process dies, there is no new
- * log: opening what was written rejects, and the next call begins anew.
+ * from writing meanwhile; a log on a server rejects afterwards, if others have written to it. If it rejects or the process dies, there is no
+ * new log: opening what was written rejects, and the next call begins anew.
  *
- * @param from Of `sqliteLog` or `natsLog`. It need not be open, and is left open.
+ * @param from A log of `sqliteLog` or `natsLog`. It need not be open, and is left open.
  * @param to The same. A file must not exist; a log on a server may exist if nothing was ever recorded in it.
  */
 export async function migrateLog(
@@ -142,8 +142,8 @@ async function compare(sent: Digest, written: CopySource, signal: AbortSignal | 
 }
 
 /**
- * The numbers of positions in the new log. Those after the trimmed part follow each other as before. Of the trimmed part, only the
- * positions that something refers to have numbers of their own, so that their order stays.
+ * The numbers of positions in the new log. Numbers after the trimmed part follow each other as before. In the trimmed part, only the
+ * positions that something refers to get numbers of their own, so that their order stays.
  */
 class NumberMap {
   readonly #trimmed: number
@@ -176,7 +176,7 @@ class NumberMap {
   }
 }
 
-/** Refuses a consumer whose position is beside its effects, where it would be that of the old log. */
+/** Refuses a consumer whose position is stored beside its effects: that position would still be one of the old log. */
 function checkCopied(record: CopiedRecord): void {
   if (record.kind !== 'name' || record.reader?.isCopy !== true) return
   const consumer = JSON.stringify(wholeName(record.name).slice('consumer:'.length))
@@ -191,7 +191,7 @@ function movedEntry(entry: CopiedEntry, numbers: NumberMap): CopiedEntry {
   return { ...entry, number: numbers.of(entry.number) }
 }
 
-/** A record with other numbers. */
+/** Returns a record with the numbers of the new log. */
 function movedRecord(record: CopiedRecord, numbers: Pick<NumberMap, 'of'>): CopiedRecord {
   const of = (number: number) => numbers.of(number)
   switch (record.kind) {
@@ -220,7 +220,7 @@ function movedRecord(record: CopiedRecord, numbers: Pick<NumberMap, 'of'>): Copi
   }
 }
 
-/** Which number of {@link Migrated} counts which records. */
+/** The field of {@link Migrated} that counts the records of each kind. */
 const COUNTED: { readonly [Kind in CopiedRecord['kind']]?: Exclude<keyof Migrated, 'hash'> } = {
   state: 'states',
   letter: 'deadLetters',
@@ -228,7 +228,7 @@ const COUNTED: { readonly [Kind in CopiedRecord['kind']]?: Exclude<keyof Migrate
   identity: 'identities',
 }
 
-/** What was seen of a log: counts, and hashes of all of it. The order of records that are not entries is that of their store. */
+/** Counts and hashes of all records of a log. The order of records that are not entries is that of their store. */
 class Digest {
   readonly counts = {
     entries: 0,
@@ -265,7 +265,7 @@ class Digest {
     return this.#entries.copy().digest('hex')
   }
 
-  /** The same for two logs that have the same. */
+  /** A text that is the same for two logs with the same content. */
   get text(): string {
     const numbers = this.#numbers.copy().digest('hex')
     const counts = Object.entries(this.counts).map(([name, count]) => `${count} ${name}`)

@@ -31,7 +31,7 @@ export interface NatsTls {
   /** The certificate that is shown to the server. */
   readonly cert?: string
   readonly certFile?: string
-  /** Its key. */
+  /** The key of the certificate. */
   readonly key?: string
   readonly keyFile?: string
 }
@@ -44,33 +44,33 @@ export interface NatsLogOptions {
   readonly name: string
   /** Whether a missing log is created. Default true; otherwise it is a `LogServerError`, and nothing is created. */
   readonly create?: boolean
-  /** Default: none. They are in no error. */
+  /** Credentials, which appear in no error. Default: none. */
   readonly credentials?: NatsCredentials
   /**
-   * Default: where the server wants TLS, with the authorities of Node. With `{}`, or where one of the servers is `tls://`, nothing
-   * is sent without it.
+   * TLS. Default: used if the server wants it, with the authorities of Node. With `{}`, or if one of the servers is `tls://`, nothing is
+   * sent without TLS.
    */
   readonly tls?: NatsTls
   /**
-   * The number of partitions of a new log, 1 to 1,000: among so many workers its sources can be shared. It stays as it is; one
-   * that differs from that of the log is an `ArgumentError`. Default 64, or that of the log.
+   * Number of partitions of a new log, 1 to 1,000: its sources can be shared among so many workers. It never changes: a number that
+   * differs from that of the log is an `ArgumentError`. Default 64, or the number of the log.
    */
   readonly partitions?: number
   /**
-   * Number of servers that have a copy of the log, 1 to 5. One that has fewer is a `LogServerError`. Default: 3 for a new log in a
+   * Number of servers that have a copy of the log, 1 to 5. A log with fewer copies is a `LogServerError`. Default: 3 for a new log in a
    * cluster, otherwise 1.
    */
   readonly replicas?: number
   /**
-   * How long what this log has claimed stays its own when it does not answer, in ms, 1,000 to 3,600,000: after so long another
-   * one takes it over. It stays as it is, like `partitions`. Default 10,000, or that of the log.
+   * Duration of the log's lease, in ms, 1,000 to 3,600,000: if the log does not answer for so long, others take over the names that it
+   * has claimed. The lease of an existing log stays as it is, like `partitions`. Default 10,000, or that of the log.
    */
   readonly lease?: number
   /** The name in the `LogInUseError` of others. Default: the process id and the host. */
   readonly owner?: string
   /** Unix time in ms, for `recorded`. Default `Date.now`. */
   readonly clock?: () => number
-  /** How many webhooks may be stored and not recorded. Default 10,000 of 256 MiB. */
+  /** Maximum number and size of webhooks that are stored and not recorded yet. Default 10,000 of 256 MiB. */
   readonly inbox?: InboxLimits
 }
 
@@ -78,8 +78,7 @@ export interface NatsLogOptions {
  * A log on NATS JetStream, for any number of processes on any number of machines. The first call that needs it connects, and creates
  * the log's two streams and its bucket where they are missing.
  *
- * What was appended is as durable as its streams: it survives a crash of the server, and with three replicas the loss of one
- * server. Calls wait for up to 30 seconds while no server answers.
+ * Appended entries are as durable as the streams: they survive a crash of the server, and with three replicas the loss of one server. Calls wait for up to 30 seconds while no server answers.
  *
  * Methods reject with a `LogServerError` where the server cannot be reached or refuses something.
  *
@@ -161,7 +160,7 @@ function checkedServers(given: unknown): string[] {
   })
 }
 
-/** One that can sign: a text that is no `.creds` file or no seed would fail at the opening. */
+/** Returns credentials that can sign. A text that is no `.creds` file or no seed would fail only at the opening. */
 function checkedAuthenticator(credentials: unknown): Authenticator {
   const authenticator = authenticatorOf(credentials)
   try {

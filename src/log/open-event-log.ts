@@ -47,7 +47,7 @@ import type { ConsumeOptions } from './consume/consume-options.ts'
 import { readerName } from './log-reader.ts'
 import type { LogReader } from './log-reader.ts'
 
-/** Whatever a log stops when it is closed. */
+/** A subscription that the log ends when it is closed. */
 type Ending = Pick<ConsumerSubscription, 'ended' | 'finish' | 'isStopped'>
 
 type Handled = void | PromiseLike<unknown>

@@ -7,12 +7,12 @@ export function partName(reader: string, part: number): string {
   return `${kind}.${part}${reader.slice(kind.length)}`
 }
 
-/** The name of the reader of which this one is a part; its own where it is none. */
+/** The name of the whole reader that this one is a part of; its own name if it is no part. */
 export function wholeName(reader: string): string {
   return reader.replace(/^([a-z]+)\.\d+:/, '$1:')
 }
 
-/** The names of a reader and of its parts, of those that a log has. The first part, which says that there are parts, is the last one. */
+/** The names of a reader and its parts among the names of a log. The first part, which shows that there are parts, comes last. */
 export function namesOf(reader: string, known: Iterable<string>): ReadonlySet<string> {
   const first = partName(reader, 0)
   const parts = Array.from(known).filter((name) => wholeName(name) === reader && name !== reader)
@@ -31,7 +31,7 @@ export async function isDivided(store: LogStore, reader: string): Promise<boolea
   return (await store.reader(partName(reader, 0))) !== undefined && (await store.reader(reader)) === undefined
 }
 
-/** Rejects with a `LogUnsupportedError` for a reader that was divided. Its name is claimed. */
+/** Rejects with a `LogUnsupportedError` for a reader that was divided. Call it after its name was claimed. */
 export async function checkWhole(store: LogStore, reader: string): Promise<void> {
   const { count } = await store.sharing.partitions()
   if (count === 1 || (await store.reader(partName(reader, 0))) === undefined) return

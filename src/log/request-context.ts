@@ -9,11 +9,11 @@ const endsWithRequest = globalThis.navigator?.userAgent === 'Cloudflare-Workers'
  */
 export class RequestContext {
   readonly #what: string
-  /** What the runtime refuses to another request. */
+  /** An object that the runtime refuses to another request. */
   #probe: Response | undefined
 
   /**
-   * @param what As in "a gateway".
+   * @param what Name of the thing for the message, such as "a gateway".
    * @throws LogUnsupportedError in a Worker outside of a request.
    */
   constructor(what: string) {
@@ -29,7 +29,7 @@ export class RequestContext {
     } catch (cause) {
       throw this.#error(cause)
     }
-    // A clone keeps what it is made of.
+    // A clone keeps the original that it was made from.
     this.#probe = this.#made()
   }
 

@@ -18,7 +18,7 @@ export interface SqliteLogOptions {
   readonly owner?: string
   /** Unix time in ms, for `recorded`. Default `Date.now`. */
   readonly clock?: () => number
-  /** How many webhooks may be stored and not recorded. Default 10,000 of 256 MiB. */
+  /** Maximum number and size of webhooks that are stored and not recorded yet. Default 10,000 of 256 MiB. */
   readonly inbox?: InboxLimits
 }
 
@@ -26,7 +26,7 @@ export interface SqliteLogOptions {
  * A log in an SQLite file, for any number of processes on one machine. The file is created with mode 0600 by the first call that needs it,
  * with `-wal`, `-shm` and `-lock-N` files beside it.
  *
- * What was appended survives a crash and a power cut. A reader's cursor survives a crash; a power cut may take it back a little.
+ * Appended entries survive a crash and a power cut. A reader's cursor survives a crash; a power cut may take it back a little.
  *
  * Methods reject with a `LogFileError` for a file that is damaged, from a newer version, on a network file system, not
  * writable, full, or removed while it is open. The file is left as it is.

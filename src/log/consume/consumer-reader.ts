@@ -33,7 +33,7 @@ export interface ReaderPlan<Type extends ResearchEventType> {
   readonly consumer: string
   /** The partition that it reads; undefined for all. */
   readonly partition: number | undefined
-  /** Called once the name is claimed. If it rejects, the reader does not begin. */
+  /** Called once the name is claimed. If it resolves with false or rejects, the reader does not begin. */
   readonly isWanted?: () => Promise<boolean>
   readonly settings: ConsumerSettings<Type>
   /** In-flight limit that all readers of the consumer share. */

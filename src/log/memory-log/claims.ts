@@ -8,7 +8,7 @@ interface Claimer {
 }
 
 interface Claim {
-  /** Of the last fence. It is raised by a release too, which makes that fence void. */
+  /** Token of the last fence. A release raises it too, which makes that fence void. */
   token: number
   holder: Claimer | undefined
   readonly waiting: WaitingCalls<Claimer, Fence>

@@ -18,7 +18,7 @@ export class DeadLetters {
     this.#entries = entries
   }
 
-  /** Adds a dead letter, or updates the one that was handed out. */
+  /** Adds a dead letter, or updates the one that was redelivered. */
   put(reader: string, deadLetter: NewDeadLetter, now: number): void {
     const deadLetters = this.#deadLettersIn(reader)
     const entry = deadLetters.isNew(deadLetter)
@@ -39,7 +39,7 @@ export class DeadLetters {
     return new Map(counts.filter(([, size]) => size > 0))
   }
 
-  /** Returns the number of those that had no mark. */
+  /** Marks dead letters for redelivery. Returns the number of those that were not marked yet. */
   mark(reader: string, which: Position | 'all'): number {
     return this.#deadLettersIn(reader).mark(which === 'all' ? which : [which])
   }

@@ -5,7 +5,7 @@ import type { IdentityLimits, Mark, Uptime } from '../store/identity-age.ts'
 import type { EntryIdentity, PreparedEntry } from '../store/prepared-entry.ts'
 import type { StoredEntry } from './stored-entry.ts'
 
-/** What the log knows of an identity. */
+/** The latest revision of an identity. */
 interface Known {
   readonly revision: number
   readonly completeness: number

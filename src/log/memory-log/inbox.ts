@@ -17,7 +17,7 @@ export class Inbox<Caller> {
   /** Calls that wait for deliveries, each with the place after which it waits. */
   readonly waiting = new WaitingCalls<Caller, true>()
   readonly #limits: Required<InboxLimits>
-  /** By their number, in the order of arrival. */
+  /** Pending deliveries by number, in the order of arrival. */
   readonly #pending = new Map<number, StoredDelivery>()
   /** Each known id, oldest first, with its number and when it was stored. */
   readonly #known = new Map<string, { readonly number: number; readonly received: number }>()
@@ -51,7 +51,7 @@ export class Inbox<Caller> {
     }
   }
 
-  /** What is not done. */
+  /** Deliveries that are not done. */
   get totals(): { readonly pending: number; readonly bytes: number } {
     return { pending: this.#pending.size, bytes: this.#bytes }
   }

@@ -40,10 +40,10 @@ export class Partitions {
   readonly #latest: Identities
   #append = 0
   #trimmedRecorded = 0
-  /** Of the last trimmed entry. */
+  /** Number of the append that had the last trimmed entry. */
   #trimmedAppend = 0
   #bytes = 0
-  /** As of the newest entry. */
+  /** The time of the log at the newest entry. */
   #time: LogTime = { time: 0, monotonic: 0, jump: null }
   #group = 0
   /** Whether the order within the group may be known to a reader. No entry is added to it then. */
@@ -55,7 +55,7 @@ export class Partitions {
     this.#latest = new Identities(limits)
   }
 
-  /** How sources are divided. */
+  /** The division of sources into partitions. */
   get sources(): SourcePartitions {
     const { length: count } = this.#partitions
     return { count, of: (source) => hashOf(source) % count }
@@ -66,7 +66,7 @@ export class Partitions {
     return this.#partitions.reduce((sum, { size }) => sum + size, 0)
   }
 
-  /** Of the entries, in bytes, about. */
+  /** Size of the entries, in bytes, about. */
   get bytes(): number {
     return this.#bytes
   }
@@ -99,8 +99,8 @@ export class Partitions {
   }
 
   /**
-   * Appends entries, and merges or skips duplicates. Returns how many are new, and what has become of the wall clock, of which there is an entry
-   * before them then.
+   * Appends entries, and merges or skips duplicates. Returns the number of new ones, and the change of the wall clock, if there is one:
+   * the log then has an entry about it before them.
    */
   append(
     given: readonly PreparedEntry[],
@@ -266,7 +266,7 @@ export class Partitions {
     return { deleted, isDone, blockedBy }
   }
 
-  /** Deletes the entries of which this is so, wherever they are. Returns their number. */
+  /** Deletes the entries that match, wherever they are. Returns their number. */
   forget(isForgotten: (entry: StoredEntry) => boolean): number {
     const found = this.#partitions.flatMap((entries) => entries.forget(isForgotten))
     for (const entry of found) {

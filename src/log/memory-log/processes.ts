@@ -18,10 +18,10 @@ import type {
   TimersOptions,
 } from '../store/process-store.ts'
 
-/** The number of places of old changes up to which they are not cleared away. */
+/** Maximum number of replaced changes that stay in the list before they are cleared away. */
 const SLACK = 1_000
 
-/** Number of runs that are remembered of a process. A reader that is further behind takes a new snapshot. */
+/** Number of runs of a process that are remembered. A reader that is further behind takes a new snapshot. */
 const MAX_RUNS = 100
 
 /** State and timers of processes. */
@@ -133,7 +133,7 @@ export class Processes {
     if (state.some((change) => change.state === null)) process.forget()
   }
 
-  /** All of a process, as of this moment; undefined for an unknown one. */
+  /** Everything to save of a process at this moment; undefined for an unknown one. */
   saved(name: string): SavedProcess | undefined {
     const process = this.#processes.get(name)
     if (process === undefined) return undefined
@@ -171,17 +171,17 @@ export interface NumberedState extends StateChange {
 /** The number of a change, and the open log that has made it and those after it. */
 type Run = readonly [first: number, writer: string]
 
-/** What is saved of a process, but its states and timers. */
+/** The saved fields of a process without its states and timers. */
 export interface SavedProcessHead extends Omit<ProcessChanges, 'tokenOf'> {
   readonly memo: string
   readonly holdsRetention: boolean
-  /** In order. The last one goes on. */
+  /** Runs, in order. The last one goes on. */
   readonly runs: readonly Run[]
 }
 
-/** All of a process. */
+/** Everything that is saved of a process. */
 export interface SavedProcess extends SavedProcessHead {
-  /** Of each key the last change, in order. */
+  /** The last change of each key, in order. */
   readonly states: readonly NumberedState[]
   readonly timers: readonly Timer[]
 }
@@ -191,16 +191,16 @@ class Process implements ProcessChanges {
   readonly generation: number
   memo = ''
   holdsRetention = true
-  /** Of the claim that waits for room. */
+  /** Token of the claim that waits for room. */
   pausedToken: number | undefined
   lastChange = 0
   forgotten = 0
   runs: Run[] = []
   readonly states = new Map<string, NumberedState>()
   readonly timers = new Timers()
-  /** In the order of their numbers, with some that a later change of the key has replaced. */
+  /** Changes in the order of their numbers, including some that a later change of the key has replaced. */
   #changes: NumberedState[] = []
-  /** As they are stored, in order; undefined until they are read. */
+  /** Stored keys, in order; undefined until they are read. */
   #keys: string[] | undefined
 
   constructor(generation: number) {
@@ -231,7 +231,7 @@ class Process implements ProcessChanges {
     }
   }
 
-  /** Of each key the last change, in order. */
+  /** The last change of each key, in order. */
   currentChanges(): readonly NumberedState[] {
     return this.#changes.filter((each) => this.#isCurrent(each))
   }

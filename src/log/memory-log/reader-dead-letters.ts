@@ -3,17 +3,17 @@ import type { NewDeadLetter } from '../store/dead-letter-store.ts'
 
 /** A dead letter as a log keeps it. */
 export interface ReaderDeadLetter<Copy> {
-  /** The entry, or where it is. */
+  /** The entry, or a reference to it. */
   readonly copy: Copy
   readonly error: NewDeadLetter['error']
   readonly attempts: number
   /** When the last attempt failed, in Unix ms. */
   readonly failed: number
-  /** The number of its mark; undefined where it is not handed out. */
+  /** Its redelivery number; undefined if it is not to be redelivered. */
   readonly mark: number | undefined
 }
 
-/** A dead letter that is to be handed out again. */
+/** A dead letter to redeliver. */
 export interface MarkedReaderDeadLetter<Copy> extends ReaderDeadLetter<Copy> {
   readonly position: Position
   readonly mark: number
@@ -26,7 +26,7 @@ export type Which = 'all' | readonly Position[]
 export class ReaderDeadLetters<Copy> {
   readonly #order: (position: Position) => number
   readonly #deadLetters = new Map<Position, ReaderDeadLetter<Copy>>()
-  /** Of all that were ever given, since numbers are never used twice. */
+  /** The greatest redelivery number that was ever given, since numbers are never used twice. */
   #lastMark = 0
 
   /** @param order A number that grows in the order of the log. */
@@ -46,21 +46,21 @@ export class ReaderDeadLetters<Copy> {
     return this.#deadLetters.has(position)
   }
 
-  /** Whether a dead letter is stored only with a copy of its entry: it is new. */
+  /** Whether a dead letter is new, and so needs a copy of its entry. */
   isNew({ position, redelivery }: Pick<NewDeadLetter, 'position' | 'redelivery'>): boolean {
     return redelivery === undefined && !this.#deadLetters.has(position)
   }
 
   /**
-   * Adds a dead letter, or updates the one that was handed out.
+   * Adds a dead letter, or updates the one that was redelivered.
    *
-   * @param copy For a new one. Without it, nothing is added.
+   * @param copy The copy of the entry for a new one. Without it, nothing is added.
    */
   put({ position, error, attempts, redelivery }: NewDeadLetter, copy: Copy | undefined, now: number): void {
     const known = this.#deadLetters.get(position)
     const own = known === undefined ? copy : known.copy
     if (own === undefined) return
-    // A dead letter that is stored a second time, after a crash, may have been marked meanwhile.
+    // A dead letter that is stored a second time, after a crash, may have got another redelivery number meanwhile.
     const mark = known?.mark === redelivery ? undefined : known?.mark
     this.#deadLetters.set(position, { copy: own, error: { ...error }, attempts, failed: now, mark })
   }
@@ -70,7 +70,7 @@ export class ReaderDeadLetters<Copy> {
     this.#deadLetters.set(position, deadLetter)
   }
 
-  /** Goes on with the numbers after this one. */
+  /** Continues with the redelivery numbers after this one. */
   restoreLastMark(mark: number): void {
     this.#lastMark = mark
   }
@@ -80,17 +80,17 @@ export class ReaderDeadLetters<Copy> {
     return this.#sorted((position) => this.#order(position) > order)
   }
 
-  /** The positions of these dead letters, where they are there. */
+  /** The positions of the dead letters among these that exist. */
   known(which: Which): readonly Position[] {
     return which === 'all' ? [...this.#deadLetters.keys()] : which.filter((each) => this.has(each))
   }
 
-  /** How many of these dead letters have no mark. */
+  /** Number of the dead letters among these without a redelivery number. */
   markable(which: Which): number {
     return this.#unmarked(which).length
   }
 
-  /** Marks dead letters for another delivery. Returns the number of those that had no mark. */
+  /** Gives redelivery numbers to dead letters without one. Returns how many got one. */
   mark(which: Which): number {
     const unmarked = this.#unmarked(which)
     for (const [position, deadLetter] of unmarked) {
@@ -107,7 +107,7 @@ export class ReaderDeadLetters<Copy> {
     return removed
   }
 
-  /** What was marked after the mark with this number, in the order of the marks. */
+  /** Dead letters with a greater redelivery number than this one, in the order of these numbers. */
   marked(after: number, limit: number): readonly MarkedReaderDeadLetter<Copy>[] {
     return Array.from(this.#deadLetters)
       .flatMap(([position, deadLetter]) =>

@@ -16,13 +16,13 @@ import type { DeadLetters } from './dead-letters.ts'
 import type { Processes } from './processes.ts'
 import type { Partitions } from './partitions.ts'
 
-/** What of an inbox retention needs. */
+/** The part of an inbox that retention needs. */
 interface ForgettingInbox {
   readonly totals: StoreStats['inbox']
   forget(isForgotten: (payload: string) => boolean): void
 }
 
-/** What the retention of a log in memory works on. */
+/** Dependencies of the retention of a log in memory. */
 export interface RetainedContents {
   readonly entries: Partitions
   readonly readers: Map<string, { readonly cursor: Position; readonly json: string }>
@@ -35,7 +35,7 @@ export interface RetainedContents {
   readonly inbox: ForgettingInbox
   readonly clocks: WallAndMonotonic
   pausedBy: string | null
-  /** Of the last recorder. */
+  /** Limit of the last recorder, in bytes; null before the first one. */
   maxBytes: number | null
 }
 

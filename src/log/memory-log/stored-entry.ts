@@ -8,6 +8,6 @@ export interface StoredEntry extends PreparedEntry {
   readonly append: number
   /** Entries of the same group are read in the order of their partitions, not in that of their appends. */
   readonly group: number
-  /** It was forgotten. Its place stays, so that positions stay the same. */
+  /** Whether it was forgotten. Its place stays, so that positions stay the same. */
   readonly isForgotten?: boolean
 }

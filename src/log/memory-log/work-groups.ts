@@ -34,12 +34,12 @@ export class WorkGroups<Member extends { readonly owner: string }> {
       // It may have joined again since.
       if (group.members.get(member) === id) this.#leave(group, member)
     }
-    // Also while nothing asks for a share.
+    // The member leaves even if nothing asks for a share then.
     signal.addEventListener('abort', leave, { once: true })
     try {
       while (!signal.aborted) {
         const own = group.assignment.flatMap((owner, part) => (owner === id ? [part] : []))
-        // What was lost without its knowledge is lost.
+        // A share that was lost without its knowledge is lost.
         if (known === own.join()) await group.waiting.add(member, signal)
         else {
           known = own.join()

@@ -7,20 +7,20 @@ import { timerId } from './timer-queue.ts'
 import type { Effects } from './effects.ts'
 
 /**
- * Left for the cursor and what the process keeps of itself, in bytes: seven positions and a key. A position takes up to 7 KB, in a
- * log in memory of 1,000 partitions.
+ * Space for the cursor and the checkpoint of the process, in bytes: seven positions and a key. A position takes up to 7 KB, in a log
+ * in memory of 1,000 partitions.
  */
 const RESERVE = 64 * 1024
 
-/** The room for what callbacks change and for dead letters, in bytes. */
+/** Maximum size of the changes of callbacks and of dead letters, in bytes. */
 export const MAX_EFFECT_BYTES = MAX_COMMIT_BYTES - RESERVE
 
 /** Maximum number of calls of callbacks in a commit, those that failed included, so that its transaction stays short. */
 const MAX_CALLS = 500
 
-/** What calls of callbacks have changed since the last commit. */
+/** The changes by calls of callbacks since the last commit. */
 export class Batch {
-  /** In the order of the last change. */
+  /** States by key, in the order of the last change. */
   readonly #state = new Map<string, string | null>()
   readonly #timers = new Map<string, TimerChange>()
   readonly #entries: NewEntry[] = []

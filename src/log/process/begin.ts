@@ -12,13 +12,13 @@ import type { Migration, Progress } from './progress.ts'
 /** Maximum number of states that are migrated in one commit. */
 const MIGRATED_STATES = 200
 
-/** Where a process stands in the log. */
+/** Position of a process in the log. */
 export interface Standing {
   readonly cursor: Position
   readonly progress: Progress
 }
 
-/** What decides how a process begins. */
+/** The settings that decide how a process begins. */
 type Settings = Pick<
   ProcessOptions<unknown>,
   'version' | 'startAt' | 'migrate' | 'rebuild' | 'holdsRetention'
@@ -34,7 +34,7 @@ interface Claimed {
 }
 
 /**
- * Finds out where a process stands, and brings its state to this version. Where it is interrupted, the next call goes on.
+ * Loads the position of a process, and brings its state to this version. After an interruption, the next call goes on.
  *
  * @throws {ProcessVersionError} for a version that cannot run.
  */
@@ -50,7 +50,7 @@ export async function begin(claimed: Claimed, settings: Settings): Promise<Stand
       return { cursor: start, progress }
     }
     const standing = await beginAt(await store.positionAt(startAt), reader?.cursor ?? null)
-    // What was appended since the process was there belongs to it.
+    // Entries that were appended after the process was created belong to it.
     if (startAt === 'end') return standing
     // Entries may have been deleted before the process was there to keep them.
     const start = await store.positionAt(startAt)
@@ -110,8 +110,8 @@ async function restarted(
 }
 
 /**
- * Migrates the states in steps. A migrated state is a new change, so it is behind `until`; each commit moves `after`. So every
- * state is migrated once, however often this is interrupted.
+ * Migrates the states in steps. A migrated state is a new change, so it comes after `until`; each commit moves `after`. So each state
+ * is migrated once, however often this is interrupted.
  */
 async function migrated(
   { store, fence, name, signal }: Claimed,

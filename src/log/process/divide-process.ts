@@ -13,13 +13,13 @@ const PAGE = 500
 
 const CLOCKS: readonly TimerClock[] = ['event', 'recorded']
 
-/** What decides how a process begins. */
+/** The settings that decide how a process begins. */
 type Settings = Parameters<typeof begin>[1] & Pick<ProcessSettings<unknown, never>, 'holdsRetention'>
 
 /**
- * Makes a process for each part of the keys of one process, with its states and timers, where it stands; or at the start of a new
- * process. It goes as with a consumer (`consume/dividing.ts`): as long as the one process is there, none of the others begins, and it does
- * not begin again once the first of the others is there.
+ * Creates a process for each part of the keys of one process, with its states and timers, at its cursor; or at the start of a new
+ * process. The order is that of a consumer (`consume/dividing.ts`): no process of a part begins while the one process exists, and the
+ * one process does not begin again once the first process of a part exists.
  *
  * @param wait Ends the waiting for a process that is not shared.
  */
@@ -39,7 +39,7 @@ export async function divideProcess(
     for (let number = 0; number < PROCESS_PARTS; number++) {
       fences.push(await store.claim(partName(whole, number), { wait }))
     }
-    // Refused where another one has divided the process while this one was suspended: its parts may have run since.
+    // Refused if another open log has divided the process while this one was suspended: its parts may have run since.
     await store.commit(fence, {
       expect: cursor,
       cursor,
@@ -54,7 +54,7 @@ export async function divideProcess(
     const parts: Part[] = []
     for (const own of fences) {
       const part = new Part(store, own, cursor, checkpointOf(progress), settings.holdsRetention)
-      // What an earlier attempt has left is dropped.
+      // Drops the rest of an earlier attempt.
       await part.begin()
       parts.push(part)
     }
@@ -68,7 +68,7 @@ export async function divideProcess(
   }
 }
 
-/** A part that is being made. */
+/** A part that is being created. */
 class Part {
   readonly #store: LogStore
   readonly #fence: Fence

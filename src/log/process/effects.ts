@@ -21,20 +21,20 @@ const MAX_HOPS = 16
 /** The name of the timer that removes a state after `timeToLive`. Users cannot name a timer like that. */
 export const EXPIRY = ''
 
-/** What is wrong with what a callback asks for. It becomes the message of a `ProcessError`. */
+/** An effect of a callback that is refused. Its text becomes the message of a `ProcessError`. */
 export class RefusedEffect extends Error {
   override readonly name = 'RefusedEffect'
 }
 
-/** What one call of a callback is about. */
+/** The input of one call of a callback. */
 export interface Call {
   readonly process: string
   readonly key: string
   /** The entry that is processed, or that set the timer, and the timer. */
   readonly cause: Cause
-  /** What has set the timer that fires, as {@link chainOfTimer} has it; undefined without a timer. */
+  /** The chain of the timer that fires, see {@link chainOfTimer}; undefined without a timer. */
   readonly chain: string | undefined
-  /** Of the output: RFC 3339. */
+  /** Time of the output, RFC 3339. */
   readonly time: string | null
   /** The watermark, and when the entry that is processed was recorded, in Unix ms. */
   readonly clocks: Clocks
@@ -43,9 +43,9 @@ export interface Call {
   readonly hasTimers: boolean
 }
 
-/** What one call of a callback changes. It is kept where the callback returns, and dropped where it throws. */
+/** The changes by one call of a callback. They are kept if the callback returns, and dropped if it throws. */
 export class Effects<State> implements ProcessContext<State> {
-  /** Undefined where the state stays. */
+  /** The new state; undefined if it stays. */
   state: string | null | undefined
   readonly timers = new Map<string, TimerChange>()
   readonly entries: NewEntry[] = []
@@ -57,7 +57,7 @@ export class Effects<State> implements ProcessContext<State> {
     this.#call = call
   }
 
-  /** The size of it all in a commit. */
+  /** Size of all changes in a commit, in bytes. */
   get bytes(): number {
     let bytes = this.#entryBytes
     if (this.state !== undefined) bytes += stateBytes({ key: this.key, state: this.state })
@@ -163,7 +163,7 @@ export class Effects<State> implements ProcessContext<State> {
     this.#entryBytes += entryBytes(made.prepared)
   }
 
-  /** The callback has returned. What it does later would be lost. */
+  /** Refuses further changes, since the callback has returned: they would be lost. */
   end(): void {
     this.#isOver = true
   }
@@ -188,7 +188,7 @@ export class Effects<State> implements ProcessContext<State> {
   }
 }
 
-/** What is stored of the cause of a timer. `set` is when its state was set, for the end of a state. */
+/** The cause of a timer as it is stored. `set`: when the state was set, for the timer that ends a state. */
 type TimerCause = readonly [
   source: string,
   id: string,

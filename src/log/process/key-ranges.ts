@@ -8,7 +8,7 @@ export interface KeyRange {
 }
 
 /**
- * Where the keys with a prefix are stored, in order. Keys that are stored as a JSON string are apart from the others.
+ * The ranges of stored keys that have a prefix, in order. Keys that are stored as a JSON string are apart from the others.
  *
  * @param prefix Well-formed.
  */

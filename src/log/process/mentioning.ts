@@ -44,7 +44,7 @@ async function isInStates(store: LogStore, name: string, mentions: Mentions): Pr
       after = page.position
     }
   } catch (error) {
-    // Its state was built again meanwhile, from what is left or from what was there before.
+    // Its state was built again meanwhile, with or without the deleted entries.
     if (error instanceof LogPositionError) return true
     throw error
   }

@@ -13,16 +13,16 @@ import type {
 import { storedText } from '../store/stored-text.ts'
 import { partOfKey, PROCESS_PARTS } from './process-parts.ts'
 
-/** Between the positions of parts. */
+/** Separator between the positions of parts. */
 const SEPARATOR = '~'
 
 /**
- * The states of processes, each as one, whether it is divided or not. A position of a divided one has the positions of all its parts. One
- * of before the division is refused, as after a rebuild.
+ * The states of processes, each as one, whether it is divided or not. A position of a divided process has the positions of all its
+ * parts. A position from before the division is refused, as after a rebuild.
  */
 export class PartedStates implements StoredStates {
   readonly #store: LogStore
-  /** Those that were divided when they were looked at. */
+  /** Processes that were divided when they were checked last. */
   readonly #divided = new Set<string>()
 
   constructor(store: LogStore) {
@@ -87,7 +87,7 @@ export class PartedStates implements StoredStates {
     }
   }
 
-  /** What is not there may be elsewhere by now: then it is looked at once more. */
+  /** Reads the parts or the whole. If nothing is found, the process may have been divided meanwhile: it is checked once more. */
   async #read<Result>(
     name: string,
     whole: () => Promise<Result>,
@@ -183,7 +183,7 @@ export class PartedStates implements StoredStates {
       if (!isEnd) break
       states.push(state)
       length += state.state.length
-      // Others of its part may follow, before those of other parts.
+      // Further states of the same part may follow, before those of other parts.
       if (isLast) isEnd = false
     }
     return { states, position: joined(pages.map(({ position }) => position)), isEnd }
@@ -212,7 +212,7 @@ function joined(positions: readonly Position[]): Position {
   return positions.join(SEPARATOR)
 }
 
-/** Where the position of a part is refused, that of the whole is: a reader compares it with its own. */
+/** Replaces the refused position of a part by the position of the whole, which a reader can compare with its own. */
 function ofWhole(
   error: unknown,
   positions: readonly (readonly [part: Position | undefined, whole: Position | undefined])[],

@@ -1,4 +1,4 @@
-/** Into how many parts the keys of a shared process are divided, once and for all. */
+/** Number of parts into which the keys of a shared process are divided. It never changes. */
 export const PROCESS_PARTS = 8
 
 /** The part of a key. It depends on nothing but the key. */

@@ -2,13 +2,13 @@ import type { Position } from '../store/entry.ts'
 import { DIVERGED, LogPositionError } from '../errors.ts'
 import type { PositionProblem } from '../errors.ts'
 
-/** Where a reader of a process stands. */
+/** Position of a reader of a process. */
 export interface ProcessPlace {
   /** 0 before the first change, in each generation. */
   readonly generation: number
-  /** The number of the last change that it has. */
+  /** The number of the last change that the reader has. */
   readonly change: number
-  /** Empty for none. */
+  /** Token of the run of that change; empty for none. */
   readonly token: string
 }
 
@@ -22,10 +22,10 @@ export interface ProcessGeneration {
   tokenOf(change: number): string
 }
 
-/** The number of changes that a generation has, and of those that cannot be read any more. */
+/** The number of changes that a generation has, and of those that can no longer be read. */
 export interface ProcessChanges extends ProcessGeneration {
   readonly lastChange: number
-  /** The number of the last change that is forgotten. Readers that had not got there have missed it. */
+  /** The number of the last change that is forgotten. Readers that had not read it have missed it. */
   readonly forgotten: number
 }
 

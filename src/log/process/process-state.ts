@@ -28,9 +28,9 @@ export interface ProcessChange<State> {
 
 /** The whole state of a process at one moment. */
 export interface ProcessSnapshot<State> {
-  /** By key. */
+  /** States by key. */
   readonly state: ReadonlyMap<string, State>
-  /** The position of the process, for `changes`. Another one than those of entries. */
+  /** The position of the process, for `changes`. It is no position of an entry. */
   readonly position: Position
 }
 

@@ -29,10 +29,10 @@ export type OutputEvent = {
 }[ResearchEventType]
 
 /**
- * What a function of a process can do. All of it is kept together when the function returns, and nothing of it when it throws.
+ * The actions of a function of a process. They take effect together when the function returns, and not at all when it throws.
  */
 export interface ProcessContext<State> {
-  /** Of the entry or the timer. */
+  /** Key of the entry or the timer. */
   readonly key: string
   /**
    * The time that timers of this clock are compared with, in Unix ms: when the entry was recorded, or the one that makes the timer
@@ -66,11 +66,11 @@ export interface ProcessContext<State> {
 /** Settings of a process. The functions must depend on their arguments alone, so that each run gives the same. */
 export interface ProcessOptions<State, Type extends ResearchEventType = ResearchEventType> {
   /**
-   * Of the functions, a positive integer. Raise it when their results change: then `migrate` or `rebuild` says what becomes of
-   * the state. Another version is refused with a `ProcessVersionError`.
+   * Version of the functions, a positive integer. Raise it when their results change: `migrate` or `rebuild` then decides what happens
+   * to the state. Another version is refused with a `ProcessVersionError`.
    */
   readonly version: number
-  /** Where a process with a new name begins, and begins again when it is rebuilt. A known one resumes. Default `start`. */
+  /** Start of a process with a new name, and of one that is rebuilt. A known one resumes. Default `start`. */
   readonly startAt?: StartAt
   /** Only entries of these types. Timers also fire at the others. Default: all. */
   readonly types?: readonly Type[]
@@ -108,7 +108,7 @@ export interface ProcessOptions<State, Type extends ResearchEventType = Research
   /** Maximum size of a state as JSON, in bytes. Up to 262,144; default 65,536. */
   readonly maxStateBytes?: number
   /**
-   * What happens when a function throws, and for effects that are refused. `stop` ends the process with a `ProcessError`;
+   * Reaction to a function that throws, and to effects that are refused. `stop` ends the process with a `ProcessError`;
    * `dead-letter` stores the entry, or the one at which the timer fired, as a dead letter and goes on. Default `stop`.
    */
   readonly onError?: 'stop' | 'dead-letter'
@@ -119,7 +119,7 @@ export interface ProcessOptions<State, Type extends ResearchEventType = Research
    * parts, each of which runs at one of them. Each part reads all entries, since they are the time of the process. State, timers and output are
    * the same as without. Where an open log joins, it takes its share over; where one stops, or dies and its lease runs out, the others do. Default false.
    *
-   * Where the log does not divide its sources, as in a file, one of them runs all and the others stand by. Once a process was divided, it runs with
+   * If the log does not divide its sources, as in a file, one of them runs all and the others stand by. Once a process was divided, it runs with
    * `share` only: without, it rejects with a `LogUnsupportedError`.
    *
    * ```ts

@@ -12,17 +12,17 @@ export interface Clocks {
   readonly recorded: number
 }
 
-/** What a process keeps of itself beside its cursor. */
+/** The checkpoint of a process beside its cursor. */
 export interface Progress {
   readonly version: number
-  /** Where the process began, and begins again when it is rebuilt. */
+  /** The position at which the process began, and begins again when it is rebuilt. */
   readonly start: Position
   readonly clocks: Clocks
-  /** The state is being rebuilt. Up to here, output was appended by an earlier version. */
+  /** The position up to which an earlier version has appended output, while the state is rebuilt. */
   readonly rebuild?: Position | undefined
-  /** The entry of which some keys are processed, since they are committed in parts. */
+  /** The progress within an entry whose keys are committed in several commits. */
   readonly within?: WithinEntry | undefined
-  /** The states up to `until` are being migrated, those up to `after` are. */
+  /** The migration that has begun: states up to `after` are migrated, and those up to `until` will be. */
   readonly migration?: Migration | undefined
 }
 
@@ -35,9 +35,9 @@ export interface Migration {
 
 /** How far a process has come within an entry of several keys. */
 export interface WithinEntry {
-  /** Of the entry, which is the next one after the cursor. It may be deleted meanwhile: then this is void. */
+  /** Position of the entry, which is the next one after the cursor. The progress is void if the entry is deleted meanwhile. */
   readonly position: Position
-  /** The keys up to this one, in the order of texts, are processed. Their order does not change where `key` does. */
+  /** The keys up to this one, in the order of texts, are processed. Their order stays the same when `key` changes. */
   readonly key: string
   /** Whether it is a `log.gap`, which has the position of the last entry that was deleted. */
   readonly isGap: boolean
@@ -85,7 +85,7 @@ export function progressOf(process: string, memo: string): Progress {
 }
 
 /**
- * The text of a progress with other positions: those of entries as `entry` gives them, and those of the process as `change` does.
+ * The text of a progress with other positions: `entry` maps those of entries, and `change` those of the process.
  */
 export function movedCheckpoint(
   process: string,

@@ -44,16 +44,16 @@ const KEYS_AHEAD = 1_000
 /** How long functions may keep the event loop before others run, in ms. The last of them may take up to some 40 ms more, as rules do. */
 const MAX_TURN = 10
 
-/** After how long a batch is committed that slow functions have begun, in ms. */
+/** Maximum age of a batch, in ms: slow functions do not delay its commit for longer. */
 const MAX_BATCH_TIME = 100
 
 /** How often a process looks whether there is room for its output, in ms. */
 const PAUSED_INTERVAL = 1_000
 
-/** An entry, with what became of `key`: it threw, or gave the keys, which are none for an entry that is not wanted. */
+/** An entry, with its keys or the error of `key`. An entry that is not wanted has no keys. */
 interface KeyedEntry {
   readonly entry: Entry
-  /** In the order of texts. Undefined for what the process has appended itself. */
+  /** Keys in the order of texts; undefined for an entry that the process has appended itself. */
   readonly keys: readonly string[] | undefined
   readonly error?: ProcessError
 }
@@ -70,7 +70,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   readonly #name: string
   /** Its name in the store. */
   readonly #reader: string
-  /** Of which keys only it runs the functions; undefined for all of them. */
+  /** The part of the keys for which it runs the functions; undefined for all keys. */
   readonly #part: number | undefined
   readonly #settings: ProcessSettings<State, Type>
   readonly #stop: AbortSignal
@@ -80,7 +80,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   #batch = new Batch()
   /** The cursor in the store. */
   #saved: Position = ''
-  /** The cursor after what is in the batch, and the clocks there. */
+  /** The cursor after the entries of the batch, and the clocks there. */
   #cursor: Position = ''
   #progress: Progress = { version: 0, start: '', clocks: { event: 0, recorded: 0 } }
   /** Whether the batch has anything that the store does not have. */
@@ -111,7 +111,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     this.#timers = new TimerQueue(store.processes, this.#reader)
   }
 
-  /** Resolves when it was stopped or its log closed, and rejects when it failed. The name is released then. */
+  /** Resolves when the process was stopped or its log closed, and rejects when it failed. Its name is released then. */
   async run(): Promise<void> {
     const { wait } = this.#settings
     try {
@@ -227,14 +227,14 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     const { position } = entry
     const isGap = entry.type === 'log.gap'
     const isBegun = within?.position === position && within.isGap === isGap
-    // What an earlier key has started does not fire before the others: it did not where the process was not stopped.
+    // Timers that an earlier key has started do not fire before the other keys, just as in a process that was not stopped here.
     const due = this.#due(clocks)
     if (!isBegun) await this.#fireTimers(fence, entry, due, last)
     if (this.#stop.aborted) return
     if (error !== undefined) await this.#fail(fence, error, entry)
     const rest = isBegun ? keys.filter((key) => key > within.key) : keys
     for (const [index, key] of rest.entries()) {
-      // Not after the call: a commit then would have its effects, and the cursor before the entry.
+      // Not after the call: the commit would then have the effects of the call with the cursor before the entry.
       if (this.#isTurnOver) await this.#endTurn(fence)
       if (this.#stop.aborted) return
       if (index > 0 && index % KEYS_AHEAD === 0) {
@@ -464,7 +464,8 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
         keys: this.#part === undefined ? keys : keys.filter((key) => partOfKey(key) === this.#part),
       }
     } catch (error) {
-      // One dead letter, and not one of each part. But none of them passes an entry whose keys a mended program has.
+      // Only part 0 stores the dead letter, or each part would. With `stop`, each part fails: once `key` is mended, each
+      // of them reads the entry again and finds its keys.
       const isOther = this.#part !== undefined && this.#part > 0
       if (isOther && this.#settings.onError === 'dead-letter') return { entry, keys: [] }
       return { entry, keys: [], error: this.#errorOf(error, { entry }) }

@@ -15,8 +15,8 @@ interface Running {
 }
 
 /**
- * Runs the parts of a process that are this open log's. Resolves when it was stopped or its log closed, and rejects when one of them
- * failed. Their names are released then.
+ * Runs the parts of a process that this open log owns. Resolves when the process was stopped or its log closed, and rejects when a
+ * part has failed. The names of the parts are released then.
  */
 export async function runShared<State, Type extends ResearchEventType>(
   store: LogStore,
@@ -41,7 +41,7 @@ export async function runShared<State, Type extends ResearchEventType>(
   const run = (part: number, after: Promise<void> | undefined): Running => {
     const stopping = new AbortController()
     const own = AbortSignal.any([signal, stopping.signal])
-    // As long as it takes: the user's `wait` is for a process of this name that is not shared.
+    // Without a limit: the user's `wait` applies to a process of this name that is not shared.
     const waiting = { ...settings, wait: own }
     const start = () => new ProcessRunner(store, name, waiting, own, observers, part).run()
     const done = Promise.resolve(after).then(() => inTurn(start, own))
@@ -65,7 +65,7 @@ export async function runShared<State, Type extends ResearchEventType>(
   if (failure !== undefined) throw failure.error
 }
 
-/** Starts it, and again where another one has taken over meanwhile, as when this process was suspended: it waits for its turn then. */
+/** Starts the part. If another open log takes it over, for instance while this process is suspended, it waits for its turn and starts again. */
 async function inTurn(start: () => Promise<void>, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {

@@ -8,7 +8,7 @@ const MAX_LENGTH = 16 * 1024 * 1024
 export class States {
   readonly #store: ProcessStore
   readonly #name: string
-  /** In the order of their last use. Null for a key without a state. */
+  /** States by key, in the order of their last use. Null for a key without a state. */
   readonly #cached = new Map<string, string | null>()
   #length = 0
 

@@ -46,9 +46,9 @@ export class TimerQueue {
   }
 
   /**
-   * Reads timers that are due by then. Call it until {@link isReadUpTo}. Returns those that were read.
+   * Reads timers that are due by then. Call it until {@link isReadUpTo}. Returns the timers that were read.
    *
-   * @param changes What is not in the store yet.
+   * @param changes The changes that are not in the store yet.
    */
   async read(until: Clocks, changes: Iterable<TimerChange>): Promise<readonly Timer[]> {
     const changed = new Map(Array.from(changes, (change) => [timerId(change), change]))
@@ -91,7 +91,7 @@ export class TimerQueue {
   #isRead(clock: TimerClock, until: Clocks): boolean {
     if (this.#first(clock) !== undefined) return true
     const { due, isAll } = this.#read[clock]
-    // Where reading has ended at a timer that is due at this very time, others of that time may follow it.
+    // If reading has ended at a timer that is due at this very time, others of the same time may follow it.
     return isAll ? due >= until[clock] : due > until[clock]
   }
 

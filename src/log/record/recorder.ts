@@ -23,7 +23,7 @@ const MAX_PENDING_LENGTH = 2 * MAX_APPEND_LENGTH
 /** An upstream stream that is recorded, under its claim. */
 export interface RecordedStream {
   readonly name: string
-  /** Where the stream resumes; undefined at its beginning. */
+  /** The position from which the stream resumes; undefined at its beginning. */
   readonly position: string | undefined
   /**
    * Appends an event soon, and moves the stream to the position after it. Without a position it stays. Ignored once the
@@ -39,7 +39,7 @@ export interface RecordedStream {
   done(delivery: string): void
   /** The number of its claim, which no other recording of the stream has. */
   readonly claim: number
-  /** Appends what was added, and releases the stream. */
+  /** Appends the rest, and releases the stream. */
   close(): Promise<void>
 }
 
@@ -50,13 +50,13 @@ export interface OpenOptions {
   /** Closes the stream once it is aborted. A stream that is not open yet is not opened. */
   readonly signal?: AbortSignal | undefined
   /**
-   * Called when another recorder has claimed the stream since, after it was closed. What it has added and was not appended is the other
-   * one's. Default: the recorder fails.
+   * Called after the stream was closed because another recorder has claimed it. The other recorder records the events that were added
+   * and not appended. Default: the recorder fails.
    */
   readonly onFenced?: ((error: FencedError) => void) | undefined
 }
 
-/** What a recorder reports beside its failure. */
+/** Callbacks of a recorder beside that of its failure. */
 export interface RecorderReports {
   /** Called with the reader that keeps the log too large, and with null when recording goes on. */
   readonly onPause?: ((reader: string | null) => void) | undefined
@@ -67,13 +67,13 @@ export interface RecorderReports {
 /** Settings of a {@link Recorder}. */
 export interface RecorderOptions extends RecorderReports {
   readonly observers?: Observers<LogObserver> | undefined
-  /** What deletes old entries between the appends. */
+  /** Retention, which deletes old entries between the appends. */
   readonly retention?: Retention | undefined
-  /** What the other recorders of the open log share with it. */
+  /** Turns of names, which all recorders of the open log share. */
   readonly turns?: Turns | undefined
 }
 
-/** What is to be appended: an event, the position of a stream, or that a delivery is done. */
+/** A change to append: an event, the position of a stream, or that a delivery is done. */
 interface PendingChange extends StreamChange<OpenStream> {
   /** Length of the event as JSON, in characters. */
   readonly length: number
@@ -86,7 +86,7 @@ interface PendingChange extends StreamChange<OpenStream> {
  * their streams: so the log has an event if and only if its stream has moved past it.
  */
 export class Recorder {
-  /** Sources are subscribed to under it: it closes while the log is behind. */
+  /** Gate of all recorded sources. It is closed while the log is behind. */
   readonly gate = new Gate()
   readonly #store: LogStore
   readonly #onFailure: (error: unknown) => void
@@ -96,7 +96,7 @@ export class Recorder {
   readonly #onClock: (change: LogClock) => void
   readonly #turns: Turns
   readonly #streams = new Set<OpenStream>()
-  /** Names whose stream is being opened or closed, with the end of that. */
+  /** Promises of the streams that are being opened or closed, by name. */
   readonly #changing = new Map<string, Promise<void>>()
   readonly #ending = new AbortController()
   readonly #closed = Promise.withResolvers<void>()
@@ -108,7 +108,7 @@ export class Recorder {
   #isFlushing = false
   #failed = false
   #ahead = 0
-  /** The time of the log as of the last append that looked at the clock, and the monotonic clock then, both in ms. */
+  /** The time of the log at the last append that looked at the clock, and the monotonic clock then, both in ms. */
   #lookedAt: { readonly time: number; readonly monotonic: number } | undefined
 
   /** @param onFailure Called once, when the log has refused an append. Nothing is recorded any more. */
@@ -142,7 +142,7 @@ export class Recorder {
     return this.#ending.signal
   }
 
-  /** By how much the wall clock is ahead of the time of the log, in ms, as of the last append. Mostly 0. */
+  /** Lead of the wall clock over the time of the log at the last append, in ms. Mostly 0. */
   get ahead(): number {
     return this.#ahead
   }

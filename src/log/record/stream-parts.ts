@@ -1,6 +1,6 @@
 import type { NewEntry } from '../store/contract.ts'
 
-/** What is to be appended to a stream: an entry, or another change of it. */
+/** A change to append to a stream: an entry, or another change of it. */
 export interface StreamChange<Stream> {
   readonly stream: Stream
   readonly entry?: NewEntry

@@ -3,7 +3,7 @@
  * same open log claims again is taken from its earlier claim.
  */
 export class Turns {
-  /** For each name that is taken, what begins the turns that wait for it. */
+  /** Functions that begin the waiting turns, by the name that is taken. */
   readonly #waiting = new Map<string, Set<() => void>>()
 
   /** Takes a name, and returns a function that ends this turn; undefined while another turn has it. */
@@ -34,7 +34,7 @@ export class Turns {
     }
   }
 
-  /** What ends a turn, and begins the next one. */
+  /** Returns a function that ends a turn and begins the next one. */
   #endOf(name: string): () => void {
     let hasEnded = false
     return () => {

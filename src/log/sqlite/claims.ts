@@ -83,7 +83,7 @@ export class Claims {
     if (this.#token.get(storedText(name))?.['token'] !== token) throw new FencedError(this.#file.name, name)
   }
 
-  /** Within a transaction: the owner of each name that is held, this log included. Each lock is looked at once. */
+  /** Within a transaction: a function from a held name to its owner, this log included. It checks each lock once. */
   owners(): (name: string) => string | null {
     const taken = new Map<number, boolean>()
     return (name) => {

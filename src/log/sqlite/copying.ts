@@ -8,7 +8,7 @@ import { connect, LogFile } from './log-file.ts'
 import { logFileError } from './sqlite-error.ts'
 import { whileBusy } from './write-queue.ts'
 
-/** How long a write of another program is waited for, in ms. */
+/** Maximum time to wait for a write of another program, in ms. */
 const PATIENCE = 10_000
 
 /** A log in an SQLite file, to be copied as a whole or made as a copy. */
@@ -19,7 +19,7 @@ export class SqliteCopying implements CopyStore {
     this.#name = name
   }
 
-  /** Other processes wait with what they write until the source is closed, as behind any other write. */
+  /** Opens the log as a source. Writes of other processes wait until it is closed, as behind any other write. */
   async source(): Promise<CopySource> {
     try {
       const file = await whileBusy(() => new LogFile(this.#name, connect, false), PATIENCE)

@@ -41,7 +41,7 @@ export class DeadLetterCalls implements DeadLetterStore {
     return this.#transactions.read((log) => log.deadLetters.redeliveries(reader, after, limit))
   }
 
-  /** In steps, so that other writers need not wait. In the order of the log: what fails again meanwhile is not met again. */
+  /** Changes dead letters in steps, so that other writers need not wait. In the order of the log, one that fails again meanwhile is not met twice. */
   async #each(which: Position | 'all', change: (log: OpenLog, range: Range) => Step): Promise<number> {
     let count = 0
     for (let next: number | undefined = 0; next !== undefined;) {

@@ -19,11 +19,11 @@ export interface Range {
   readonly to: number
 }
 
-/** What was done to a part of these. */
+/** Result of one step over a range. */
 export interface Step {
   /** How many dead letters were changed. */
   readonly changed: number
-  /** The number of the last position that was looked at; undefined at the end. */
+  /** The number of the last position of the step; undefined at the end. */
   readonly last: number | undefined
 }
 
@@ -40,7 +40,7 @@ export class DeadLetters {
   }
 
   /**
-   * Adds a dead letter, or updates the one that was handed out.
+   * Adds a dead letter, or updates the one that was redelivered.
    *
    * @param last The number of the last entry of the log.
    */
@@ -50,7 +50,7 @@ export class DeadLetters {
     const name = storedText(reader)
     const what = [storedText(error.name), storedText(error.message), attempts, Math.floor(now)] as const
     const { update, insert, insertEntry, unmarkOne } = this.#statements
-    // A dead letter that is stored a second time, after a crash, may have been marked meanwhile.
+    // A dead letter that is stored a second time, after a crash, may have got another redelivery number meanwhile.
     if (redelivery !== undefined) unmarkOne.run(name, position, redelivery)
     if (update.run(...what, name, position).changes === 1 || redelivery !== undefined) return
     if (letter.entry === undefined) {
@@ -89,7 +89,7 @@ export class DeadLetters {
     return this.#each(name, range, limit, (position) => this.#remove(name, position))
   }
 
-  /** Removes what was handled after it was handed out. */
+  /** Removes redelivered dead letters that were handled. */
   handled(reader: string, position: Position, last: number): void {
     this.#remove(storedText(reader), this.#positions.parse(position, last))
   }

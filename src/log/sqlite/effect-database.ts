@@ -47,7 +47,7 @@ const SCHEMA = `
 
 const NOTHING_KEPT: KeptState = { state: undefined, applied: [], deadLetters: [], redelivered: [] }
 
-/** What to do where a later claim has written than the log knows. */
+/** Advice if a later claim than the log knows has written into the database. */
 const PUT_BACK =
   'See that only one runs. If an earlier state of the log was put back, let the consumer go on where that has it: rivulet log rewind'
 
@@ -67,7 +67,7 @@ export class EffectDatabase {
     return this.#database.isTransaction
   }
 
-  /** What is known of a reader. */
+  /** The stored state of a reader; undefined for an unknown one. */
   async peek(reader: string): Promise<KeptState | undefined> {
     await this.#create()
     return this.#attempt(() => this.#find(reader)?.kept)
@@ -105,19 +105,19 @@ export class EffectDatabase {
     this.#statements.keepDeadLetter.run(reader, deadLetter.position, JSON.stringify(deadLetter))
   }
 
-  /** What is known of a dead letter that the log hands out again; undefined where there is no row of it. */
+  /** The state of a dead letter that the log redelivers; undefined if it has no row. */
   deadLetter(reader: string, position: Position): 'waiting' | 'handled' | undefined {
     const isHandled = this.#statements.deadLetter.get(reader, position)?.['is_handled']
     if (isHandled === undefined) return undefined
     return isHandled === 0 ? 'waiting' : 'handled'
   }
 
-  /** The dead letter is handled: its effect is in this transaction, or it is given up without one. */
+  /** Notes that a dead letter is handled: its effect is in this transaction, or it is given up without one. */
   handled(reader: string, position: Position): void {
     this.#statements.handled.run(reader, position)
   }
 
-  /** The log has these dead letters, and has removed those. */
+  /** Notes which dead letters the log has added and removed. */
   sent(reader: string, { added, removed }: SentDeadLetters): void {
     const { sent, forgetHandled } = this.#statements
     for (const position of added) sent.run(reader, position)
@@ -125,8 +125,8 @@ export class EffectDatabase {
   }
 
   /**
-   * Takes the reader over, whatever its fence was, and adds rows for dead letters of the log that are missing: of handled ones, those whose
-   * entries come again by themselves. Transactions with another fence are refused from now on.
+   * Takes the reader over, whatever its fence was, and adds the missing rows of the log's dead letters. A dead letter whose entry comes
+   * again by itself is added as handled. Transactions with another fence are refused from now on.
    */
   async adopt(
     { name, token }: Fence,
@@ -209,7 +209,7 @@ export class EffectDatabase {
     }
   }
 
-  /** Why the transaction has ended within an effect. SQLite ends it by itself when a disk is full, for instance. */
+  /** The reason why the transaction has ended within an effect. SQLite ends it by itself when a disk is full, for instance. */
   #ended(reader: string, entry: Entry | undefined, error: unknown): unknown {
     const isCommitted = this.#statements.hasApplied.get(reader) !== undefined
     if (mayRollBack(error) && !isCommitted) return logFileError(this.name, error)
@@ -260,7 +260,7 @@ export class EffectDatabase {
     )
   }
 
-  /** Without SQLite's own waiting, which blocks the event loop. */
+  /** Runs work without SQLite's own waiting, which blocks the event loop. */
   #withoutTimeout<Result>(work: () => Result): Result {
     const timeout = Number(prepared(this.#database, 'PRAGMA busy_timeout').get()?.['timeout'] ?? 0)
     if (timeout === 0) return work()

@@ -52,7 +52,7 @@ export class Entries {
   readonly #file: LogFile
   readonly #runs: Runs
   readonly #statements: ReturnType<typeof prepare>
-  /** Of the append that is under way. */
+  /** Number of new identities in the append that is under way. */
   #newIdentities = 0
 
   constructor(file: LogFile, runs: Runs) {
@@ -75,8 +75,8 @@ export class Entries {
   }
 
   /**
-   * Appends entries, and merges or skips duplicates. Returns how many are new, and what has become of the wall clock, of which there is an entry
-   * before them then.
+   * Appends entries, and merges or skips duplicates. Returns the number of new ones, and the change of the wall clock, if there is one:
+   * the log then has an entry about it before them.
    */
   append(
     entries: readonly PreparedEntry[],

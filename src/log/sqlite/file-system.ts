@@ -92,14 +92,14 @@ export function createPrivateFile(file: string): void {
 /** The end of a name that a file has until it is complete, and for a moment beside its own: a UUID, or that of a copy of a log. */
 const TEMPORARY_NAME = /^-(?:[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}|unfinished)$/
 
-/** What to do about a file that can be reached by another path. */
+/** Advice for a file that can be reached by another path. */
 export const ONE_PATH =
   'SQLite keeps locks and the write-ahead log by path, so writes through another path would be lost. Use one path, and mount or link the ' +
   'folder that has the file'
 
 /**
- * How a file can be reached by another path, as the begin of a sentence about it; undefined for one that cannot. Symbolic links are no such
- * paths, since SQLite resolves them.
+ * The way in which a file can be reached by another path, as the predicate of a sentence about it; undefined if there is none. Symbolic
+ * links do not count, since SQLite resolves them.
  */
 export function anotherPathOf(file: string): string | undefined {
   try {

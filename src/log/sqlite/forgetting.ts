@@ -21,8 +21,8 @@ const ATTEMPTS = 100
 const ATTEMPT_INTERVAL = 50
 
 /**
- * How often entries are looked at. A process may append because of an entry before that is deleted, and another one because of what
- * the first has appended: each time there is one process more in between, of which a log allows 16.
+ * Number of passes over the entries. Before an entry is deleted, a process may append because of it, and another process because of
+ * that output: each pass finds one more process of such a chain. A log allows 16 of them.
  */
 const MAX_PASSES = 18
 
@@ -58,7 +58,7 @@ async function forgetEntries(transactions: Transactions, source: string): Promis
     const { deleted, last } = await forgetIn(transactions, ENTRIES, source, behind)
     entries += deleted
     behind = last
-    // Nothing can be appended any more because of what is gone.
+    // From now on, nothing can be appended because of a deleted entry.
     if (deleted === 0) break
   }
   return entries
@@ -68,13 +68,13 @@ async function forgetEntries(transactions: Transactions, source: string): Promis
 async function forgetIn(transactions: Transactions, table: Table, source: string, behind = -1) {
   let deleted = 0
   let after = behind
-  // What is appended meanwhile is not looked at: a recorder that goes on would keep this from ending.
+  // Entries that are appended meanwhile are left out: a recorder that goes on would keep this from ending.
   const last = await transactions.read(({ file }) => lastOf(file, table))
   while (after < last) {
     const { bound, keys } = await transactions.read(({ file }) => find(file, table, source, after))
     for (let from = 0; from < keys.length; from += DELETED_AT_ONCE) {
       const some = keys.slice(from, from + DELETED_AT_ONCE)
-      // Synced: what was reported as deleted does not come back with a power cut.
+      // Synced, so that deleted entries do not come back with a power cut once the deletion was reported.
       deleted += await transactions.write('FULL', ({ file }) => remove(file, table, some))
     }
     after = bound ?? last

@@ -37,7 +37,7 @@ export const connect: Connect = (file) => new DatabaseSync(file, { timeout: 0 })
 /**
  * An SQLite file that has a log: opened, checked, and with its tables. All of a transaction runs in one turn of the event loop.
  *
- * What SQLite throws passes through here, so that a caller can check `isBusy`.
+ * Errors of SQLite pass through unchanged, so that a caller can check `isBusy`.
  */
 export class LogFile {
   readonly database: DatabaseSync

@@ -14,7 +14,7 @@ import { backUp } from './backup.ts'
 import { forget } from './forgetting.ts'
 import type { Transactions } from './open-log.ts'
 
-/** Retention of a log in an SQLite file. What is deleted is not synced: a power cut takes that back, and it is done again. */
+/** Retention of a log in an SQLite file. Deletions are not synced: a power cut takes them back, and they are repeated. */
 export class SqliteRetention implements RetentionStore {
   readonly defaultMaxBytes = 8 * 1024 ** 3
   readonly interval = 0

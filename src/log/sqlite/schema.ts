@@ -4,10 +4,10 @@ const APPLICATION = 0x52564c54
 /** `user_version` of a log: the layout of its tables. It grows with each change of the layout. A file with another one is refused. */
 const LAYOUT = 2
 
-/** Says in the header of a file whose it is. Part of the transaction that creates the tables. */
+/** Marks the header of a file as that of a log. Part of the transaction that creates the tables. */
 export const IDENTIFY = `PRAGMA application_id = ${APPLICATION}; PRAGMA user_version = ${LAYOUT};`
 
-/** What the header of a file says. */
+/** The fields of a file's header that identify a log. */
 export interface FileHeader {
   readonly application: number
   readonly layout: number

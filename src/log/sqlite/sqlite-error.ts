@@ -14,7 +14,7 @@ const NOT_A_DATABASE = 26
 const ROLLING_BACK = new Set([BUSY, 7, 9, 10, 13])
 
 interface Problem {
-  /** What happened, and what to do. */
+  /** Message: what happened, and what to do. */
   readonly text: string
   /** Whether the same call may succeed later. */
   readonly retryable: boolean
@@ -64,7 +64,7 @@ export function isNestedBegin(error: unknown): boolean {
   )
 }
 
-/** What SQLite throws where {@link isBusy}, for work that could not begin. */
+/** An error like SQLite's own for which {@link isBusy} is true, for work that could not begin. */
 export function busyError(): Error {
   return Object.assign(new Error('database is locked'), { errcode: BUSY })
 }

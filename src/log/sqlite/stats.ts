@@ -7,7 +7,7 @@ import type { Entries } from './entries.ts'
 import type { LogFile } from './log-file.ts'
 import type { Trimming } from './trimming.ts'
 
-/** What has numbers. */
+/** Dependencies of {@link Stats}. */
 interface Parts {
   readonly file: LogFile
   readonly entries: Entries
@@ -18,7 +18,7 @@ interface Parts {
 
 type Row = Readonly<Record<string, unknown>>
 
-/** Statements of the numbers of a log. */
+/** The statistics of a log. */
 export class Stats {
   readonly #log: Parts
   readonly #statements: ReturnType<typeof prepare>
@@ -28,7 +28,7 @@ export class Stats {
     this.#statements = prepare(log)
   }
 
-  /** Within a transaction. */
+  /** Reads the statistics. Call it within a transaction. */
   read(now: number): StoreStats {
     const { trimming, deadLetters, entries } = this.#log
     const { log, first, readers, streams, inbox } = this.#statements

@@ -38,13 +38,13 @@ import { ProcessCalls } from './process-calls.ts'
 import { isBusy, logFileError } from './sqlite-error.ts'
 import { whileBusy, WriteQueue } from './write-queue.ts'
 
-/** How long the end of another program's transaction is waited for, in ms. */
+/** Maximum time to wait for the end of another program's transaction, in ms. */
 const PATIENCE = 60_000
 
-/** The same where there is an answer without it, or nothing is lost. */
+/** Maximum time to wait if there is an answer without the transaction, or if nothing is lost, in ms. */
 const SHORT_PATIENCE = 250
 
-/** How long all calls together wait for it while the log is being closed, in ms. */
+/** Maximum time for which all calls together wait while the log is being closed, in ms. */
 const CLOSE_PATIENCE = 3_000
 
 /** How long after a release that failed the next attempt is made, in ms. */
@@ -145,7 +145,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
 
   async append(appends: readonly StreamAppend[], done: readonly string[] = []): Promise<Appended> {
     this.#checkOpen()
-    // At the call, so that what the caller does to them later has no effect.
+    // At the call, so that later changes by the caller have no effect.
     const streams = appends.map(({ fence, expect, position, entries }) => ({
       fence,
       expect,
@@ -217,8 +217,8 @@ export class SqliteLogStore implements LogStore, CopyableStore {
     const commit = preparedCommit(this.#name, name, given)
     const { process, entries: added, deadLetters } = commit
     const isStateChanged = (process?.state.length ?? 0) > 0
-    // A power cut may take a cursor back: entries are read again. What was appended stays, dead letters too, which a place of
-    // effects forgets, and states, since a follower has the position of their change.
+    // A power cut may take a cursor back: entries are read again. Appended entries stay. So do dead letters, which a database of effects
+    // forgets, and states, since a follower has the position of their change.
     const isSynced = added.length > 0 || deadLetters.length > 0 || isStateChanged
     const durability = isSynced ? 'FULL' : 'NORMAL'
     await this.#call(async (log) => {
@@ -248,12 +248,12 @@ export class SqliteLogStore implements LogStore, CopyableStore {
     return this.#closing
   }
 
-  /** Without keeping the process from ending: its claims end with it. */
+  /** Releases a name later, without keeping the process alive: its claims end with it. */
   #releaseLater(fence: Fence): void {
     setTimeout(() => void this.release(fence).catch(() => {}), RELEASE_INTERVAL).unref()
   }
 
-  /** Waits until this is so, in one snapshot. */
+  /** Waits until the condition is true in one snapshot. */
   async #until(signal: AbortSignal, isReached: (log: OpenLog) => boolean): Promise<void> {
     checkSignal('signal', signal)
     await this.#call(async (log) => {

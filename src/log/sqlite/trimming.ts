@@ -15,7 +15,7 @@ const MAX_STEP_TIME = 4
 /** Number of identities that one step of a sweep looks at. */
 const SWEEP_STEP = 4_000
 
-/** What a step is going to delete. */
+/** The entries that a step is going to delete. */
 interface Plan extends Trimmed {
   /** The number of the last entry to delete. */
   readonly last: number
@@ -29,7 +29,7 @@ interface Plan extends Trimmed {
 interface Sweep {
   /** Up to this entry, identities are deleted. */
   readonly position: number
-  /** Of the mark that it follows. */
+  /** Number of identities at the mark that the sweep follows. */
   readonly identities: number
   /** The last hash that was looked at. */
   readonly after: Uint8Array
@@ -68,7 +68,7 @@ export class Trimming {
     return this.#trimmed() > 0
   }
 
-  /** What {@link trim} would do. */
+  /** The result that {@link trim} would have. */
   plan(limit: TrimLimit): Trimmed {
     const { deleted, isDone, blockedBy } = this.#plan(limit)
     return { deleted, isDone, blockedBy }
@@ -127,7 +127,7 @@ export class Trimming {
     return { ...plan, isDone: true, blockedBy: null }
   }
 
-  /** Whether there are identities to delete. */
+  /** Whether a sweep has identities to delete. */
   hasOldIdentities(): boolean {
     this.#sweep ??= this.#nextSweep()
     return this.#sweep !== undefined

@@ -8,7 +8,7 @@ const MAX_RETRY_DELAY = 20
  * Runs the work again while another connection holds a lock that it needs, for at most `patience` ms. Between two attempts the
  * event loop is free; SQLite's own busy timeout would block it.
  *
- * @param limit The latest end of it, by `performance.now`. It may change meanwhile.
+ * @param limit Returns the deadline, by `performance.now`. It may change meanwhile.
  */
 export async function whileBusy<Result>(
   work: () => Result,

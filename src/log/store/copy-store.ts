@@ -38,7 +38,7 @@ export interface CopyHead {
   readonly trimmed: { readonly number: number; readonly recorded: number }
 }
 
-/** What is copied of an entry, here and in a dead letter. */
+/** The copied fields of an entry, here and in a dead letter. */
 interface CopiedEvent {
   readonly number: number
   readonly recorded: number
@@ -64,7 +64,7 @@ export interface CopiedIdentity {
   readonly forgotten: number | null
 }
 
-/** Something that can be claimed. What belongs to it follows it, up to the next one. */
+/** A name that can be claimed. The records that belong to it follow it, up to the next name. */
 export interface CopiedName {
   readonly kind: 'name'
   readonly name: string
@@ -78,14 +78,14 @@ export interface CopiedName {
   } | null
 }
 
-/** What makes a reader a process. */
+/** The record that makes a reader a process. */
 export interface CopiedProcess {
   readonly kind: 'process'
   readonly name: string
   readonly holdsRetention: boolean
   readonly lastChange: number
   readonly forgotten: number
-  /** With numbers as positions: of entries, and of changes. See `movedCheckpoint`. */
+  /** Checkpoint with numbers as positions, of entries and of changes. See `movedCheckpoint`. */
   readonly memo: string
 }
 
@@ -109,7 +109,7 @@ export interface CopiedDeadLetter extends CopiedEvent {
   readonly error: DeadLetterError
   readonly attempts: number
   readonly failed: number
-  /** Its place among those that are to be handed out again, from 1; null for others. */
+  /** Its redelivery number, from 1; null if it is not to be redelivered. */
   readonly mark: number | null
 }
 
@@ -130,7 +130,7 @@ export interface CopiedDeliveryId {
   readonly received: number
 }
 
-/** What a log has beside its entries. */
+/** A record of a log beside its entries. */
 export type CopiedRecord =
   | CopiedName
   | CopiedProcess
@@ -144,13 +144,13 @@ export type CopiedRecord =
 /** A log that is being copied. */
 export interface CopySource {
   readonly head: CopyHead
-  /** How its sources are divided. */
+  /** The division of its sources into partitions. */
   readonly partitions: Partitions
   /** All entries in their order, some at a time. */
   entries(): AsyncIterable<readonly CopiedEntry[]>
-  /** All the rest. May be read several times. */
+  /** All other records. May be read several times. */
   records(): AsyncIterable<CopiedRecord>
-  /** Rejects where somebody has written to the log since it was opened as a source. */
+  /** Rejects if the log was written to since it was opened as a source. */
   checkUnchanged(): Promise<void>
   close(): Promise<void>
 }
@@ -159,15 +159,15 @@ export interface CopySource {
 export interface CopyTarget {
   /** Into how many partitions its sources are divided. */
   readonly partitionCount: number
-  /** First of all. */
+  /** Sets the end of the log. Called before all other methods. */
   begin(head: CopyHead): Promise<void>
   addEntries(entries: readonly CopiedEntry[]): Promise<void>
-  /** After all entries, in the order in which a source has them. */
+  /** Adds a record. Called after all entries, in the order in which a source has the records. */
   add(record: CopiedRecord): Promise<void>
-  /** After all records: reads what was written. */
+  /** Reads the new log. Called after all records. */
   written(): Promise<CopySource>
   /** Makes it a log. */
   finish(): Promise<void>
-  /** Gives up what was not finished: it is no log, and the next target begins anew. */
+  /** Gives up an unfinished log: it is no log, and the next target begins anew. */
   close(): Promise<void>
 }

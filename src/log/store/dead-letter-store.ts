@@ -1,22 +1,22 @@
 import type { Entry, Position } from './entry.ts'
 
-/** What became of an entry: a reader could not handle it, now or once more. */
+/** An entry that a reader could not handle, for the first time or again. */
 export interface NewDeadLetter {
   /**
-   * Of the entry, which the store copies: it may be deleted from the log. Without effect for an entry that is gone already, unless
-   * `entry` is given.
+   * Position of the entry. The store copies the entry, since it may be deleted from the log. Without effect for an entry that is gone
+   * already, unless `entry` is given.
    */
   readonly position: Position
   /** The error of the last attempt. */
   readonly error: DeadLetterError
-  /** All attempts so far. */
+  /** Number of attempts so far. */
   readonly attempts: number
   /**
-   * The number of the mark under which it was handed out again. Only this mark is taken back: after a crash a dead letter is stored
-   * a second time, and may have another mark by then. Without effect where the dead letter was removed meanwhile. Default: it is new.
+   * The redelivery number under which it was handed out. Only this number is taken back: after a crash, a dead letter is stored a
+   * second time, and may have another number by then. Without effect if the dead letter was removed meanwhile. Default: it is new.
    */
   readonly redelivery?: number
-  /** Where the log has no entry at the position: a `log.gap` is made when it is read. Default: the log's. */
+  /** The entry, if the log has none at the position: a `log.gap` is made when it is read. Default: the entry of the log. */
   readonly entry?: Entry
 }
 
@@ -37,27 +37,27 @@ export interface StoredDeadLetter {
   readonly attempts: number
   /** When the last attempt failed, in Unix ms. */
   readonly failed: number
-  /** Whether it is to be handed out again, or is being handled. */
+  /** Whether it is to be redelivered, or is being handled. */
   readonly isRedelivered: boolean
 }
 
 /** A delivery of a dead letter that was handed out again. */
 export interface Redelivery {
-  /** The number of its mark. */
+  /** Its redelivery number. */
   readonly mark: number
-  /** All attempts before it. */
+  /** Number of attempts before this delivery. */
   readonly attempts: number
 }
 
-/** A dead letter to hand out again. */
+/** A dead letter to redeliver. */
 export interface MarkedDeadLetter extends StoredDeadLetter, Redelivery {
   readonly attempts: number
 }
 
-/** Dead letters to hand out again, in the order in which that was asked for. */
+/** Dead letters to redeliver, in the order of the requests. */
 export interface Redeliveries {
   readonly letters: readonly MarkedDeadLetter[]
-  /** The number of the last one. Read on from here. */
+  /** The redelivery number of the last one. Read on from here. */
   readonly last: number
 }
 
@@ -70,13 +70,13 @@ export interface DeadLetterStore {
   list(reader: string, after: Position | null, limit: number): Promise<readonly StoredDeadLetter[]>
   /** The number of dead letters of each reader that has any. */
   counts(): Promise<ReadonlyMap<string, number>>
-  /** Marks one dead letter, or all that there are, for another delivery. Resolves with their number. */
+  /** Marks one dead letter, or all that there are, for redelivery. Resolves with the number of dead letters that were marked. */
   redeliver(reader: string, which: Position | 'all'): Promise<number>
-  /** Removes one dead letter, or all that there are. Resolves with their number. */
+  /** Removes one dead letter, or all that there are. Resolves with the number of removed ones. */
   remove(reader: string, which: Position | 'all'): Promise<number>
   /**
-   * What was marked after the mark with this number; 0 for all marks. A dead letter that fails again loses its mark, and
-   * numbers are never used twice.
+   * Dead letters with a greater redelivery number than this one; 0 for all that are to be redelivered. A dead letter that fails again
+   * loses its number, and numbers are never used twice.
    */
   redeliveries(reader: string, after: number, limit: number): Promise<Redeliveries>
 }

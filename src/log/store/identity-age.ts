@@ -29,13 +29,13 @@ const MIN_SWEPT_SHARE = 0.2
  * neither a clock that is set nor a machine that was off makes identities old.
  */
 export interface Uptime {
-  /** In ms. */
+  /** Uptime, in ms. */
   readonly uptime: number
   /** The monotonic clock at the last append, in ms. It begins anew when the machine starts. */
   readonly clock: number
 }
 
-/** Where the log was at one uptime. */
+/** The state of the log at one uptime. */
 export interface Mark {
   readonly uptime: number
   /** Number of identities that it had ever had. */

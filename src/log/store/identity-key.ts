@@ -11,7 +11,7 @@ export function identityBytes(identity: EntryIdentity): DataView {
   return words
 }
 
-/** The same as text, of 22 characters. */
+/** The hash of an identity as text, of 22 characters. */
 export function identityKey(identity: EntryIdentity): string {
   identityBytes(identity)
   return bytes.toString('base64url')

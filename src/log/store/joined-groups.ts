@@ -1,6 +1,6 @@
 import { LogInUseError } from '../errors.ts'
 
-/** The groups of which one open log is a member, of each once. */
+/** The groups that one open log has joined, each once. */
 export class JoinedGroups {
   readonly #log: string
   readonly #owner: string
@@ -12,7 +12,7 @@ export class JoinedGroups {
     this.#owner = owner
   }
 
-  /** Returns what leaves the group. Throws a LogInUseError where it is a member already. */
+  /** Joins a group. Returns a function that leaves it. Throws a LogInUseError if the open log is a member already. */
   join(group: string): () => void {
     if (this.#joined.has(group)) throw new LogInUseError(this.#log, `group:${group}`, this.#owner)
     this.#joined.add(group)

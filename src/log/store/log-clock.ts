@@ -9,18 +9,18 @@ export const TOLERANCE = 10_000
 /** How long a jump forward must last until it is believed, in ms of the monotonic clock. */
 export const CONFIRMATION = 10 * 60_000
 
-/** How far time goes on at most from one append to the next while the wall clock is behind, in ms: the monotonic clock may be another machine's. */
+/** Maximum advance of the time between two appends while the wall clock is behind, in ms: the monotonic clock may be another machine's. */
 const MAX_STEP = 5 * 60_000
 
 /** A jump of the wall clock that is not believed. */
 interface Jump {
   /** The monotonic clock when it was seen first, in ms. */
   readonly since: number
-  /** By how much the wall clock was ahead of the log then, in ms; negative if it was behind. */
+  /** Lead of the wall clock over the log at that moment, in ms; negative if it was behind. */
   readonly by: number
 }
 
-/** The time of a log, as of its last entry. */
+/** The time of a log at its last entry. */
 export interface LogTime {
   /** When the last entry was recorded, in Unix ms; 0 for none. */
   readonly time: number
@@ -37,14 +37,14 @@ export interface WallAndMonotonic {
   readonly monotonic: () => number
 }
 
-/** The time of a log now, and what has become of the wall clock. */
+/** The time of a log now, and the change of the wall clock. */
 export interface NextTime extends LogTime {
-  /** Undefined if nothing has changed. */
+  /** Change of the wall clock; undefined if nothing has changed. */
   readonly change: LogClock | undefined
 }
 
 /**
- * Returns the time of a log: that of the wall clock, unless this has jumped. While a jump forward is not confirmed, and while the wall clock is
+ * Returns the time of a log: that of the wall clock, unless the wall clock has jumped. While a jump forward is not confirmed, and while the wall clock is
  * behind, the time goes on by the monotonic clock. So one glitch of the clock neither deletes entries by their age nor stops timers for a year.
  *
  * A machine that was off or suspended looks like a jump forward: that time counts once it is confirmed.
@@ -62,7 +62,7 @@ export function nextTime(before: LogTime, clocks: WallAndMonotonic, isConfirmabl
   const at = (time: number, state: LogClock['state'], by: number) => ({ state, by, at: time })
   const ahead = wall - expected
   if (ahead > TOLERANCE) {
-    // What is ahead may grow: a machine that is suspended again and again.
+    // The lead may grow, if a machine is suspended again and again.
     const isSame = earlier !== null && earlier.by > 0 && ahead >= earlier.by - TOLERANCE
     const jump = isSame
       ? { since: Math.min(earlier.since, monotonic), by: Math.min(earlier.by, ahead) }

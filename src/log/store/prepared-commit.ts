@@ -6,7 +6,7 @@ import { checkAppendSize, prepareEntry } from './prepared-entry.ts'
 import type { PreparedEntry } from './prepared-entry.ts'
 import type { ProcessCommit, StateChange, TimerChange } from './process-store.ts'
 
-/** A commit as a store writes it. What the caller does to its commit later has no effect. */
+/** A commit as a store writes it. Later changes of the commit by the caller have no effect. */
 export interface PreparedCommit {
   readonly expect: Position | null
   readonly cursor: Position
@@ -52,7 +52,7 @@ export function preparedCommit(log: string, reader: string, given: Commit): Prep
   throw new LogValueError(log, `a commit of ${JSON.stringify(reader)}`, problem)
 }
 
-/** What the names of fields and the punctuation add to each part of a commit, in bytes, rounded up. */
+/** Size of the field names and the punctuation of each part of a commit, in bytes, rounded up. */
 const OVERHEAD = 64
 
 /** The size of a state in a commit, in bytes. */

@@ -18,14 +18,14 @@ export interface PreparedEntry {
   readonly cause: EntryIdentity | undefined
 }
 
-/** What makes an event the same one, in each of its revisions. */
+/** The identity of an event, the same in each of its revisions. */
 export interface EntryIdentity {
   readonly source: string
   readonly id: string
 }
 
 /**
- * Prepares an entry of a stream. What the caller does to the event later has no effect.
+ * Prepares an entry of a stream. Later changes of the event by the caller have no effect.
  *
  * @throws {LogValueError} for an event that is not JSON.
  */
@@ -95,7 +95,7 @@ export function entryWithJson(
   }
 }
 
-/** What is recorded in place of an event that is nested too deeply: its identity and its type. */
+/** The event that is recorded instead of one that is nested too deeply: its identity and its type. */
 function tooDeep(event: ResearchEvent): EventOf<'unknown'> {
   const { type } = event
   return { ...event, type: 'unknown', data: { type, problem: 'nested too deeply to be stored' } }

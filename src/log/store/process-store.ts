@@ -2,13 +2,13 @@ import { storedText } from './stored-text.ts'
 import type { Position } from './entry.ts'
 import type { Fence } from './fence.ts'
 
-/** What a timer's `due` is compared with: the watermark, or the time of recording. */
+/** The clock that a timer's `due` is compared with: the watermark, or the time of recording. */
 export type TimerClock = 'event' | 'recorded'
 
 /** The state of one key after a commit. */
 export interface StateChange {
   readonly key: string
-  /** As JSON; null where there is none any more. */
+  /** The state as JSON; null if it was removed. */
   readonly state: string | null
 }
 
@@ -17,18 +17,18 @@ export interface Timer {
   readonly key: string
   readonly name: string
   readonly clock: TimerClock
-  /** Unix ms. */
+  /** Due time, in Unix ms. */
   readonly due: number
-  /** What the process knows of the entry that set it. */
+  /** The cause of the timer, as the process has stored it. */
   readonly cause: string
 }
 
 /** A timer that was set, in the place of an earlier one of its key and name, or one that is gone (`due` null). */
 export type TimerChange = Timer | (Pick<Timer, 'key' | 'name'> & { readonly due: null })
 
-/** What of a reader makes it a process. The rest of its state is written with the commits. */
+/** The part of a commit that makes a reader a process. */
 export interface ProcessCommit {
-  /** What the process keeps of itself, as text. */
+  /** Checkpoint of the process, as text. */
   readonly memo: string
   /**
    * Drops all state and timers before this commit, and begins a new generation: positions of the earlier one are refused
@@ -37,7 +37,7 @@ export interface ProcessCommit {
   readonly reset?: boolean
   /** Whether retention waits for the process, from this commit on. Default true. */
   readonly holdsRetention?: boolean
-  /** In the order of the last change. Each is a change of its own, with its own position. */
+  /** Changed states in the order of their last change. Each is a change of its own, with its own position. */
   readonly state: readonly StateChange[]
   readonly timers: readonly TimerChange[]
 }
@@ -115,7 +115,7 @@ export interface TimersOptions {
  * 10,000 of a process. A position before a forgotten one is refused; one before the first change is not.
  */
 export interface ProcessStore {
-  /** The memo of the last commit; undefined for an unknown process. */
+  /** The checkpoint of the last commit; undefined for an unknown process. */
   memo(name: string): Promise<string | undefined>
   /** Whether retention waits for a process, as its last commit said. True for an unknown one. */
   holdsRetention(name: string): Promise<boolean>
@@ -137,18 +137,18 @@ export interface ProcessStore {
   /** Resolves once `changes` after this position is not empty, or refused. Rejects with the signal's reason. */
   wait(name: string, after: Position, signal: AbortSignal): Promise<void>
   /**
-   * Reports that a process of this fence waits before its next commit, which ends that. Without effect before its first commit.
+   * Reports that the process of this fence waits. Its next commit ends the wait. Without effect before its first commit.
    * Rejects with a `FencedError`.
    */
   pause(fence: Fence): Promise<void>
   /**
-   * Removes a part of what earlier generations have left. Resolves with whether there is more. Call it until it resolves with
+   * Removes some of the rows that earlier generations have left. Resolves with whether there are more. Call it until it resolves with
    * false.
    */
   clean(): Promise<boolean>
 }
 
-/** What of a {@link ProcessStore} reads states: as JSON texts, under the names of readers, `process:` before that of a process. */
+/** The methods of a {@link ProcessStore} that read states as JSON texts, by the name of the reader: `process:` and the name of the process. */
 export type StoredStates = Pick<ProcessStore, 'states' | 'start' | 'end' | 'changes' | 'range' | 'wait'>
 
 /** The number of removed keys that a log remembers of each process. */

@@ -3,9 +3,9 @@ import type { LogStats, ReaderStats } from './stats.ts'
 
 /** How much a log has stored. */
 export interface LogUsage {
-  /** Of the entries, identities and states, in bytes. Free space within the file is not counted. */
+  /** Size of the entries, identities and states, in bytes. Free space within the file is not counted. */
   readonly bytes: number
-  /** Of the write-ahead log, in bytes. */
+  /** Size of the write-ahead log, in bytes. */
   readonly walBytes: number
   /** When the newest entry was recorded, in Unix ms; 0 for none yet. */
   readonly newest: number
@@ -13,11 +13,11 @@ export interface LogUsage {
   readonly isTimeCertain: boolean
 }
 
-/** What a process looks at before it appends. */
+/** The state of retention that a process checks before it appends. */
 export interface LogRoom extends LogUsage {
-  /** Of the last recorder; null before the first one. */
+  /** Limit of the last recorder, in bytes; null before the first one. */
   readonly maxBytes: number | null
-  /** The reader that needs the oldest entry; null for none. Without those that do not hold retention. */
+  /** The reader that needs the oldest entry, among those that hold retention; null for none. */
   readonly neededBy: string | null
 }
 
@@ -31,7 +31,7 @@ export interface TrimLimit {
   readonly limit: number
 }
 
-/** What a step of {@link RetentionStore.trim} did. */
+/** Result of a step of {@link RetentionStore.trim}. */
 export interface Trimmed {
   readonly deleted: number
   /** Whether there are no more entries to delete within the limit of time. */
@@ -45,7 +45,7 @@ export interface StoreStats extends Pick<
   LogStats,
   'entries' | 'bytes' | 'walBytes' | 'oldest' | 'newest' | 'streams' | 'inbox' | 'pausedBy'
 > {
-  /** By the clock of the log, in Unix ms. */
+  /** Time of the log, in Unix ms. */
   readonly now: number
   readonly readers: readonly (Omit<ReaderStats, 'kind' | 'lag'> & {
     /** Number of entries after the cursor that are not acknowledged. */
@@ -60,7 +60,7 @@ export interface RetentionStore {
   /** How often recorders that append all the time look whether there is something to delete, in ms. 0 for after each append. */
   readonly interval: number
   usage(): Promise<LogUsage>
-  /** The room that there is for what processes append. */
+  /** The usage of the log, and the state of retention, for processes that append. */
   room(): Promise<LogRoom>
   /** The numbers of the log. They take some ms, however many entries it has. */
   stats(): Promise<StoreStats>
@@ -100,7 +100,7 @@ export interface RetentionStore {
    * dead letters stay. The fence of its last owner is void. Without effect for an unknown one. Rejects with a
    * `LogInUseError` while an open log has claimed it, this one included.
    *
-   * @param fence Of its owner, which deletes it itself and keeps the claim. Rejects with a `FencedError`.
+   * @param fence The fence of its owner, if the owner deletes it itself and keeps the claim. Rejects with a `FencedError`.
    */
   remove(reader: string, fence?: Fence): Promise<void>
 }

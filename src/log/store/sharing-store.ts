@@ -1,21 +1,20 @@
 import { checkInteger } from '../../protocol/check.ts'
 
-/** Into how many parts the sources of a log are divided, once and for all. */
+/** The partitions of a log's sources. They never change. */
 export interface Partitions {
-  /** 1 where they are not divided. */
+  /** Number of partitions; 1 if the sources are not divided. */
   readonly count: number
   /** The partition of a source, from 0. It depends on nothing but the source and the count. */
   of(source: string): number
 }
 
-/** Of a log whose sources are not divided. */
+/** The partitions of a log whose sources are not divided. */
 export const UNDIVIDED: Partitions = { count: 1, of: () => 0 }
 
 /**
  * Divides work among the open logs that take part in it.
  *
- * It says who should try. What makes that safe are the claims of what is worked on: for a moment, two members may count the same
- * part as theirs, or none.
+ * It only says which member should try. The claims make it safe: for a moment, two members may count the same part as theirs, or none.
  */
 export interface SharingStore {
   partitions(): Promise<Partitions>
@@ -24,7 +23,7 @@ export interface SharingStore {
    * numbers of its own parts at once, and again whenever they have changed. A part of a member that does not live any more is that of
    * another one soon after its lease has run out. Completes when the signal is aborted.
    *
-   * Where sources are not divided, work need not be: each member may have every part then, and the claims decide.
+   * If sources are not divided, work need not be divided either: each member may have every part then, and the claims decide.
    *
    * Throws a `LogInUseError` where this open log is a member already, and a `LogClosedError` once it is closed.
    */

@@ -1,23 +1,23 @@
 import type { Position } from './entry.ts'
 
-/** How far a consumer or a process has come. Of one that is shared, the numbers of all its parts together. */
+/** The progress of a consumer or a process. For a shared one, the numbers of all its parts together. */
 export interface ReaderStats {
   readonly kind: 'consumer' | 'process'
   readonly name: string
-  /** Everything up to here is acknowledged. Of one that is shared, that of the part that is the furthest behind. */
+  /** The position up to which everything is acknowledged. For a shared reader, that of the part that is the furthest behind. */
   readonly cursor: Position
   readonly lag: {
     /**
-     * Number of entries that are not acknowledged, those of unwanted types after the cursor included, about. Of one that is shared,
-     * the largest one of its parts, where the entries of other parts count too.
+     * Number of entries that are not acknowledged, those of unwanted types after the cursor included, about. For a shared reader, the
+     * largest number of its parts; the entries of other parts count in it too.
      */
     readonly entries: number
-    /** How long ago the oldest one was recorded, in seconds. */
+    /** Age of the oldest of these entries since it was recorded, in seconds. */
     readonly seconds: number
   }
   /** When the oldest entry that is not acknowledged was recorded, in Unix ms; null for none. */
   readonly oldestUnacknowledged: number | null
-  /** Number of acknowledged entries after it. */
+  /** Number of acknowledged entries after the oldest one that is not acknowledged. */
   readonly acknowledgedAhead: number
   readonly deadLetters: number
   /** Whether retention waits for it. */
@@ -25,7 +25,7 @@ export interface ReaderStats {
   /** A process that waits until the log is smaller, since its output has used up the reserve above `maxBytes`. */
   readonly isPaused: boolean
   /**
-   * Process and host where it runs, or the name that was given to the log; of one that is shared, each of them, after `, `. Null where it
+   * Process and host of its owner, or the name that was given to the log; for a shared reader, all of them, separated by `, `. Null if it
    * does not run.
    */
   readonly owner: string | null
@@ -36,16 +36,16 @@ export interface StreamStats {
   readonly name: string
   /** The service's position after what was recorded; null where it has none. */
   readonly position: string | null
-  /** Where it is being recorded; null where it is not. */
+  /** Process and host of its recorder, or the name that was given to the log; null if it is not being recorded. */
   readonly owner: string | null
 }
 
 /** The numbers of a log. */
 export interface LogStats {
   readonly entries: number
-  /** Of used pages, in bytes; in memory, of the entries, about. */
+  /** Size of the used pages, in bytes; in memory, size of the entries, about. */
   readonly bytes: number
-  /** Of the write-ahead log, in bytes. */
+  /** Size of the write-ahead log, in bytes. */
   readonly walBytes: number
   /** When the oldest entry was recorded, in Unix ms; null for an empty log. */
   readonly oldest: number | null

@@ -5,7 +5,7 @@ export class UndividedGroups {
   readonly #closed: AbortSignal
   readonly #joined: JoinedGroups
 
-  /** @param closed Aborted once the log is closed, with what calls reject with from then on. */
+  /** @param closed Aborted once the log is closed. Its reason is the error with which calls reject from then on. */
   constructor(log: string, owner: string, closed: AbortSignal) {
     this.#joined = new JoinedGroups(log, owner)
     this.#closed = closed
@@ -19,7 +19,7 @@ export class UndividedGroups {
     this.#closed.throwIfAborted()
     if (signal.aborted) return
     const leave = this.#joined.join(group)
-    // Also while nothing asks for a share.
+    // The member leaves even if nothing asks for a share then.
     signal.addEventListener('abort', leave, { once: true })
     try {
       yield new Set(Array.from({ length: parts }, (_, part) => part))
