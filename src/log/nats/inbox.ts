@@ -20,7 +20,7 @@ import { retryTransient } from './server/retry-transient.ts'
 interface Stored {
   readonly sequence: number
   readonly bytes: number
-  /** The field that names its parts. */
+  /** The field that names its chunks. */
   readonly parts: string
 }
 
@@ -35,7 +35,7 @@ interface Put {
 /** Marks a delivery as done, with when that was: its id stays known, and its payload is gone. */
 const DONE = 'Rv-Done'
 
-/** How many ids each `done` examines to forget them, beside one for each delivery that it marks. */
+/** Number of ids that each `done` examines to forget them, beside one for each delivery that it marks. */
 const EXAMINED = 16
 
 /** The size of a payload, in bytes. */
@@ -45,8 +45,8 @@ const BYTES = 'Rv-Bytes'
 const CONCURRENCY = 32
 
 /**
- * The webhooks of a log. Each has a subject of its own, on which it is stored where there is nothing yet: so each is stored once,
- * whichever open logs receive it. The others see it there.
+ * The webhooks of a log. Each has a subject of its own, on which it is stored only if the subject is empty: so each is stored once,
+ * whichever open logs receive it. The other open logs see it there.
  */
 export class Inbox {
   readonly #connection: Connection
@@ -56,16 +56,16 @@ export class Inbox {
   readonly #knownIds: number
   /** The number of the last message that was read. */
   #last = 0
-  /** What is not done, by the last token of its subject, in the order of arrival. */
+  /** Deliveries that are not done, by the last token of their subject, in the order of arrival. */
   readonly #pending = new Map<string, Stored>()
   #bytes = 0
-  /** What is done, by the last token of its subject, the oldest first. */
+  /** Deliveries that are done, by the last token of their subject, the oldest first. */
   readonly #known = new Map<string, { readonly sequence: number; readonly done: number }>()
   #puts: Put[] = []
   #isPutting = false
-  /** The look at the server that is under way, or the last one. */
+  /** The read of new messages that is in flight, or the last one. */
   #looking: Promise<unknown> = Promise.resolve()
-  /** One that has not begun, for all calls that want one. */
+  /** A read of new messages that has not begun, for all calls that wait for one. */
   #nextLook: Promise<void> | undefined
 
   /** @param knownIds How many later deliveries must be done before an id is forgotten. */
@@ -90,7 +90,7 @@ export class Inbox {
     })
   }
 
-  /** What was known last. It looks again, so that the next answer is newer. */
+  /** Whether the inbox had no room for a delivery at the last read. It starts another read, so that the next answer is newer. */
   isFull(id: string): boolean {
     if (!this.#hasNoRoom(0, 0)) return false
     this.#look().catch(() => {})
@@ -130,7 +130,7 @@ export class Inbox {
     return [...this.#pending.values()].some(({ sequence }) => sequence > Number(after))
   }
 
-  /** What is not done. */
+  /** Deliveries that are not done. */
   async totals(): Promise<{ readonly pending: number; readonly bytes: number }> {
     await this.#look()
     return { pending: this.#pending.size, bytes: this.#bytes }
@@ -149,7 +149,7 @@ export class Inbox {
     await this.#look()
   }
 
-  /** All that there is, for a copy of the log: ids that are known first. */
+  /** Everything in the inbox, for a copy of the log: known ids first. */
   async *copied(): AsyncGenerator<CopiedDeliveryId | CopiedDelivery, void> {
     await this.#look()
     for (const { sequence, done } of this.#known.values()) {
@@ -181,7 +181,7 @@ export class Inbox {
     this.#isPutting = false
   }
 
-  /** Stores some, as many at once as there is room for without knowing what becomes of each. */
+  /** Stores deliveries, as many at once as certainly fit into the limits. */
   async #putSome(puts: readonly Put[]): Promise<void> {
     await this.#look()
     const payloads = await Promise.all(puts.map((put) => this.#payload(put)))
@@ -198,7 +198,7 @@ export class Inbox {
           put.resolve('duplicate')
           continue
         }
-        // What becomes of those before decides.
+        // The results of the deliveries before this one decide.
         if (some.has(token)) break
         if (this.#hasNoRoom(some.size, bytes)) {
           if (some.size > 0) break
@@ -317,7 +317,7 @@ export class Inbox {
     return this.#pending.size + more >= maxDeliveries || this.#bytes + moreBytes >= maxBytes
   }
 
-  /** Reads what is new. */
+  /** Reads new messages. */
   #look(): Promise<void> {
     this.#nextLook ??= this.#looking.then(async () => {
       this.#nextLook = undefined

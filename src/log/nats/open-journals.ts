@@ -20,13 +20,13 @@ export interface OpenJournalsSettings {
   readonly owner: string
   readonly epoch: string
   readonly clock: () => number
-  /** Aborted once the log is closed, with what calls reject with from then on. */
+  /** Aborted once the log is closed. Its reason is the error with which calls reject from then on. */
   readonly closed: AbortSignal
   /** Default `JOURNAL_LIMITS`. */
   readonly limits?: JournalLimits | undefined
 }
 
-/** What one open log does with journals: claims, upstream positions, readers, processes and dead letters. And, with its lease, work groups. */
+/** The journals of one open log: claims, upstream positions, readers, processes and dead letters; and work groups, which need its lease. */
 export class OpenJournals {
   readonly journals: Journals
   readonly claims: Claims

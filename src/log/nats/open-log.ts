@@ -27,12 +27,12 @@ import { Trimming } from './entries/trimming.ts'
 /** Number of partitions of a new log. */
 export const DEFAULT_PARTITIONS = 64
 
-/** How long writes that are under way are waited for when the log is closed, in ms. */
+/** Maximum time to wait for writes in flight when the log is closed, in ms. */
 const CLOSE_PATIENCE = 3_000
 
 /** Settings of an {@link OpenLog}. */
 export interface OpenLogSettings extends Omit<ConnectionSettings, 'partitions'> {
-  /** Undefined for that of the log. */
+  /** Number of partitions; undefined for that of the log. */
   readonly partitions: number | undefined
   readonly owner: string
   readonly clock: () => number
@@ -44,7 +44,7 @@ export interface OpenLogSettings extends Omit<ConnectionSettings, 'partitions'> 
   readonly journalLimits?: JournalLimits
 }
 
-/** What a stream brings, prepared. */
+/** The changes of a stream, prepared for an append. */
 export type PreparedAppend = Pick<StreamAppend, 'fence' | 'expect' | 'position'> & {
   readonly entries: readonly PreparedEntry[]
 }
@@ -66,7 +66,7 @@ export class OpenLog implements JournaledEntries {
   /** The last of the appends, which run one after the other. */
   #lastAppend: Promise<unknown> = Promise.resolve()
 
-  /** @param closed Aborted once the log is closed, with what calls reject with from then on. */
+  /** @param closed Aborted once the log is closed. Its reason is the error with which calls reject from then on. */
   static async open(settings: OpenLogSettings, closed: AbortSignal): Promise<OpenLog> {
     const connection = await Connection.open({
       ...settings,
@@ -111,7 +111,7 @@ export class OpenLog implements JournaledEntries {
     this.#appending = new Appending(connection, this.#identities, times, payloads)
   }
 
-  /** Appends what streams bring, and then marks deliveries as done. */
+  /** Appends the changes of streams, and then marks deliveries as done. */
   async append(appends: readonly PreparedAppend[], done: readonly string[]): Promise<Appended> {
     const check = () => this.journals.streams.check(appends)
     const moves = await check()
@@ -126,7 +126,7 @@ export class OpenLog implements JournaledEntries {
   }
 
   async publish(entries: readonly PreparedEntry[]): Promise<void> {
-    // They are of a commit, which is in the journal.
+    // These entries belong to a commit, which is in the journal.
     await this.#append(entries, async () => {})
   }
 
@@ -153,7 +153,7 @@ export class OpenLog implements JournaledEntries {
     try {
       await Promise.race([this.#lastAppend, patience])
       this.changes.close()
-      // What it cannot give up runs out.
+      // Claims that it cannot give up end with the lease.
       await Promise.race([this.journals.close().catch(() => {}), patience])
     } finally {
       clearTimeout(timer)
@@ -177,7 +177,7 @@ export class OpenLog implements JournaledEntries {
     return append
   }
 
-  /** Without what a process appends because of an entry that was forgotten. */
+  /** Leaves out the output of processes whose cause, an entry, was forgotten. */
   async #notForgotten(entries: readonly PreparedEntry[]): Promise<readonly PreparedEntry[]> {
     if (entries.every(({ cause }) => cause === undefined)) return entries
     await retryTransient(this.connection, () => this.#identities.refreshForgotten())

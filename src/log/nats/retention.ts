@@ -14,13 +14,13 @@ import type { OpenLog } from './open-log.ts'
 import { retryTransient } from './server/retry-transient.ts'
 import type { Holder } from './entries/trimming.ts'
 
-/** How a call is run. */
+/** Runs a call of the store. */
 export type Call = <Result>(effect: (log: OpenLog) => Promise<Result>) => Promise<Result>
 
 /** Retention of a log on a NATS server. */
 export class NatsRetention implements RetentionStore {
   readonly defaultMaxBytes = 8 * 1024 ** 3
-  /** A look takes several answers of the server. */
+  /** The interval is longer than in other stores, since each check takes several requests. */
   readonly interval = 200
   readonly #call: Call
 
@@ -144,7 +144,7 @@ export class NatsRetention implements RetentionStore {
   }
 }
 
-/** How much there is, in messages and in bytes of the server's files. */
+/** Number of messages, and their size in the server's files, in bytes. */
 async function usageOf(log: OpenLog, newestOf = () => log.reading.newest()) {
   const { jsm, names } = log.connection
   const [events, state, newest] = await Promise.all([

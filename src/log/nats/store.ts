@@ -75,7 +75,7 @@ export class NatsLogStore implements LogStore, CopyableStore {
 
   async append(appends: readonly StreamAppend[], done: readonly string[] = []): Promise<Appended> {
     this.#checkOpen()
-    // At the call, so that what the caller does to them later has no effect.
+    // At the call, so that later changes by the caller have no effect.
     const ids = checkDone(this.#name, appends, done)
     const streams = appends.map(({ fence, expect, position, entries }) => ({
       fence,
@@ -159,7 +159,7 @@ export class NatsLogStore implements LogStore, CopyableStore {
     })
   }
 
-  /** Runs one call. What the client throws becomes a LogServerError. */
+  /** Runs one call. Errors of the client become a LogServerError. */
   async #call<Result>(effect: (log: OpenLog) => Promise<Result>): Promise<Result> {
     this.#checkOpen()
     try {
@@ -172,7 +172,7 @@ export class NatsLogStore implements LogStore, CopyableStore {
     }
   }
 
-  /** What a call rejects with. */
+  /** The error with which a call rejects. */
   #errorOf(cause: unknown): unknown {
     const error = serverError(this.#name, cause)
     // Its connection was closed below it.

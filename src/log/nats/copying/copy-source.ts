@@ -27,7 +27,7 @@ import { MessageCursor } from '../server/message-cursor.ts'
 import { retryTransient } from '../server/retry-transient.ts'
 import type { Positions } from '../entries/positions.ts'
 
-/** What of a log on a server is copied. */
+/** The parts of a log on a server that are copied. */
 export interface CopiedParts {
   readonly connection: Connection
   readonly about: About
@@ -49,7 +49,7 @@ export class NatsCopySource implements CopySource {
   readonly #ends: readonly number[]
   readonly #close: () => Promise<void>
 
-  /** @param close Closes what was opened for it. */
+  /** @param close Closes everything that was opened for the source. */
   static async open(parts: CopiedParts, close: () => Promise<void>): Promise<NatsCopySource> {
     const ends = await endsOf(parts.connection)
     const { jsm, names } = parts.connection
@@ -89,7 +89,7 @@ export class NatsCopySource implements CopySource {
       const json = fields && (await retryTransient(connection, () => payloads.read(message)))
       if (fields === undefined) continue
       recorded = Math.max(recorded, fields.recorded)
-      // Its parts were deleted.
+      // Its chunks were deleted.
       if (json === undefined) continue
       if (!isObject(parseJson(json))) {
         const problem = `has an entry that cannot be read: the message ${message.sequence} of ${connection.names.events} is no event`
@@ -213,7 +213,7 @@ async function identitiesOf({
     for (const [key, revision, , sequence = 0] of deletedIdentities(data)) {
       const identity = found.get(key)
       if (identity === undefined || revision < identity.revision) continue
-      // What follows from an entry that would be trimmed by now is nobody's concern any more.
+      // The consequences of an entry that would be trimmed by now no longer matter.
       if (sequence > about.trimmed.sequence) found.set(key, { ...identity, forgotten: sequence })
     }
   }

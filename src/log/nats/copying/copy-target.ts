@@ -46,7 +46,7 @@ import { configOf, createOnce } from '../server/stored-stream.ts'
 const WINDOW = 256
 const CONCURRENCY = 32
 
-/** Between two attempts, in ms. */
+/** Pause between two attempts, in ms. */
 const INTERVAL = 100
 
 /** Error codes of the server: the last message of the stream has another number, or another id. */
@@ -70,8 +70,8 @@ interface OpenName {
 }
 
 /**
- * A log on a server that is being made. Its record of itself says so until it is finished, and who makes it; what was interrupted
- * is deleted by the next one.
+ * A log on a server that is being made. Until it is finished, its metadata says so, and names its maker. The next copy deletes the rest
+ * of an interrupted one.
  */
 export class NatsCopyTarget implements CopyTarget {
   readonly partitionCount: number
@@ -432,7 +432,7 @@ async function checkEmpty(connection: Connection, isLog: boolean): Promise<void>
   if (!isEmpty) throw new LogServerError(log, 'is not empty: name a new log')
 }
 
-/** Deletes what an interrupted copy has left. Its record of itself is the last to go. */
+/** Deletes the rest of an interrupted copy, its metadata last. */
 async function createAnew(connection: Connection): Promise<void> {
   const { jsm, names } = connection
   for (const stream of [names.events, names.state]) {

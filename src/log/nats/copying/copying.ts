@@ -17,7 +17,7 @@ export class NatsCopying implements CopyStore {
     this.#settings = settings
   }
 
-  /** Nothing keeps others from writing meanwhile; that they did is noticed. */
+  /** Opens the log as a source. Nothing keeps others from writing meanwhile, but their writes are noticed. */
   async source(): Promise<CopySource> {
     return this.#call(async () => {
       const closed = new AbortController()
@@ -33,7 +33,7 @@ export class NatsCopying implements CopyStore {
         for (const head of await journals.all()) {
           const owner = ownerOf(head)
           if (owner !== null) throw new LogInUseError(connection.log, head.name, owner)
-          // What its last owner has committed and not appended.
+          // Entries that the last owner has committed and not appended.
           const journal = journals.of(head.name)
           await journal.read(() => {})
           await journal.write(() => undefined)

@@ -23,34 +23,34 @@ import { conditions, isNext } from '../server/write-order.ts'
 const WRONG_LAST_ID = 10_070
 const WRONG_LAST_SEQUENCE = 10_071
 
-/** Most entries of a source that are sent at once: those of an append. */
+/** Maximum number of entries of a source that are sent at once: those of an append. */
 const MAX_WINDOW = MAX_APPEND_ENTRIES
 
-/** Between two attempts where the server has not taken something, in ms. The client's own limits of time come on top. */
+/** Pause between two attempts if the server has not taken something, in ms. The client's own timeouts come on top. */
 const INTERVAL = 100
 
-/** What is appended to one source. */
+/** The entries that one append adds to a source. */
 interface Run {
   readonly source: string
   readonly subject: string
   readonly identities: SourceIdentities
-  /** What is neither stored nor known yet, in order. */
+  /** Entries that are neither stored nor known yet, in order. */
   todo: readonly PreparedEntry[]
-  /** How many of them were looked at when what is sent was planned. */
+  /** Number of these entries that the plan covers. */
   looked: number
   /**
-   * What is stored in parts already, by its text. It holds until the source changes: parts have to come after those of the entries
-   * before, with which they would be deleted otherwise.
+   * Payloads that are stored in chunks already, by their texts. They are valid until the source changes: chunks have to come after those
+   * of earlier entries, or they would be deleted together with them.
    */
-  readonly inParts: Map<string, Payload>
-  /** How the source was when these were stored. */
-  partsAfter: string
+  readonly inChunks: Map<string, Payload>
+  /** The state of the source when these chunks were stored. */
+  chunksAfter: string
 }
 
 /** A message that is going to be sent. */
 interface Planned {
   readonly run: Run
-  /** Of the entry in `todo`. */
+  /** Index of the entry in `todo`. */
   readonly index: number
   readonly entry: PreparedEntry
   /** See `identityKey`. */
@@ -85,7 +85,7 @@ export class Appending {
   readonly #times: RecordedTimes
   readonly #payloads: ChunkedPayloads
   readonly #writer = nuid.next()
-  /** How many entries of a source are sent at once: fewer while other writers come between them. */
+  /** Number of entries of a source that are sent at once: fewer while other writers come between them. */
   #window = MAX_WINDOW
 
   constructor(
@@ -104,7 +104,7 @@ export class Appending {
    * Appends entries, and merges or skips duplicates. Not to be called again before it has resolved. Rejects with a
    * LogServerError where the server does not answer; some may have been stored then.
    *
-   * @param check Rejects where the caller may not append any more. Called again after each refusal: the writer that came first may
+   * @param check Rejects if the caller may no longer append. Called again after each refusal: the writer that came first may
    * be the next owner, and what it has appended is not to be followed by what was to precede it.
    * @returns How many are new, and the number of the last one of these.
    */
@@ -117,7 +117,7 @@ export class Appending {
         const identities = await retryTransient(this.#connection, () => this.#identities.of(source))
         await retryTransient(this.#connection, () => this.#identities.addCopied(identities, todo))
         const subject = this.#connection.names.entries(source)
-        return { source, subject, identities, todo, looked: 0, inParts: new Map(), partsAfter: '' }
+        return { source, subject, identities, todo, looked: 0, inChunks: new Map(), chunksAfter: '' }
       }),
     )
     let count = 0
@@ -153,13 +153,13 @@ export class Appending {
     }
   }
 
-  /** What is to be sent of a run. */
+  /** The messages to send for a run. */
   async #plan(run: Run, times: { readonly recorded: number; readonly known: number }): Promise<Planned[]> {
     const staged = new Map<string, Known & { readonly json: string }>()
     const planned: Planned[] = []
     const after = `${run.identities.last}:${run.identities.deletedRead}`
-    if (run.partsAfter !== after) run.inParts.clear()
-    run.partsAfter = after
+    if (run.chunksAfter !== after) run.inChunks.clear()
+    run.chunksAfter = after
     run.looked = run.todo.length
     for (const [index, entry] of run.todo.entries()) {
       if (planned.length >= this.#window) {
@@ -179,9 +179,9 @@ export class Appending {
         json: whole.json,
       })
       const prepared =
-        run.inParts.get(whole.json) ?? (await this.#payloads.prepare(hashOf(entry.source), whole.json))
+        run.inChunks.get(whole.json) ?? (await this.#payloads.prepare(hashOf(entry.source), whole.json))
       const { payload, fields } = prepared
-      if (PARTS in fields) run.inParts.set(whole.json, prepared)
+      if (PARTS in fields) run.inChunks.set(whole.json, prepared)
       planned.push({
         run,
         index,
@@ -216,9 +216,9 @@ export class Appending {
   }
 
   /**
-   * What others write at the same time comes between the entries of a source, of which the rest is refused then. So as many are sent at
-   * once as were stored on the average, and one more after each time at which all were. The first one of each source is refused
-   * only where others write to the same source.
+   * Entries of other writers may come between the entries of a source, and the rest is refused then. So as many are sent at once as were
+   * stored on average, and one more each time that all of them were. The first entry of a source is refused only if others write to the
+   * same source.
    */
   #adapt(outcomes: readonly (readonly Outcome[])[]): void {
     const sent = outcomes.filter(({ length }) => length > 0)
@@ -261,7 +261,7 @@ export class Appending {
     return [...outcomes, ...planned.slice(outcomes.length).map(() => ({ kind: 'overtaken' }) as const)]
   }
 
-  /** What became of an entry that was stored in a cluster. */
+  /** Whether an entry that was stored in a cluster counts. */
   async #counted({ run: { subject } }: Planned, after: number, sequence: number): Promise<Outcome> {
     const { events } = this.#connection.names
     try {
@@ -296,7 +296,7 @@ export class Appending {
     }
   }
 
-  /** Notes what was stored of a run, and leaves the rest to be done. Returns the numbers of what was stored. */
+  /** Notes the stored entries of a run, and leaves the rest in `todo`. Returns the numbers of the stored entries. */
   async #settle(planned: readonly Planned[], outcomes: readonly Outcome[]): Promise<readonly number[]> {
     const [first] = planned
     if (first === undefined) return []
@@ -338,7 +338,7 @@ export class Appending {
   }
 }
 
-/** Whether repeating it would not help. */
+/** Whether the error is permanent, so that repeating would not help. */
 function isLasting(log: string, error: unknown): boolean {
   const known = serverError(log, error)
   return !(known instanceof LogServerError) || !known.retryable

@@ -6,7 +6,7 @@ import { MessageCursor } from '../server/message-cursor.ts'
 /** How many identities are kept in memory, about. */
 const MAX_KEPT = 500_000
 
-/** What a group counts even without an identity. */
+/** Count of a group without an identity. */
 const GROUP = 10
 
 /**
@@ -20,7 +20,7 @@ export function groupOf(key: string): string {
 /** Identities of entries that were deleted in another log, of which this one is a copy. Those that are asked for are read by groups. */
 export class CopiedIdentities {
   readonly #connection: Connection
-  /** The one that was used last is the last one. */
+  /** Groups in the order of their last use. */
   readonly #groups = new Map<string, ReadonlyMap<string, DeletedIdentity>>()
   #kept = 0
 

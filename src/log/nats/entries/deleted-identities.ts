@@ -13,7 +13,7 @@ export type DeletedIdentity = readonly [
   sequence?: number,
 ]
 
-/** How many identities are in one message, and how many messages are sent at once. */
+/** Maximum number of identities in one message, and of messages that are sent at once. */
 const STEP = 5_000
 const CONCURRENCY = 32
 
@@ -24,7 +24,7 @@ export interface DeletedEntry {
   readonly identity: DeletedIdentity
 }
 
-/** How old the log was when they were stored. */
+/** Age of the log when they were stored. */
 export interface IdentityAge {
   readonly uptime: number
   readonly identities: number

@@ -4,7 +4,7 @@ import type { Entry, Position } from '../../store/contract.ts'
 import type { PreparedEntry } from '../../store/prepared-entry.ts'
 import { hashOf } from '../server/names.ts'
 
-/** What of a message of an entry is needed to know the entry without its event. */
+/** The fields of an entry's message that identify the entry without its event. */
 export interface EntryFields {
   /** See `identityKey`. */
   readonly id: string
@@ -12,9 +12,9 @@ export interface EntryFields {
   readonly completeness: number
   /** See {@link typeField}. */
   readonly type: string
-  /** When it was appended by the clock of its writer, in Unix ms. See `recorded-times.ts`. */
+  /** Time of the append by the clock of its writer, in Unix ms. See `recorded-times.ts`. */
   readonly recorded: number
-  /** Up to which number the writer knew all entries. */
+  /** The number up to which the writer knew all entries. */
   readonly known: number
   readonly isBackfill: boolean
 }
@@ -31,7 +31,7 @@ const ENTRY = 'Rv-Entry'
 const TYPE = 'Rv-Type'
 const SOURCE = 'Rv-Source'
 
-/** Most characters that a field for people has of a text. */
+/** Maximum length of a field for people, in characters of its text. */
 const MAX_SHOWN = 200
 
 /** The last word of the field of an entry that was read on a walk into the past. */

@@ -14,8 +14,8 @@ const STEP = 500
 const CONCURRENCY = 32
 
 /**
- * How often entries are looked at. A process may append because of an entry before that is deleted, and another one because of what
- * the first has appended: each time there is one process more in between, of which a log allows 16.
+ * Number of passes over the entries. Before an entry is deleted, a process may append because of it, and another process because of
+ * that output: each pass finds one more process of such a chain. A log allows 16 of them.
  */
 const MAX_PASSES = 18
 
@@ -47,13 +47,13 @@ export class Forgetting {
       const { found, last } = await this.#pass(source, after)
       count += found
       after = last
-      // Nothing can be appended any more because of what is gone.
+      // From now on, nothing can be appended because of a deleted entry.
       if (found === 0) break
     }
     return count
   }
 
-  /** Looks at what is there now. What is appended meanwhile is left to the next one, or it would not end. */
+  /** Makes one pass over the present entries. Entries that are appended meanwhile are left to the next pass, or it would not end. */
   async #pass(source: string, after: number): Promise<{ readonly found: number; readonly last: number }> {
     const { jsm, names } = this.#connection
     const { state } = await retryTransient(this.#connection, () => jsm.streams.info(names.events))
@@ -87,7 +87,7 @@ export class Forgetting {
   async #delete(found: readonly Found[]): Promise<void> {
     if (found.length === 0) return
     const { jsm, names } = this.#connection
-    // First of all, so that what processes do because of them is not appended any more.
+    // First of all, so that output of processes because of these entries is no longer appended.
     await storeIdentities(this.#connection, (token) => names.forgotten(token), found, this.#about.current)
     await storeIdentities(this.#connection, (token) => names.identities(token), found, this.#about.current)
     for (let at = 0; at < found.length; at += CONCURRENCY) {

@@ -8,7 +8,7 @@ import { MessageCursor } from '../server/message-cursor.ts'
 import { hashOf } from '../server/names.ts'
 import { isOvertaken, writeIdOf } from '../server/write-order.ts'
 
-/** What the log knows of an identity. */
+/** The latest revision of an identity. */
 export interface Known {
   readonly revision: number
   readonly completeness: number
@@ -25,7 +25,7 @@ export class SourceIdentities {
   read = 0
   /** The number up to which the identities of its deleted entries were read. */
   deletedRead = 0
-  /** What it counted as when it was used last. */
+  /** The count of these identities when they were used last. */
   counted = 0
 
   /** Notes an identity, unless a later revision of it is known. */
@@ -44,14 +44,14 @@ const MAX_KEPT = 1_000_000
  */
 export class Identities {
   readonly #connection: Connection
-  /** The one that was used last is the last one. */
+  /** Sources in the order of their last use. */
   readonly #sources = new Map<string, SourceIdentities>()
-  /** How many identities they have, about. */
+  /** Number of their identities, about. */
   #kept = 0
   /** The forgotten revisions by their keys, and the number up to which they were read. */
   readonly #forgotten = new Map<string, number>()
   #forgottenRead = 0
-  /** Of a log that is a copy of another one. */
+  /** Identities from the other log, if this one is a copy. */
   readonly #copied: CopiedIdentities | undefined
 
   /** @param hasCopied Whether it has identities of another log. */
@@ -66,7 +66,7 @@ export class Identities {
     if (found !== undefined) {
       this.#sources.delete(source)
       this.#sources.set(source, found)
-      // Where there are no entries, what others have appended and deleted since would not be noticed by the next write.
+      // Without entries, the next write would not notice that others have appended and deleted entries since.
       if (found.last === 0) await this.refresh(source, found)
       this.#limit(found)
       return found
@@ -79,7 +79,7 @@ export class Identities {
   }
 
   /**
-   * Reads what was written to a source since, and what was deleted of it.
+   * Reads the entries that were written to a source since, and the identities of those that were deleted.
    *
    * @returns The unique ids of the messages that were read, with their numbers.
    */
@@ -108,7 +108,7 @@ export class Identities {
       )
     }
     identities.read = cursor.last
-    // Those that were read may be deleted. Without entries, nothing is expected before the next one.
+    // The entries that were read may be deleted. Without entries, the next one expects none before it.
     const last = await jsm.streams.getMessage(names.events, { last_by_subj: subject })
     identities.last = Math.min(last?.seq ?? 0, identities.read)
     // After the entries: what is deleted meanwhile was stored there before.
@@ -128,7 +128,7 @@ export class Identities {
     }
   }
 
-  /** Reads what was forgotten since. */
+  /** Reads the identities that were forgotten since. */
   async refreshForgotten(): Promise<void> {
     const { names } = this.#connection
     const subject = names.allForgotten
@@ -168,7 +168,7 @@ export class Identities {
     identities.deletedRead = cursor.last
   }
 
-  /** Drops what was not used for longest. One that has grown since counts when it is used again: there may be a million of them. */
+  /** Drops the least recently used sources. The count of a source that has grown is corrected when it is used again: there may be a million. */
   #limit(used: SourceIdentities): void {
     const size = used.known.size + 10
     this.#kept += size - used.counted

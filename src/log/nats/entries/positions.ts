@@ -31,9 +31,9 @@ export class Positions {
   #last = 0
   /** The token of places that were read or compared, by their number. */
   readonly #known = new Map<number, string>()
-  /** The look at the server that is under way, or the last one. */
+  /** The request for the end of the log that is in flight, or the last one. */
   #looking: Promise<unknown> = Promise.resolve()
-  /** One that has not begun, for all calls that want one. */
+  /** A request that has not begun, for all calls that wait for one. */
   #nextLook: Promise<number> | undefined
 
   constructor(connection: Connection, about: LogMetadata) {

@@ -8,10 +8,10 @@ import type { WithFields } from './entry-message.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
 import { retryTransient } from '../server/retry-transient.ts'
 
-/** How many entries of other writers may be unknown to one before it reads on. */
+/** Maximum number of entries by other writers that a writer may not know before it reads on. */
 const MAX_UNKNOWN = 4_096
 
-/** Of these, how many may be unknown to the writer of the last entry, so that the others need not read on themselves. */
+/** Maximum number of these that the writer of the last entry may not know, so that the others need not read on themselves. */
 const MAX_ADOPTED = 3_072
 
 /** An entry with its number. */
@@ -33,7 +33,7 @@ export class RecordedTimes {
   readonly #connection: Connection
   readonly #about: LogMetadata
   readonly #clocks: WallAndMonotonic
-  /** By the clocks of this process; undefined until it is asked for. */
+  /** The time by the clocks of this process; undefined until it is needed. */
   #time: LogTime | undefined
   /** All entries up to this number are known, and the latest time in them. */
   #known: { readonly sequence: number; readonly recorded: number }
@@ -48,7 +48,7 @@ export class RecordedTimes {
     this.#written = Infinity
   }
 
-  /** What the next entries have in their fields. */
+  /** The fields of the next entries. */
   async next(): Promise<{ readonly recorded: number; readonly known: number }> {
     if (this.#written - this.#known.sequence > MAX_UNKNOWN) await this.#readOn()
     const { time } = await this.advance()
@@ -56,7 +56,7 @@ export class RecordedTimes {
     return { recorded: Math.max(recorded, time), known: sequence }
   }
 
-  /** The time of the log now, and what has become of the wall clock since the last call. */
+  /** The time of the log now, and the change of the wall clock since the last call. */
   async advance(): Promise<NextTime> {
     const before = await this.#before()
     let next = nextTime(before, this.#clocks)
@@ -95,7 +95,7 @@ export class RecordedTimes {
     return recorded > time + (monotonic - since) ? { ...this.#time, time: recorded, monotonic } : this.#time
   }
 
-  /** The time as of the last entry, by what the server knows. */
+  /** The time at the last entry, from the server's messages. */
   async #begin(monotonic: number): Promise<LogTime> {
     const { jsm, names } = this.#connection
     const [info, server, message] = await Promise.all([
@@ -132,7 +132,7 @@ export class RecordedTimes {
     return Date.parse(created)
   }
 
-  /** An entry with this time in its field was written. To be called in the order of the numbers. */
+  /** Notes an entry that was written with this time in its field. Call it in the order of the numbers. */
   written(sequence: number, recorded: number): void {
     this.#written = sequence
     if (sequence === this.#known.sequence + 1) {
@@ -140,7 +140,7 @@ export class RecordedTimes {
     }
   }
 
-  /** When an entry was recorded, which was read from the log now; undefined for what is no entry. */
+  /** Time at which an entry, just read from the log, was recorded; undefined for a message that is no entry. */
   async of(message: Numbered): Promise<number | undefined> {
     const fields = fieldsOf(message)
     if (fields === undefined) return undefined

@@ -21,13 +21,13 @@ export interface Holder {
   readonly cursor: number
 }
 
-/** What a step deletes. */
+/** The entries that a step deletes. */
 interface Plan extends Trimmed {
   readonly last: number
   readonly token: string
   readonly recorded: number
   readonly entries: readonly DeletedEntry[]
-  /** The source and the field of those that have parts. */
+  /** The source and the field of the messages that have chunks. */
   readonly parts: readonly (readonly [source: string, field: string])[]
 }
 
@@ -40,7 +40,7 @@ export class Trimming {
   readonly #about: LogMetadata
   readonly #payloads: ChunkedPayloads
   readonly #limits: IdentityLimits
-  /** When this open log has trimmed last, by `performance.now`. */
+  /** Time at which this open log has trimmed last, by `performance.now`. */
   #trimmed = performance.now()
 
   constructor(connection: Connection, about: LogMetadata, payloads: ChunkedPayloads, limits: IdentityLimits) {
@@ -131,7 +131,7 @@ export class Trimming {
       plan.recorded = recorded
       plan.deleted += 1
       plan.bytes += Number(message.field(SIZE) || message.field('Nats-Msg-Size'))
-      // What is no entry has no identity.
+      // A message that is no entry has no identity.
       if (fields !== undefined) {
         entries.push({ source, identity: [fields.id, fields.revision, fields.completeness] })
       }

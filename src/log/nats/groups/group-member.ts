@@ -7,19 +7,19 @@ import type { JournalChanges } from '../journal/journal-changes.ts'
 import type { Lease } from '../journal/lease.ts'
 import { serverError } from '../server/server-error.ts'
 
-/** How often a member looks for itself, in ms, at most: what reports a change may be lost. */
+/** Maximum interval at which a member checks the group by itself, in ms: the message that reports a change may be lost. */
 const INTERVAL = 2_000
 
-/** How often it looks where a lease that it watches was not renewed in time, in ms. */
+/** Interval of checks while a watched lease was not renewed in time, in ms. */
 const OVERDUE_INTERVAL = 250
 
-/** How long after the first refused change the next attempt is made, in ms, at most. Longer after each further one. */
+/** Maximum pause after the first refused change, in ms. The pause is longer after each further one. */
 const BACKOFF = 50
 
-/** How long after a failed attempt to leave the next one is made, in ms. */
+/** Pause after a failed attempt to leave, in ms. */
 const LEAVE_INTERVAL = 1_000
 
-/** What members of groups need of their open log. */
+/** The parts of an open log that members of groups need. */
 export interface Membership {
   readonly connection: Connection
   readonly changes: JournalChanges
@@ -35,16 +35,16 @@ interface Watched {
 }
 
 /**
- * One membership in a group. There is no leader: a member that joins or leaves changes the group itself. And each one watches the lease of
- * the next one, in the order in which they have joined; where it has run out, it takes that one out, and those after it that are
- * gone too.
+ * One membership in a group. There is no leader: a member that joins or leaves changes the group itself. Each member watches the lease of
+ * the next one, in the order in which they have joined. If that lease has expired, it takes the next one out, and those after it that
+ * are gone too.
  */
 export class GroupMember {
   readonly #membership: Membership
-  /** What changes of the group are reported as. */
+  /** Name under which changes of the group are reported. */
   readonly #name: string
   readonly #record: GroupRecord
-  /** Unique, also among the memberships of one open log. */
+  /** Unique id, also among the memberships of one open log. */
   readonly #id: string
   readonly #onChange: () => void
   readonly #left = new AbortController()
@@ -55,8 +55,8 @@ export class GroupMember {
   #failure: { readonly error: unknown } | undefined
 
   /**
-   * @param number Another one for each membership of the open log.
-   * @param onChange Called after the share has changed, and where it cannot be known any more.
+   * @param number Number of the membership, unique within the open log.
+   * @param onChange Called after the share has changed, and once it can no longer be known.
    */
   constructor(
     membership: Membership,
@@ -71,7 +71,7 @@ export class GroupMember {
     this.#onChange = onChange
   }
 
-  /** Its parts; undefined where others have taken it out, since its lease had run out. Throws what has ended the membership. */
+  /** Its parts; undefined if others have taken it out, since its lease had expired. Throws the error that has ended the membership. */
   get parts(): ReadonlySet<number> | undefined {
     if (this.#failure !== undefined) throw this.#failure.error
     const { members = [], assignment = [] } = this.#state ?? {}
@@ -114,7 +114,7 @@ export class GroupMember {
     }
   }
 
-  /** Takes what the group has become, and takes out the members that it sees to be gone. */
+  /** Takes its share of the changed group, and takes out the members that are gone. */
   async #follow(): Promise<void> {
     const look = async (): Promise<undefined> => {
       try {

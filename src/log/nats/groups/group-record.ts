@@ -16,8 +16,8 @@ export interface GroupState {
 }
 
 /**
- * The one message that says who divides how many parts. Groups of one name that divide another number of parts are other ones, so that
- * members that do not agree do not take turns in changing it.
+ * The message of a group: its members, and their parts. Groups of the same name with different numbers of parts are different groups, so
+ * that members that do not agree do not take turns in changing it.
  */
 export class GroupRecord {
   readonly #connection: Connection
@@ -59,7 +59,7 @@ export class GroupRecord {
     return stored === undefined ? undefined : { members, assignment: next, sequence: stored }
   }
 
-  /** What cannot be read of a message is that of no member. Those that are there join again. */
+  /** Decodes a message. Its unreadable parts belong to no member: the live members join again. */
   #decoded(text: string | undefined): Pick<GroupState, 'members' | 'assignment'> {
     const value = text === undefined ? undefined : parseJson(text)
     const { members, owners }: Readonly<Record<string, unknown>> = isObject(value) ? value : {}
@@ -73,7 +73,7 @@ export class GroupRecord {
   }
 }
 
-/** An open log and a number, as `GroupMember` makes them. With another name it might be that of no lease, or of all. */
+/** Whether it is an open log and a number, as `GroupMember` makes them. Another text might match no lease, or all. */
 function isMember(value: unknown): value is string {
   return typeof value === 'string' && /^[0-9a-f]{24}-\d+$/.test(value)
 }

@@ -2,10 +2,10 @@ import { JoinedGroups } from '../../store/joined-groups.ts'
 import { GroupMember } from './group-member.ts'
 import type { Membership } from './group-member.ts'
 
-/** Divides work among open logs. It says who should try: what is worked on is claimed, and the claims decide. */
+/** Divides work among open logs. It only says which of them should try: the work is claimed, and the claims decide. */
 export class WorkGroups {
   readonly #membership: Membership
-  /** Aborted once the log is closed, with what calls reject with from then on. */
+  /** Aborted once the log is closed. Its reason is the error with which calls reject from then on. */
   readonly #closed: AbortSignal
   readonly #joined: JoinedGroups
   /** The memberships that it has not given up yet. */
@@ -18,7 +18,7 @@ export class WorkGroups {
     this.#joined = new JoinedGroups(membership.connection.log, owner)
   }
 
-  /** The parts of this open log, as they change, until the signal is aborted. After its lease was lost none, and then those of a new member. */
+  /** Yields the parts of this open log, as they change, until the signal is aborted. After a lost lease: none, and then those of a new member. */
   async *share(
     group: string,
     parts: number,
@@ -32,7 +32,7 @@ export class WorkGroups {
     const wake = () => changed.resolve()
     const ended = Promise.withResolvers<void>()
     let member: GroupMember | undefined
-    // Also while nothing asks for a share.
+    // The member leaves even if nothing asks for a share then.
     const leave = () => {
       wake()
       ended.resolve()

@@ -10,7 +10,7 @@ import type { Journals } from './journals.ts'
 import type { Lease } from './lease.ts'
 import { isTransient } from '../server/server-error.ts'
 
-/** How long after a release that could not be stored the next attempt is made, in ms. */
+/** Pause after a release that could not be stored before the next attempt, in ms. */
 const RELEASE_INTERVAL = 1_000
 
 /** An open log that claims names. */
@@ -29,11 +29,11 @@ export class Claims {
   readonly #journals: Journals
   readonly #changes: JournalChanges
   readonly #claimer: Claimer
-  /** What this open log has claimed and not given up: name and token. */
+  /** Claims that this open log has not given up: tokens by name. */
   readonly #held = new Map<string, number>()
-  /** How many calls that claim a name are under way. */
+  /** Number of claiming calls in flight, by name. */
   readonly #claiming = new Map<string, number>()
-  /** Names of which it is looked whether a claim was stored although its call failed. */
+  /** Names whose claim may have been stored although its call failed. */
   readonly #lookedAt = new Set<string>()
 
   constructor(journals: Journals, changes: JournalChanges, claimer: Claimer) {
@@ -75,8 +75,8 @@ export class Claims {
   }
 
   /**
-   * Gives a name up. A fence that is void already is ignored. Where the server cannot store that for now, it rejects, and it is tried
-   * until the log is closed: as long as this open log lives, no other one may take the name over.
+   * Gives a name up. A fence that is void already is ignored. If the server cannot store that now, it rejects, and retries until the log
+   * is closed: as long as this open log lives, no other one may take the name over.
    */
   async release(fence: Fence): Promise<void> {
     const { name, token } = fence
@@ -111,13 +111,13 @@ export class Claims {
     }
   }
 
-  /** Stores that a name is free where its claim is over. */
+  /** Stores that a name is free, if its claim is over. */
   async #giveUp(name: string, isOver: (claim: JournalClaim) => boolean): Promise<void> {
     const released = await this.#journals
       .of(name)
       .write(({ head }) => {
         if (!isOver(head.claim)) {
-          // What is known may be old.
+          // The known state may be old.
           throw new FencedError(this.#journals.log, name)
         }
         return { head: { claim: { ...head.claim, token: OWN_TOKEN, isHeld: false } } }
@@ -143,7 +143,7 @@ export class Claims {
     return (await this.#claimer.lease.isAlive(head.claim.instance)) ? head.claim.owner : null
   }
 
-  /** The owners of names that are held, by what the last messages of their journals say. */
+  /** The owners of held names, from the last messages of their journals. */
   async owners(): Promise<(head: JournalHead) => string | null> {
     const alive = await this.#claimer.lease.alive()
     return ({ claim }) => (claim.isHeld && alive.has(claim.instance) ? claim.owner : null)
@@ -190,7 +190,7 @@ export class Claims {
     }
   }
 
-  /** The owner instead where another open log holds the name. */
+  /** Claims a name, or returns the owner if another open log holds it. */
   async #tryClaim(journal: Journal): Promise<Fence | string> {
     const { name } = journal
     this.#claiming.set(name, (this.#claiming.get(name) ?? 0) + 1)
@@ -232,14 +232,14 @@ export class Claims {
     }
   }
 
-  /** The owner where another open log holds the name, and lives. */
+  /** The owner of a name, if it is another open log that lives. */
   async #holder({ head: { claim } }: JournalState): Promise<string | undefined> {
     const { lease } = this.#claimer
     if (!claim.isHeld || claim.instance === lease.instance) return undefined
     return (await lease.isAlive(claim.instance)) ? claim.owner : undefined
   }
 
-  /** Whether this open log has claimed a name without knowing it. */
+  /** Whether a claim of this open log was stored without an answer to the call. */
   #isUnknown({ isHeld, instance, token }: JournalClaim, name: string): boolean {
     const isKnown = this.#held.get(name) === token || this.#claiming.has(name)
     return isHeld && instance === this.instance && !isKnown

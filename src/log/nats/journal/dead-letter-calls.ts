@@ -18,10 +18,10 @@ const MAX_PAGE_LENGTH = 1024 * 1024
 /** How many copies are read at once. */
 const CONCURRENCY = 16
 
-/** How many dead letters of a source one message removes. */
+/** Maximum number of dead letters of a source that one message removes. */
 const MAX_FORGOTTEN = 1_000
 
-/** What the dead letters of a log are made of. */
+/** Dependencies of the dead letters of a log. */
 export interface DeadLetterParts {
   readonly journals: Journals
   readonly claims: Claims
@@ -93,7 +93,7 @@ export class DeadLetterCalls implements DeadLetterStore {
     return { letters: deadLetters, last: deadLetters.at(-1)?.mark ?? after }
   }
 
-  /** Whether there are dead letters to hand out after the mark with this number. */
+  /** Whether there are dead letters with a greater redelivery number than this one. */
   async hasRedelivery(reader: string, after: number): Promise<boolean> {
     if (this.#hasNone(reader)) return false
     return this.#parts.journals.of(reader).read((state) => state.deadLetters.marked(after, 1).length > 0)
@@ -115,7 +115,7 @@ export class DeadLetterCalls implements DeadLetterStore {
     await copies.erase(found)
   }
 
-  /** Whether this open log owns a reader without dead letters. None but its owner adds dead letters, and without them there are no marks. */
+  /** Whether this open log owns a reader without dead letters. Only its owner adds dead letters, and without them there is nothing to redeliver. */
   #hasNone(reader: string): boolean {
     const { journals, claims } = this.#parts
     const { sequence, deadLetters } = journals.of(reader).known
@@ -146,7 +146,7 @@ export class DeadLetterCalls implements DeadLetterStore {
     return [which]
   }
 
-  /** Reads the copies of dead letters, until they are long together. Dead letters that were removed meanwhile are left out. */
+  /** Reads the copies of dead letters, until their total length is large. Dead letters that were removed meanwhile are left out. */
   async #page<Kept extends ReaderDeadLetter<true>, Found>(
     reader: string,
     deadLetters: readonly (readonly [Position, Kept])[],

@@ -15,7 +15,7 @@ const CONCURRENCY = 32
 export interface DeadLetterCopy {
   readonly subject: string
   readonly position: Position
-  /** The number of its message, and the field that names its parts. */
+  /** The number of its message, and the field that names its chunks. */
   readonly sequence: number
   readonly parts: string
 }
@@ -45,7 +45,7 @@ export class DeadLetterCopies {
     const json = JSON.stringify(entry)
     await retryTransient(this.#connection, async () => {
       const { payload, fields } = await this.#payloads.prepareAt(subject, json)
-      // Its own parts are before it.
+      // Its own chunks are before it.
       const isRollup = fields[PARTS] === undefined
       await publisher.publish({
         subject,
@@ -81,7 +81,7 @@ export class DeadLetterCopies {
     const cursor = new MessageCursor(this.#connection, { stream: names.state, subject: names.allDeadLetters })
     for await (const message of cursor.all()) {
       const { subject, sequence } = message
-      // A part of a long one is no JSON.
+      // A chunk of a long text is no JSON.
       const json = await retryTransient(this.#connection, () => this.#payloads.read(message))
       if (json === undefined || !isOfSource(json, source)) continue
       const { position }: Entry = JSON.parse(json)

@@ -1,7 +1,7 @@
 import type { Subscription } from '@nats-io/transport-node'
 import type { Connection } from '../server/connection.ts'
 
-/** How often a call that waits looks for itself: what reports a change may be lost, and nothing reports a lease that ran out. In ms. */
+/** Interval at which a waiting call checks by itself, in ms: the message that reports a change may be lost, and nothing reports the end of a lease. */
 const INTERVAL = 1_000
 
 /** Calls that wait for a change of one journal. */
@@ -17,7 +17,7 @@ interface Waiting {
 export class JournalChanges {
   readonly #connection: Connection
   readonly #waiting = new Map<string, Waiting>()
-  /** Its reason is what calls that wait reject with when the log is closed. */
+  /** Aborted when the log is closed. Its reason is the error with which waiting calls reject. */
   readonly #closed: AbortSignal
 
   constructor(connection: Connection, closed: AbortSignal) {
@@ -35,9 +35,9 @@ export class JournalChanges {
   }
 
   /**
-   * Resolves with what the look finds. Rejects with the signal's reason, with what the look throws, and once the log is closed.
+   * Resolves with the result of the check. Rejects with the signal's reason, with the error of the check, and once the log is closed.
    *
-   * @param interval How long after a look the next one is made where no change is reported, in ms.
+   * @param interval Interval between two checks if no change is reported, in ms.
    */
   async until<Found>(
     name: string,
@@ -46,7 +46,7 @@ export class JournalChanges {
     interval = () => INTERVAL,
   ): Promise<Found> {
     for (;;) {
-      // A change during the look counts.
+      // A change during the check counts.
       const next = this.#next(name, signal)
       try {
         signal.throwIfAborted()
@@ -61,7 +61,7 @@ export class JournalChanges {
     }
   }
 
-  /** Resolves after the next change, at the next look, or once the signal is aborted or the log closed. */
+  /** Resolves after the next change, at the next check, or once the signal is aborted or the log closed. */
   #next(
     name: string,
     signal: AbortSignal,

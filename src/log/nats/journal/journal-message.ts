@@ -7,7 +7,7 @@ import type { Which } from '../../memory-log/reader-dead-letters.ts'
 import type { SavedProcessHead } from '../../memory-log/processes.ts'
 import { TextReader, TextWriter } from './framed-texts.ts'
 
-/** Who has claimed a name. */
+/** The claim of a name. */
 export interface JournalClaim {
   /** The number of the message that has claimed the name or given it up. It is the token of the fence. */
   readonly token: number
@@ -18,14 +18,14 @@ export interface JournalClaim {
   readonly isHeld: boolean
 }
 
-/** What each message of a journal says of the name as a whole, so that the last one alone is enough to know it. */
+/** The state of a name that each message of its journal repeats, so that the last message alone is enough. */
 export interface JournalHead {
   /** The name that is claimed, of a stream or a reader. */
   readonly name: string
   readonly claim: JournalClaim
   /** The upstream position; null for none. */
   readonly position: string | null
-  /** How far the reader is; null where it is none. */
+  /** State of the reader; null if the name is no reader. */
   readonly reader: ReaderState | null
   /** Whether retention waits for the process. */
   readonly holdsRetention: boolean
@@ -43,24 +43,24 @@ export type JournalDeadLetter = Pick<NewDeadLetter, 'position' | 'error' | 'atte
   readonly hasCopy: boolean
 }
 
-/** What of a commit is not in the head. */
+/** The contents of a commit beside the head. */
 export interface JournalCommit {
   readonly deadLetters: readonly JournalDeadLetter[]
   readonly redelivered: readonly Position[]
-  /** By the clock of the log, in Unix ms. */
+  /** Time of the log, in Unix ms. */
   readonly now: number
   readonly process: ProcessCommit | undefined
   readonly entries: readonly PreparedEntry[]
 }
 
-/** Where the content of a journal is that was before a message, and is not in its head. */
+/** Reference to a snapshot: the contents of a journal before a message, beside the head. */
 export interface SnapshotReference {
   /** The last token of the subject of its parts. */
   readonly token: string
   /** Number of parts; 0 where there is no content. */
   readonly parts: number
   readonly bytes: number
-  /** The last mark of a dead letter. */
+  /** The greatest redelivery number of a dead letter. */
   readonly lastMark: number
   readonly process: SavedProcessHead | null
 }
@@ -69,17 +69,17 @@ export interface SnapshotReference {
 export interface JournalMessage {
   readonly head: JournalHead
   readonly commit?: JournalCommit
-  /** Dead letters that were marked for another delivery. */
+  /** Dead letters that were marked for redelivery. */
   readonly marked?: Which
   /** Dead letters that were removed. */
   readonly removed?: Which
-  /** The reader was removed, and what it keeps as a process. */
+  /** Whether the reader was removed, with its state as a process. */
   readonly isDropped?: boolean
-  /** The earlier messages of the journal are deleted. This is what they were. */
+  /** Snapshot of the earlier messages of the journal, which are deleted. */
   readonly snapshot?: SnapshotReference
 }
 
-/** In a message that claims a name or gives it up: its own number, which is not known before it is stored. */
+/** Token in a message that claims a name or gives it up: it stands for the number of the message, which is not known before it is stored. */
 export const OWN_TOKEN = 0
 
 /** A message as it is published. */
@@ -146,7 +146,7 @@ function encodeSnapshot({ process, ...rest }: SnapshotReference, texts: TextWrit
   return { ...rest, process: process && { ...process, memo: '' } }
 }
 
-/** What {@link encodeMessage} makes of a message, as JSON. */
+/** The JSON head of a message that {@link encodeMessage} has encoded. */
 type EncodedMessage = Omit<JournalMessage, 'commit'> & { readonly commit?: ReturnType<typeof encodeCommit> }
 
 /**

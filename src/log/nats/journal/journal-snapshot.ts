@@ -6,10 +6,10 @@ import { TextReader, TextWriter } from './framed-texts.ts'
 import { decodeState, decodeTimer, encodeState, encodeTimer } from './journal-message.ts'
 import type { JournalState } from './journal-state.ts'
 
-/** The size of a part after which the next one begins, in bytes. One state more fits into a message. */
+/** Size of a part after which the next one begins, in bytes. A message has room for one more state. */
 const PART_BYTES = 256 * 1024
 
-/** What each item adds to a part besides its texts, in bytes, about. */
+/** Size of an item of a part without its texts, in bytes, about. */
 const ITEM_BYTES = 32
 
 type EncodedTimer = ReturnType<typeof encodeTimer>
@@ -22,7 +22,7 @@ interface EncodedPart {
   readonly letters: SavedDeadLetter[]
 }
 
-/** What of a journal is not in the head of its messages, in parts. */
+/** Encodes the contents of a journal beside the head, in parts. */
 export function* snapshotParts(state: JournalState): Generator<Uint8Array, void> {
   let part = new Part()
   const saved = state.processes.saved(state.name)
@@ -80,7 +80,7 @@ class Part {
 }
 
 /**
- * Puts back what one part has. The parts come in their order.
+ * Restores the contents of one part. Call it for all parts in their order.
  *
  * @throws {SyntaxError} where it is damaged.
  */

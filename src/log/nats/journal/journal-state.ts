@@ -4,26 +4,26 @@ import { Processes } from '../../memory-log/processes.ts'
 import type { PreparedEntry } from '../../store/prepared-entry.ts'
 import type { JournalClaim, JournalHead, JournalMessage, SnapshotReference } from './journal-message.ts'
 
-/** What the fold of a journal needs to know of its log. */
+/** The settings and calls of a log that the fold of a journal needs. */
 export interface JournalSettings {
   /** The log in errors. */
   readonly log: string
   readonly epoch: string
   /** A number that grows in the order of the log. Throws a LogPositionError for a position of another log. */
   readonly order: (position: Position) => number
-  /** Appends the entries of a commit, but those that the log has. They may come a second time. */
+  /** Appends the entries of a commit, except those that the log has. It may be called again with the same entries. */
   readonly publish: (entries: readonly PreparedEntry[]) => Promise<void>
   /** Default {@link JOURNAL_LIMITS}. */
   readonly limits?: JournalLimits | undefined
 }
 
-/** How long a journal may become before its earlier messages are deleted, and how long it is followed. */
+/** Limits of a journal: its size before its earlier messages are deleted, and the time for which it stays in memory. */
 export interface JournalLimits {
   /** Number of messages. */
   readonly messages: number
   /** Size of the messages, in bytes. */
   readonly bytes: number
-  /** How long what it makes is kept in memory without being used, in ms. It is read again then. */
+  /** Time for which an unused state stays in memory, in ms. After that, it is read again. */
   readonly idle: number
 }
 
@@ -40,21 +40,21 @@ export interface UnpublishedEntries {
   readonly entries: readonly PreparedEntry[]
 }
 
-/** Nothing was claimed yet. */
+/** The head of a name that was never claimed. */
 const NO_CLAIM: JournalClaim = { token: 0, owner: '', instance: '', isHeld: false }
 
-/** What the messages of a journal up to one of them make together. */
+/** The state of a journal: the fold of its messages up to one of them. */
 export class JournalState {
   readonly name: string
   /** The number of the last message; 0 for none. */
   sequence = 0
-  /** Of the last message. */
+  /** Head of the last message. */
   head: JournalHead
   readonly processes: Processes
-  /** Of each dead letter there is a copy of its entry. */
+  /** Dead letters. A copy of the entry exists for each of them. */
   readonly deadLetters: ReaderDeadLetters<true>
   unpublished: readonly UnpublishedEntries[] = []
-  /** Since the earlier messages were deleted: their number, and their size in bytes. */
+  /** Number and size in bytes of the messages since the earlier ones were deleted. */
   length = 0
   bytes = 0
   /** The size of the snapshot before them, in bytes. */
@@ -76,7 +76,7 @@ export class JournalState {
     }
   }
 
-  /** Whether the head is all there is. */
+  /** Whether there is nothing beside the head. */
   get isBare(): boolean {
     return (
       this.processes.memo(this.name) === undefined &&
@@ -85,19 +85,19 @@ export class JournalState {
     )
   }
 
-  /** What has no parts of a snapshot. */
+  /** The fields of a snapshot that are in no part. */
   get bareSnapshot(): SnapshotReference {
     return { token: '', parts: 0, bytes: 0, lastMark: this.deadLetters.lastMark, process: null }
   }
 
-  /** Puts back what is not in the parts of a snapshot. */
+  /** Restores the fields of a snapshot that are in no part. */
   restore({ lastMark, process, bytes }: SnapshotReference): void {
     this.deadLetters.restoreLastMark(lastMark)
     if (process !== null) this.processes.restore(this.name, process)
     this.snapshotBytes = bytes
   }
 
-  /** Passes over a message that was sent at the same moment as the one before it, and is without effect. */
+  /** Skips a message without effect, which was sent at the same moment as the one before it. */
   skip(sequence: number): void {
     this.sequence = sequence
   }

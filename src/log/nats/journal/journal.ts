@@ -13,16 +13,16 @@ import { retryTransient } from '../server/retry-transient.ts'
 import { MESSAGE_ID } from '../server/publisher.ts'
 import { EXPECTED, writeIdOf } from '../server/write-order.ts'
 
-/** A message to be added to a journal: what changes of its head, and the rest. */
+/** A message to add to a journal: the changed fields of its head, and the rest. */
 export type Draft = Omit<JournalMessage, 'head' | 'snapshot'> & { readonly head?: Partial<JournalHead> }
 
-/** New messages that are asked for one by one, each with one answer, before a consumer is worth its while. */
+/** Maximum number of new messages that are requested one by one. Beyond it, a consumer is cheaper. */
 const SINGLE_MESSAGES = 4
 
-/** A snapshot is written again once there is one more message for so many of its bytes. */
+/** Bytes of a snapshot per message that may follow it before the next snapshot is written. */
 const SNAPSHOT_BYTES_PER_MESSAGE = 1_024
 
-/** How often the reading of a journal begins again whose owner makes it short meanwhile. */
+/** Maximum number of times that reading a journal starts again because its owner compacts it meanwhile. */
 const MAX_RESTARTS = 20
 
 /** The field of the number of a part of a snapshot. */
@@ -34,15 +34,15 @@ interface ReadMessage {
   field(name: string): string
 }
 
-/** A snapshot is not there any more: a newer one has replaced it. */
+/** A snapshot no longer exists: a newer one has replaced it. */
 class ReplacedSnapshotError extends Error {}
 
 /**
  * The journal of one claimed name: messages of one subject, each added where the last one is known. What they make together is
  * the same for each open log that reads them.
  *
- * A journal that is long is made short: a snapshot of what it makes is stored in parts, and then a message that names it
- * takes the place of all earlier ones, in one write. Where the crash comes between, the parts are without effect.
+ * A long journal is compacted: a snapshot of its state is stored in parts, and then a message that names it replaces all earlier
+ * ones, in one write. If the process crashes between the two, the parts are without effect.
  */
 export class Journal {
   readonly name: string
@@ -54,7 +54,7 @@ export class Journal {
   #state: JournalState
   /** The last of the calls that run one after the other. */
   #last: Promise<unknown> = Promise.resolve()
-  /** A look at the server that has not begun yet, for all calls that wait for one. */
+  /** A read of new messages that has not begun yet, for all calls that wait for one. */
   #nextLook: Promise<void> | undefined
 
   constructor(connection: Connection, name: string, settings: JournalSettings) {
@@ -85,7 +85,7 @@ export class Journal {
    * Adds a message.
    *
    * @param make Makes it, or throws, from the state before it. It is called again where the state has changed meanwhile, and
-   * is not believed when it throws before that was looked at. Without a message, nothing is written.
+   * is only believed when it throws from the current state. Without a message, nothing is written.
    * @returns The number of the message; undefined for none. It resolves once the entries of all commits are in the log.
    */
   write(
@@ -119,7 +119,7 @@ export class Journal {
     })
   }
 
-  /** Makes the journal short where it is long. Only for the owner of the name, as others would be in its way. */
+  /** Compacts the journal if it is long. Only the owner of the name calls it: others would conflict with the owner's writes. */
   async shorten(): Promise<void> {
     if (!this.#isLong) return
     await this.#exclusive(async () => {
@@ -129,7 +129,7 @@ export class Journal {
     })
   }
 
-  /** Deletes all messages that there are, also from the server's files. What they make stays. */
+  /** Deletes all present messages, also from the server's files. The state that they make stays. */
   async erase(): Promise<void> {
     const { names } = this.#connection
     await this.#exclusive(async () => {
@@ -177,7 +177,7 @@ export class Journal {
     }
   }
 
-  /** Those of the last owner too, who may have crashed before it could. */
+  /** Appends the entries of commits, including those of the last owner, which may have crashed before it could. */
   async #publishEntries(): Promise<void> {
     for (const { sequence, entries } of this.#state.unpublished) {
       await this.#settings.publish(entries)
@@ -185,7 +185,7 @@ export class Journal {
     }
   }
 
-  /** Undefined where the journal is further than was known. Then it is known. */
+  /** Publishes a message. Resolves with undefined if the journal has newer messages, which are read then. */
   async #publish(
     message: JournalMessage,
     isRollup = message.snapshot !== undefined,
@@ -203,7 +203,7 @@ export class Journal {
     })
     // A repeated write may be refused because of the first one, which others have followed already.
     if (sequence === undefined) return this.#catchUp(id)
-    // As all others read it.
+    // As all other open logs read it.
     this.#state.apply(decodeMessage(payload, sequence), sequence, payload.length)
     return sequence
   }
@@ -232,7 +232,7 @@ export class Journal {
     }
   }
 
-  /** All that there are. */
+  /** Takes all new messages by a consumer. */
   async #takeMany(take: (message: ReadMessage) => Promise<void>): Promise<undefined> {
     const cursor = new MessageCursor(this.#connection, {
       stream: this.#connection.names.state,

@@ -10,7 +10,7 @@ import { lastMessage } from '../server/write-order.ts'
 import { LogServerError } from '../../errors.ts'
 import { isOfSource } from '../../of-source.ts'
 
-/** How many names are asked for at once, and how many a list has at once. */
+/** Maximum number of names that are requested at once, and that a list has at once. */
 const CONCURRENCY = 64
 const LISTED = 1_000
 
@@ -39,22 +39,22 @@ export class Journals {
     return journal
   }
 
-  /** What the last message of a journal says; undefined for none. */
+  /** The head of a journal, from its last message; undefined for none. */
   head(name: string): Promise<JournalHead | undefined> {
     return this.#headAt(this.#connection.names.journal(name))
   }
 
-  /** The same of several names. */
+  /** The heads of several journals. */
   heads(of: readonly string[]): Promise<readonly (JournalHead | undefined)[]> {
     return this.#headsAt(of.map((name) => this.#connection.names.journal(name)))
   }
 
-  /** What the last message of each journal that a reader may have says, in the order of the names. */
+  /** The heads of all journals that a reader may have, in the order of the names. */
   async ofReaders(): Promise<readonly JournalHead[]> {
     return inOrder(await this.#headsAt(await this.#subjects(this.#connection.names.readerJournals)))
   }
 
-  /** The same of all journals. */
+  /** The heads of all journals. */
   async all(): Promise<readonly JournalHead[]> {
     const { names, isReplicated } = this.#connection
     // A copy of the stream may be behind its leader.
@@ -83,7 +83,7 @@ export class Journals {
     return Object.keys(state.subjects ?? {})
   }
 
-  /** What a list of last messages says, by subject. It is a fifth of the time of single reads, and may not have all. */
+  /** Heads by subject, from a list of last messages. It takes a fifth of the time of single reads, and may not have all. */
   async #listed(filter: string): Promise<ReadonlyMap<string, JournalHead>> {
     const heads = new Map<string, JournalHead>()
     const { state: stream } = this.#connection.names
@@ -129,7 +129,7 @@ export class Journals {
   }
 }
 
-/** In the order of the names. */
+/** Sorts heads in the order of the names. */
 function inOrder(heads: readonly (JournalHead | undefined)[]): readonly JournalHead[] {
   return heads
     .filter((head) => head !== undefined)

@@ -5,23 +5,23 @@ import type { Connection } from '../server/connection.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
 import { retryTransient } from '../server/retry-transient.ts'
 
-/** How often a lease is renewed in the time in which it runs out. */
+/** Number of renewals within the duration of a lease. */
 const RENEWALS = 3
 
 /**
- * That an open log lives: a key of a bucket whose keys run out, which it renews. It says when others may take over the names that it
- * has claimed, and nothing else: what an open log writes is refused because of the journal, however good its lease is.
+ * The lease of an open log: a key of a bucket whose keys expire, which the log renews while it lives. It only says when others may take
+ * over the names that it has claimed. The fence in the journal refuses writes of an earlier owner, even while its lease is good.
  */
 export class Lease {
-  /** Of this open log. */
+  /** Id of this open log. */
   readonly instance = randomBytes(12).toString('hex')
-  /** How long it lives without being renewed, in ms. */
+  /** Duration of a lease without a renewal, in ms. */
   readonly duration: number
   readonly #connection: Connection
   readonly #owner: string
   readonly #opened = performance.now()
   #renewed = -Infinity
-  /** Until when each lease counts as good, by `performance.now`. */
+  /** Times until which each lease counts as good, by `performance.now`. */
   #grace = -Infinity
   #timer: NodeJS.Timeout | undefined
   #isReleased = false
@@ -33,7 +33,7 @@ export class Lease {
     void this.#noticeReconnects()
   }
 
-  /** Takes the lease, or renews it where that is due: a log that was suspended may have lost it. From then on it is renewed. */
+  /** Takes the lease, or renews it if that is due: a log that was suspended may have lost it. From then on it is renewed. */
   async hold(): Promise<void> {
     if (performance.now() - this.#renewed >= this.duration / RENEWALS) await this.take()
   }
@@ -54,11 +54,11 @@ export class Lease {
     return typeof (await this.renewal(instance)) === 'number'
   }
 
-  /** The number of the last renewal of an open log: another one after each. Otherwise whether it has ended, or has run out. */
+  /** The number of the last renewal of an open log, which changes with each renewal. Without one, whether the lease has ended or has expired. */
   async renewal(instance: string): Promise<number | 'ended' | 'expired'> {
     const { jsm, names } = this.#connection
     const query = { last_by_subj: names.lease(instance) }
-    // Of the leader. A copy may not have it yet.
+    // Asks the leader: a copy may not have it yet.
     const found = await retryTransient(this.#connection, () =>
       jsm.streams.getMessage(names.leaseStream, query),
     )
@@ -116,15 +116,15 @@ export class Lease {
   }
 
   /**
-   * While a server is down, leases run out that no owner can renew. When it is back, their owners have the time of a lease to
-   * renew them, before others take over what is theirs.
+   * While a server is down, leases expire that no owner can renew. When it is back, the owners have the duration of a lease to renew them,
+   * before others take over their names.
    */
   #startGrace(): void {
     this.#grace = performance.now() + this.duration
   }
 }
 
-/** Undefined for a key that was deleted: it has no value. */
+/** The owner in the value of a key; undefined for a deleted key, which has no value. */
 function ownerOf(data: Uint8Array): string | undefined {
   const value = parseJson(new TextDecoder().decode(data))
   return isObject(value) && typeof value['owner'] === 'string' ? value['owner'] : undefined

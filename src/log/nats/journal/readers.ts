@@ -11,7 +11,7 @@ import type { Journals } from './journals.ts'
 import { isStream } from '../server/names.ts'
 import type { JournaledEntries } from './journaled-entries.ts'
 
-/** What the readers of a log are made of. */
+/** Dependencies of the readers of a log. */
 export interface ReaderParts {
   readonly journals: Journals
   readonly claims: Claims
@@ -21,10 +21,10 @@ export interface ReaderParts {
   readonly clock: () => number
 }
 
-/** What the journal of a removed reader says. */
+/** The changed fields of the head of a removed reader. */
 const REMOVED = { reader: null, holdsRetention: true, pausedToken: null }
 
-/** How far each reader has come. */
+/** The states of readers. */
 export class Readers {
   readonly #parts: ReaderParts
 
@@ -38,7 +38,7 @@ export class Readers {
   }
 
   /**
-   * Moves the reader of the fence's name, in one message with everything else that the commit has, and appends its entries then.
+   * Moves the reader of the fence's name, in one message with everything else in the commit, and then appends its entries.
    * Rejects with a FencedError, a LogConflictError or a LogPositionError.
    */
   async commit(fence: Fence, commit: PreparedCommit): Promise<void> {
@@ -83,9 +83,9 @@ export class Readers {
   }
 
   /**
-   * Removes a reader, but its dead letters. Rejects with a LogInUseError while an open log has claimed it.
+   * Removes a reader, but not its dead letters. Rejects with a LogInUseError while an open log has claimed it.
    *
-   * @param fence Of its owner, which keeps the claim. Rejects with a FencedError.
+   * @param fence The fence of its owner, if the owner removes it and keeps the claim. Rejects with a FencedError.
    */
   async remove(name: string, fence?: Fence): Promise<void> {
     const { journals, claims, changes } = this.#parts
@@ -101,7 +101,7 @@ export class Readers {
     changes.notify(name)
   }
 
-  /** Without content, the head of the message says all. */
+  /** The contents of a commit beside the head; nothing if the head is enough. */
   #content(
     { redelivered, process, entries }: PreparedCommit,
     deadLetters: readonly JournalDeadLetter[],

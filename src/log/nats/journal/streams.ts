@@ -3,7 +3,7 @@ import type { Fence, StreamAppend } from '../../store/contract.ts'
 import type { Claims } from './claims.ts'
 import type { Journals } from './journals.ts'
 
-/** Where a stream is to stand after an append. */
+/** The position of a stream after an append. */
 export interface StreamMove {
   readonly fence: Fence
   readonly expect: string | null
@@ -30,7 +30,7 @@ export class Streams {
    * Checks the fences of an append, and then where its streams stand, as far as the server knows by now. Rejects with a
    * FencedError or a LogConflictError.
    *
-   * @returns What to {@link move} once the entries are stored, each stream once.
+   * @returns The streams to {@link move} once the entries are stored, each once.
    */
   async check(
     appends: readonly Pick<StreamAppend, 'fence' | 'expect' | 'position'>[],

@@ -7,32 +7,32 @@ import type { RecordedTimes } from '../entries/recorded-times.ts'
 /** How many messages a new or slow reader reads at once. */
 const SIZE = 500
 
-/** Batches that are kept, and their bytes together. */
+/** Maximum number of batches that are kept, and their total size in bytes. */
 const MAX_BATCHES = 100
 const MAX_BYTES = 32 * 1024 * 1024
 
-/** How many places in the stream are kept. */
+/** Maximum number of read-aheads that are kept. */
 const MAX_READ_AHEADS = 4
 
 /** Messages that follow each other in the stream, all up to a number. */
 export interface Batch {
-  /** The number before. */
+  /** The number of the message before the batch. */
   readonly after: number
-  /** The number of the last one that was looked at, and its token. */
+  /** The number of the last message that was read, and its token. */
   readonly upto: number
   readonly token: string
-  /** Whether there were no more of them. */
+  /** Whether no more messages followed. */
   readonly isEnd: boolean
   /** Whether no number is missing. */
   readonly isWhole: boolean
   readonly all: readonly EntryMessage[]
   readonly partitions: ReadonlyMap<number, readonly EntryMessage[]>
   readonly bytes: number
-  /** When it was read, by `performance.now`. */
+  /** Time of the read, by `performance.now`. */
   readonly at: number
 }
 
-/** What else is known of the stream. */
+/** Further dependencies: positions, and a check of the stream. */
 interface Stream {
   readonly positions: Positions
   /** Whether the leader has no entry after a number, up to another one. Otherwise the answer takes a moment. */
@@ -48,12 +48,12 @@ export class MessageBatches {
   readonly #connection: Connection
   readonly #stream: Stream
   readonly #readAheads: ReadAheads
-  /** In the order of reading. */
+  /** Batches in the order of reading. */
   readonly #batches = new Set<Batch>()
   #bytes = 0
-  /** When entries were forgotten, by `performance.now`: what was asked for before is not kept. */
+  /** Time at which entries were forgotten last, by `performance.now`: batches that were requested before are not kept. */
   #forgottenAt = -Infinity
-  /** Those that are being read, by the number before. */
+  /** Batches that are being read, by the number of the message before. */
   readonly #reading = new Map<number, Promise<Batch>>()
 
   constructor(connection: Connection, times: RecordedTimes, stream: Stream) {
@@ -62,7 +62,7 @@ export class MessageBatches {
     this.#readAheads = new ReadAheads(connection, times, MAX_READ_AHEADS)
   }
 
-  /** What follows a place: all that was read there at once. */
+  /** The batch after a place. */
   async after(place: Place): Promise<Batch> {
     const { sequence } = place
     const known = this.#find(sequence)
@@ -76,7 +76,7 @@ export class MessageBatches {
     }
   }
 
-  /** Entries were forgotten: nothing of what was read is kept. */
+  /** Drops all batches, since entries were forgotten. */
   forget(): void {
     this.#batches.clear()
     this.#bytes = 0
@@ -138,14 +138,14 @@ export class MessageBatches {
     }
     const { readAt: at } = readAhead
     const { sequence: upto, token } = readAhead.at
-    // What was read ahead may not be all any more, and the server that was asked may not have all.
+    // More messages may have come since the read-ahead, and the server that was asked may not have all of them.
     const isLast = isEnd && at >= began && (await this.#stream.positions.last()) <= upto
     const batch = { after, upto, token, isEnd: isLast, isWhole, all, partitions, bytes, at }
     this.#keep(batch)
     return batch
   }
 
-  /** Nothing follows; or what did is gone. */
+  /** The batch at the end: no message follows, or those that did are gone. */
   async #end({ sequence: after, token }: Place, at: number): Promise<Batch> {
     const { positions, isNothingBetween } = this.#stream
     const last = await positions.last()
@@ -162,7 +162,7 @@ export class MessageBatches {
     }
     if (last <= after) return none
     if (await isNothingBetween(after, last)) return { ...none, upto: last, token: '', isWhole: false }
-    // The server that was asked has it not yet.
+    // The server that was asked does not have it yet.
     return { ...none, isEnd: false }
   }
 

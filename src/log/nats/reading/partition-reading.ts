@@ -10,23 +10,23 @@ const MAX_PASSED = 2_000
 /** The length of the events of a page after which it ends, in characters. */
 export const MAX_PAGE_LENGTH = 1024 * 1024
 
-/** After how long a call that waits ends where other partitions have entries, so that its reader moves on, in ms. */
+/** Time after which a waiting call ends if other partitions have entries, so that its reader moves on, in ms. */
 const MOVE_INTERVAL = 5_000
 
-/** What reading needs of the log. */
+/** The calls of a log that reading needs. */
 export interface PartitionParts {
   readonly positions: Positions
   readonly batches: MessageBatches
-  /** The page of a position before entries that were trimmed; undefined where none were. */
+  /** The page for a position before trimmed entries; undefined if none were trimmed. */
   gap(position: Position, after: number, last: number): Promise<Page | undefined>
-  /** The entry of a message, with its length; undefined where it is gone. */
+  /** The entry of a message, with its length; undefined if it is gone. */
   entry(message: EntryMessage): Promise<{ readonly entry: Entry; readonly length: number } | undefined>
 }
 
 /** Reads the entries of one partition, or of all for several readers. */
 export class PartitionReading {
   readonly #parts: PartitionParts
-  /** From one number to another, a partition has no entry: it was looked at by a call that waited. */
+  /** A range of numbers without an entry of the partition, as a waiting call has found. */
   readonly #quiet = new Map<number, { readonly after: number; readonly upto: Place }>()
 
   constructor(parts: PartitionParts) {
@@ -74,14 +74,14 @@ export class PartitionReading {
         if (entries.length >= limit || length >= MAX_PAGE_LENGTH) upto = { sequence, token }
       }
       at = upto
-      // A batch of before this call ended where the log did then, which may be before the last one that is wanted.
+      // A batch that was read before this call ends at the former end of the log, which may be before the last wanted entry.
       const isCurrent = until === undefined || batch.at >= began
       isEnd = at.sequence >= last || (at.sequence >= batch.upto && batch.isEnd && isCurrent)
     }
     return { entries, lengths, position: positions.read(at), isEnd }
   }
 
-  /** A look whether a partition has entries after a position, or its reader is to move on. */
+  /** Returns a check whether a partition has entries after a position, or its reader has to move on. */
   waiting(position: Position, partition: number): () => Promise<boolean> {
     const { positions, batches } = this.#parts
     const began = performance.now()

@@ -10,11 +10,11 @@ import { SourceOrder } from '../entries/source-order.ts'
 /** Maximum number of messages that are read at once. */
 const CHUNK = 500
 
-/** One that reads on so soon after the last time is fast, in ms: it gets more than then. */
+/** Maximum pause of a fast reader between two reads, in ms. Each read of a fast reader gets more messages than the last one. */
 const MAX_PAUSE = 1_000
 const GROWTH = 4
 
-/** How long messages are kept that were read and not handed out, in ms: what another process forgets does not stay for longer. */
+/** Maximum age of messages that were read ahead, in ms: entries that another process forgets do not stay for longer. */
 export const MAX_AGE = 10_000
 
 /** A message of an entry. */
@@ -29,13 +29,13 @@ export interface EntryMessage {
 interface Pull {
   /** Whether there were no more of them. */
   readonly isEnd: Promise<boolean>
-  /** When it began, by `performance.now`. */
+  /** Time of the request, by `performance.now`. */
   readonly at: number
 }
 
 /**
- * A place in the stream of the entries, from which is read on in order. A fast reader gets more messages each time; once they are as
- * many as there can be, the next ones are read while those at hand are handed out.
+ * Reads the stream of the entries in order from one place on. A fast reader gets more messages each time. Once a read has the maximum
+ * number of messages, the next ones are read while those at hand are handed out.
  *
  *     handed out ◄── at hand (at most 500) ◄── being read (at most 500) ◄── the rest of the stream
  */
@@ -48,7 +48,7 @@ export class ReadAhead {
   #last: number
   #token: string
   #cursor: MessageCursor
-  /** Those at hand, with the ones that were handed out, and the index of the next one. */
+  /** Messages at hand, including the ones that were handed out, and the index of the next one. */
   #messages: readonly StreamMessage[] = []
   #next = 0
   #readAt = -Infinity
@@ -69,7 +69,7 @@ export class ReadAhead {
     return this.#last
   }
 
-  /** Where that is. */
+  /** The place after that message. */
   get at(): Place {
     return { sequence: this.#last, token: this.#token }
   }
@@ -99,7 +99,7 @@ export class ReadAhead {
     const fields = fieldsOf(message)
     const counts = this.#order.counts(message)
     if (typeof counts !== 'boolean') return this.#takeLater(message, fields, counts)
-    // What another program has published there.
+    // Another program has published this message.
     if (fields === undefined) return undefined
     if (this.#recorded === undefined) return this.#takeLater(message, fields, counts)
     const recorded = Math.max(this.#recorded, fields.recorded)
@@ -112,7 +112,7 @@ export class ReadAhead {
     return this.#readAt
   }
 
-  /** All messages up to a place are gone. */
+  /** Skips to a place, since all messages up to it are gone. */
   skipTo({ sequence, token }: Place): void {
     if (sequence <= this.#last) return
     this.#last = sequence
@@ -150,7 +150,7 @@ export class ReadAhead {
     this.#pulling = undefined
   }
 
-  /** Forgets its place at the server. */
+  /** Deletes its consumer at the server. */
   close(): void {
     const cursor = this.#cursor
     if (this.#pulling === undefined) cursor.close()
@@ -176,7 +176,7 @@ export class ReadAhead {
   ): Promise<EntryMessage | undefined> {
     const isCounted = await counts
     if (fields === undefined) return undefined
-    // When the ones before the first message were recorded is not known.
+    // The times of the entries before the first message are not known.
     const recorded =
       this.#recorded === undefined
         ? ((await this.#times.of(message)) ?? fields.recorded)
@@ -193,26 +193,26 @@ export class ReadAhead {
   }
 }
 
-/** Places that are not in use, so that each reader goes on without asking the server for a new one. */
+/** Read-aheads that are not in use, so that each reader goes on without a new consumer at the server. */
 export class ReadAheads {
   readonly #connection: Connection
   readonly #times: RecordedTimes
   readonly #max: number
-  /** By the number of the last message before, those used least recently first. */
+  /** Read-aheads by the number of the last message before them, the least recently used first. */
   readonly #readAheads = new Map<number, ReadAhead>()
-  /** When entries were forgotten, by `performance.now`. */
+  /** Time at which entries were forgotten last, by `performance.now`. */
   #forgottenAt = -Infinity
   /** Runs while something is read ahead. */
   #timer: NodeJS.Timeout | undefined
 
-  /** @param max How many are kept. */
+  /** @param max Maximum number of read-aheads that are kept. */
   constructor(connection: Connection, times: RecordedTimes, max: number) {
     this.#connection = connection
     this.#times = times
     this.#max = max
   }
 
-  /** A reading place there, which is the caller's until it keeps or closes it. */
+  /** Returns a read-ahead after a place. The caller owns it until it keeps or closes it. */
   take(after: Place): ReadAhead {
     this.#refresh()
     const found = this.#readAheads.get(after.sequence)
@@ -221,7 +221,7 @@ export class ReadAheads {
     return found
   }
 
-  /** Gives a place back. Of two at the same number, the one that has read further ahead is kept. */
+  /** Gives a read-ahead back. If there are two at the same number, the one that has read further is kept. */
   keep(readAhead: ReadAhead): void {
     const other = this.#readAheads.get(readAhead.last)
     if (other !== undefined && other.ahead > readAhead.ahead) return readAhead.close()
@@ -234,7 +234,7 @@ export class ReadAheads {
     this.#readAheads.delete(oldest[0])
   }
 
-  /** Entries were forgotten: they are not handed out any more. */
+  /** Drops messages that were read before, since entries were forgotten. */
   forget(): void {
     this.#forgottenAt = performance.now()
     this.#refresh()
@@ -251,7 +251,7 @@ export class ReadAheads {
     for (const readAhead of this.#readAheads.values()) readAhead.refresh(since)
   }
 
-  /** What no reader comes back for does not stay in memory. */
+  /** Drops messages that no reader comes back for from memory. */
   #refreshLater(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined

@@ -19,10 +19,10 @@ import type { RecordedTimes } from '../entries/recorded-times.ts'
 /** Maximum number of entries that one read looks at, so that a rare type does not take long. */
 const MAX_EXAMINED = 10_000
 
-/** How long a message that a server does not have yet is waited for, in ms. */
+/** Pause before a message is requested again that a server does not have yet, in ms. */
 const LATE_INTERVAL = 20
 
-/** How many readers' places are kept, so that each goes on without asking for a new one. */
+/** Maximum number of read-aheads that are kept, so that each reader goes on without a new consumer. */
 const MAX_READ_AHEADS = 16
 
 /** A page that is being read. */
@@ -70,7 +70,7 @@ export class Reading {
         const json =
           this.#payloads.whole(message) ??
           (await retryTransient(this.#connection, () => this.#payloads.read(message)))
-        // Its parts may have been deleted since.
+        // Its chunks may have been deleted since.
         if (json === undefined) return undefined
         return { entry: this.#entryOf(json, fields, recorded, message), length: json.length }
       },
@@ -94,7 +94,7 @@ export class Reading {
     }
   }
 
-  /** @param end Where the page ends at the latest; undefined for what there is. */
+  /** @param end Latest end of the page; undefined for the end of the log. */
   async #readFrom(
     readAhead: ReadAhead,
     position: Position,
@@ -105,7 +105,7 @@ export class Reading {
     const after = readAhead.last
     const until = end?.sequence
     let last = until
-    // What follows says whether something was deleted, and comes without asking for the end of the log.
+    // The next message shows whether something was deleted, and the end of the log is not needed for it.
     if (!readAhead.hasMore) {
       const state = await this.#state()
       last ??= state.last
@@ -219,12 +219,12 @@ export class Reading {
     return this.#times.of({ sequence: found.seq, field: (name: string) => found.header.get(name) })
   }
 
-  /** A look whether a partition has entries after a position. */
+  /** Returns a check whether a partition has entries after a position. */
   waiting(position: Position, partition: number): () => Promise<boolean> {
     return this.#partitions.waiting(position, partition)
   }
 
-  /** Entries were forgotten: what was read before is not kept. */
+  /** Drops everything that was read before, since entries were forgotten. */
   forget(): void {
     this.#batches.forget()
     this.#readAheads.forget()
@@ -241,7 +241,7 @@ export class Reading {
     return { first: state.first_seq, last: state.last_seq }
   }
 
-  /** The page of a position before entries that were trimmed. */
+  /** The page for a position before trimmed entries. */
   async #gap(position: Position, after: number, last: number): Promise<Page | undefined> {
     const { trimmed } = await this.#about.read()
     if (after >= trimmed.sequence) return undefined
@@ -256,7 +256,7 @@ export class Reading {
     }
   }
 
-  /** Whether there is no message after a number, up to another one. Otherwise the server that was asked has it not yet. */
+  /** Whether there is no message after a number, up to another one. Otherwise the server that was asked does not have it yet. */
   async #isNothingBetween(after: number, until: number): Promise<boolean> {
     const { jsm, names } = this.#connection
     const query = { seq: after + 1, next_by_subj: names.allEntries }
@@ -266,7 +266,7 @@ export class Reading {
     return isNothing
   }
 
-  /** Adds the next message of a place to a page: mostly at once. */
+  /** Adds the next message of a read-ahead to a page, mostly synchronously. */
   #take(
     readAhead: ReadAhead,
     wanted: ReadonlySet<string> | undefined,
@@ -290,7 +290,7 @@ export class Reading {
     const whole = this.#payloads.whole(message)
     if (whole === undefined) {
       return retryTransient(this.#connection, () => this.#payloads.read(message)).then((json) => {
-        // Its parts may have been deleted since.
+        // Its chunks may have been deleted since.
         if (json !== undefined) add(json)
       })
     }

@@ -1,12 +1,12 @@
 import type { Subscription } from '@nats-io/transport-node'
 import type { Connection } from './connection.ts'
 
-/** How often a call that waits looks for itself: what reports a change may be lost. In ms. */
+/** Interval at which a waiting call checks by itself, in ms: the message that reports a change may be lost. */
 const INTERVAL = 1_000
 
 /**
- * Wakes calls that wait for something in the log. After a change, a small message is published that is not stored. It may be lost, or come
- * before what it reports; so calls also look at intervals.
+ * Wakes calls that wait for a change of the log. After a change, a small message is published that is not stored. It may be lost, or
+ * arrive before the change that it reports; so calls also check at intervals.
  */
 export class Changes {
   readonly #connection: Connection
@@ -26,11 +26,11 @@ export class Changes {
     if (!this.#connection.nats.isClosed()) this.#connection.nats.publish(this.#connection.names.changes)
   }
 
-  /** Resolves once this is so. Rejects with the signal's reason, and with what the look throws. */
+  /** Resolves once the check is true. Rejects with the signal's reason, and with the error of the check. */
   async until(isReached: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
     for (;;) {
       signal.throwIfAborted()
-      // A change during the look counts.
+      // A change during the check counts.
       const { changed, stop } = this.#next(signal)
       try {
         if (await isReached()) return
@@ -42,7 +42,7 @@ export class Changes {
     }
   }
 
-  /** Wakes all that wait. They look once more, which rejects since the log is closed. */
+  /** Wakes all waiting calls. They check once more, which rejects since the log is closed. */
   close(): void {
     this.#isClosed = true
     this.#subscription.unsubscribe()
@@ -53,7 +53,7 @@ export class Changes {
     for (const wake of this.#waiting) wake()
   }
 
-  /** Resolves after the next change, at the next look, or once the signal is aborted. */
+  /** Resolves after the next change, at the next check, or once the signal is aborted. */
   #next(signal: AbortSignal): { readonly changed: Promise<void>; readonly stop: () => void } {
     const { promise: changed, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, INTERVAL)

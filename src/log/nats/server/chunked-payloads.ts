@@ -1,13 +1,13 @@
 import type { Connection } from './connection.ts'
 import { eraseMessage } from './erase-message.ts'
 
-/** The part of the maximum size of a message that is left to its fields, in bytes. */
+/** Size that a message keeps free for its fields, in bytes. */
 const ROOM_FOR_FIELDS = 32 * 1024
 
-/** The field of a message that names its parts: the numbers of the messages that have them. */
+/** The field of a message that names its chunks: the numbers of the messages that have them. */
 export const PARTS = 'Rv-Parts'
 
-/** The size of a text in parts, in bytes. */
+/** The field of the size of a text in chunks, in bytes. */
 export const SIZE = 'Rv-Size'
 
 /** The payload of a message, and the fields that belong to it. */
@@ -16,7 +16,7 @@ export interface Payload {
   readonly fields: Readonly<Record<string, string>>
 }
 
-/** A message whose text is in it, or in parts. */
+/** A message whose text is in it, or in chunks. */
 interface MessageWithText {
   readonly data: Uint8Array
   field(name: string): string
@@ -24,7 +24,7 @@ interface MessageWithText {
 
 const decoder = new TextDecoder()
 
-/** Texts of any length: what is too long for a message is stored in parts before it, which belong to it once it is there. */
+/** Payloads of any length: a text that is too long for a message is stored in chunks before it, which belong to it once it is stored. */
 export class ChunkedPayloads {
   readonly #connection: Connection
 
@@ -37,7 +37,7 @@ export class ChunkedPayloads {
     return this.prepareAt(this.#connection.names.parts(token), text)
   }
 
-  /** Prepares a text for its message. @param subject Of the parts. */
+  /** Prepares a text for its message. @param subject The subject of the chunks. */
   async prepareAt(subject: string, text: string): Promise<Payload> {
     const bytes = new TextEncoder().encode(text)
     const size = this.#connection.maxPayload - ROOM_FOR_FIELDS
@@ -51,13 +51,13 @@ export class ChunkedPayloads {
     return { payload: new Uint8Array(0), fields: { [PARTS]: parts.join(), [SIZE]: String(bytes.length) } }
   }
 
-  /** The text of a message that has it as a whole; undefined for one in parts. */
+  /** The text of a message that has it as a whole; undefined for one in chunks. */
   whole(message: MessageWithText): string | undefined {
     const isWhole = message.data.length > 0 || message.field(PARTS) === ''
     return isWhole ? decoder.decode(message.data) : undefined
   }
 
-  /** The text of a message; undefined where its parts were deleted. */
+  /** The text of a message; undefined if its chunks were deleted. */
   async read(message: MessageWithText): Promise<string | undefined> {
     const parts = partsOf(message.field(PARTS))
     if (parts.length === 0) return this.whole(message)
@@ -71,7 +71,7 @@ export class ChunkedPayloads {
     return decoder.decode(Buffer.concat(bytes))
   }
 
-  /** Deletes the parts of a text whose message is deleted, and older ones that belong to none. */
+  /** Deletes the chunks of a text whose message is deleted, and older chunks that belong to no message. */
   async remove(token: string, field: string): Promise<void> {
     const last = partsOf(field).at(-1)
     if (last === undefined) return
@@ -79,7 +79,7 @@ export class ChunkedPayloads {
     await jsm.streams.purge(names.state, { filter: names.parts(token), seq: last + 1 })
   }
 
-  /** Deletes the parts of a text, also in the server's files. */
+  /** Deletes the chunks of a text, also in the server's files. */
   async erase(field: string): Promise<void> {
     const { names } = this.#connection
     for (const sequence of partsOf(field)) await eraseMessage(this.#connection, names.state, sequence)

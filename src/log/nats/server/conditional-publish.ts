@@ -7,13 +7,13 @@ import { ROLLUP } from './publisher.ts'
 import { isTransient } from './server-error.ts'
 import { conditions, isNext, writeIdOf } from './write-order.ts'
 
-/** A message that is stored only where its subject stands as expected. */
+/** A message that is stored only if the last message of its subject is as expected. */
 export interface ConditionalMessage {
   readonly stream: string
   readonly subject: string
   /**
-   * Unique for what is written, so that a repeated write is recognised. Within the server's window for
-   * duplicates, another message with it is not stored.
+   * Unique id of the write, so that a repeated write is recognised. Within the server's window for duplicates, another message with the
+   * same id is not stored.
    */
   readonly id: string
   /** The number of the last message of the subject; 0 for none. */
@@ -31,11 +31,11 @@ export interface ConditionalMessage {
 /** Error codes of the server's JetStream API. */
 const WRONG_LAST_SEQUENCE = 10_071
 
-/** Between two attempts, in ms. The client's own limits of time come on top. */
+/** Pause between two attempts, in ms. The client's own timeouts come on top. */
 const INTERVAL = 50
 
 /**
- * Publishes a message where the last one of its subject is as expected. This is the fence of every write: a writer that
+ * Publishes a message if the last one of its subject is as expected. This is the fence of every write: a writer that
  * was suspended or cut off meanwhile is refused, however long ago its check was.
  *
  * A cluster may store several where one was expected. The first one counts: see `write-order.ts`.

@@ -13,13 +13,13 @@ import { Continuity } from './continuity.ts'
 import { retryTransient } from './retry-transient.ts'
 import { configOf, createOnce, ensureStream, isThere } from './stored-stream.ts'
 
-/** How long an answer is waited for, in ms. What a server that was killed had received has none, and is sent again then. */
+/** Timeout of a request, in ms. Requests that a killed server had received get no answer, and are sent again then. */
 const ANSWER = 2_000
 
-/** The maximum size of a message that a server must take at least, in bytes: the default. A commit is one message. */
+/** Least value of a server's maximum size of a message, in bytes: the default of NATS. A commit is one message. */
 const MIN_PAYLOAD = 1024 * 1024
 
-/** What a log needs of a server, or of a cluster of them. */
+/** Settings of the connection of a log to a server or a cluster. */
 export interface ConnectionSettings {
   /** Settings of the NATS client: servers, credentials, TLS. */
   readonly client: NodeConnectionOptions
@@ -29,17 +29,17 @@ export interface ConnectionSettings {
   readonly partitions: number
   /** Number of servers that have a copy of each stream. Undefined for 3 in a cluster, otherwise 1. */
   readonly replicas: number | undefined
-  /** How long an owner that does not answer keeps its names, in ms. Undefined for that of the log, and for 10,000 in a new one. */
+  /** Duration of a lease, in ms: an owner that does not answer keeps its names for so long. Undefined for that of the log; 10,000 in a new one. */
   readonly lease: number | undefined
 }
 
 const DEFAULT_LEASE = 10_000
 const MIN_LEASE = 1_000
 
-/** How long after an attempt to connect to a server the next one is made, in ms. */
+/** Interval between two attempts to connect to a server, in ms. */
 const RECONNECT_INTERVAL = 250
 
-/** By how much more at random, in ms, so that processes do not come back to a server all at once. */
+/** Jitter of that interval, in ms, so that processes do not come back to a server all at once. */
 const RECONNECT_JITTER = 100
 
 /** A connection with the streams and the bucket of one log, which it has created where they were missing. */
@@ -49,7 +49,7 @@ export class Connection {
   readonly jsm: JetStreamManager
   readonly publisher: Publisher
   readonly leases: KV
-  /** How long an owner that does not answer keeps its names, in ms. */
+  /** Duration of a lease, in ms: an owner that does not answer keeps its names for so long. */
   readonly lease: number
   readonly names: Names
   readonly refusal: Refusal
@@ -60,7 +60,7 @@ export class Connection {
   readonly maxPayload: number
   /** Whether its streams have copies, which may be behind, and several writers at the same moment: see `write-order.ts`. */
   readonly isReplicated: boolean
-  /** Of the subjects of answers; undefined for the default. */
+  /** Prefix of the subjects of answers; undefined for the default. */
   readonly inboxPrefix: string | undefined
 
   private constructor(
@@ -109,7 +109,7 @@ export class Connection {
       const jsm = await jetstreamManager(nats, { timeout: ANSWER })
       const host = { nats, jsm, log: logName(log) }
       if (!(await isThere(host, names)) && !create) throw missing(log)
-      // What a cluster stores once is gone with one server.
+      // A stream with one copy in a cluster is gone with one server.
       const copies = replicas ?? (nats.info?.cluster === undefined ? 1 : 3)
       const stored = await Promise.all([
         ensureStream(host, {
@@ -162,7 +162,7 @@ function missing(log: string): LogServerError {
   return new LogServerError(logName(log), 'does not exist on its server: name one that was created')
 }
 
-/** How a log is called in errors. */
+/** The name of a log in errors. */
 export function logName(log: string): string {
   return `the log ${JSON.stringify(log)}`
 }

@@ -4,19 +4,19 @@ import { LogServerError } from '../../errors.ts'
 import type { Connected } from './retry-transient.ts'
 import { deadlinePassed, retryTransient } from './retry-transient.ts'
 
-/** Between two looks at a leader that is behind, in ms. */
+/** Pause between two checks of a leader that is behind, in ms. */
 const INTERVAL = 100
 
-/** How long a connection that was lost is waited for, in ms. A request that is sent meanwhile is lost, and repeated after twice as long. */
+/** Maximum time to wait for a lost connection, in ms. A request that is sent meanwhile is lost, and repeated after twice as long. */
 const RECONNECTION = 1_000
 
-/** A message that the server has acknowledged, with its subject and its fields, or that was read from it, with its token. */
+/** A message that the server has acknowledged, with its subject and its fields, or one that was read, with its token. */
 export type Seen = { readonly stream: string; readonly sequence: number } & (
   | { readonly token: string }
   | { readonly subject: string; readonly fields: Readonly<Record<string, string>> }
 )
 
-/** Where streams are that may be put back. */
+/** The connection to streams whose server may be restored to an earlier state. */
 interface Host extends Connected {
   readonly jsm: JetStreamManager
   /** Whether the streams have copies. */
@@ -39,23 +39,23 @@ export function storedToken({ timestamp }: StoredMsg): string {
 }
 
 /**
- * Notices that a server was put back to an earlier state, from a backup or by a power cut: it has lost what it had acknowledged or handed
- * out, or has other messages there. All that the open log knows is wrong then, and a write that follows from it could lose events. So its
- * connection is closed, which ends everything that is under way; a log that is opened again begins with what the server has, and records
- * again what is missing. Looked at after each reconnect, since such a server was started again.
+ * Notices that a server was restored to an earlier state, from a backup or by a power cut: it has lost messages that it had acknowledged
+ * or sent, or has other messages at their numbers. The open log then relies on a state that is gone, and its next write could lose
+ * events. So the connection is closed, which ends all calls in flight. A log that is opened again begins with the state of the server,
+ * and records again what is missing. The check follows each reconnect, since such a server was restarted.
  *
- * A server of a cluster that was put back gets what it has lost from the others. So the leader is asked, which has all that was
- * acknowledged or handed out.
+ * A restored server of a cluster gets the lost messages from the others. So the check asks the leader, which has all messages that were
+ * acknowledged or sent.
  */
 export class Continuity {
   readonly #host: Host
   /** The last message of each stream. */
   readonly #last = new Map<string, Seen>()
-  /** Whether the connection is another one than that of the last look. */
+  /** Whether the log has reconnected since the last check. */
   #isDue = false
-  #looking: Promise<void> | undefined
+  #checking: Promise<void> | undefined
   #failure: LogServerError | undefined
-  /** Resolves once a connection that was lost is there again. */
+  /** Resolves once a lost connection is back. */
   #connected = Promise.withResolvers<void>()
 
   constructor(host: Host) {
@@ -64,22 +64,22 @@ export class Continuity {
     void this.#follow()
   }
 
-  /** A message was acknowledged or read. */
+  /** Notes a message that was acknowledged or read. */
   saw(message: Seen): void {
     const { stream, sequence } = message
     if ((this.#last.get(stream)?.sequence ?? 0) < sequence) this.#last.set(stream, message)
   }
 
-  /** Why the connection was closed. */
+  /** The reason why the connection was closed; undefined while it is open. */
   get failure(): LogServerError | undefined {
     return this.#failure
   }
 
-  /** Resolves once it was looked at since the last reconnect. Rejects with a LogServerError where the server does not answer. */
+  /** Resolves once the streams were checked after the last reconnect. Rejects with a LogServerError if the server does not answer. */
   async verifyAfterReconnect(): Promise<void> {
     await this.#reconnected()
-    while (this.#isDue || this.#looking !== undefined) {
-      await (this.#looking ??= this.#look().finally(() => (this.#looking = undefined)))
+    while (this.#isDue || this.#checking !== undefined) {
+      await (this.#checking ??= this.#check().finally(() => (this.#checking = undefined)))
     }
   }
 
@@ -89,12 +89,12 @@ export class Continuity {
       if (type !== 'reconnect') continue
       this.#connected.resolve()
       this.#isDue = true
-      // What is under way is ended also where no call follows. One that follows looks again where this fails.
+      // Calls in flight have to end even if no other call follows. If the check fails, the next call repeats it.
       this.verifyAfterReconnect().catch(() => {})
     }
   }
 
-  /** Waits for a while for a connection that was lost. */
+  /** Waits for a while for a lost connection. */
   async #reconnected(): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, RECONNECTION)
@@ -102,7 +102,7 @@ export class Continuity {
     clearTimeout(timer)
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { nats, log } = this.#host
     this.#isDue = false
     try {
@@ -136,8 +136,8 @@ export class Continuity {
   }
 
   /**
-   * Whether the stream has come to a number. A leader that is new may not have applied all that it has, and one that was cut off may not
-   * know that it is none any more: what is behind counts as lost once the same leader has stayed at the same number for 30 seconds.
+   * Whether the stream has reached a number. A new leader may not have applied all of its messages yet, and one that was cut off may not
+   * know that it is no longer the leader. So messages count as lost once the same leader has stayed at the same number for 30 seconds.
    */
   async #reaches({ stream, sequence }: Seen): Promise<boolean> {
     const { jsm, isReplicated } = this.#host

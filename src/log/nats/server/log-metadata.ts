@@ -8,30 +8,30 @@ import type { Connection } from './connection.ts'
 import { FORMAT, checkFormat } from './stored-stream.ts'
 import { lastMessage } from './write-order.ts'
 
-/** What a log knows of itself. */
+/** The metadata of a log, as it is stored. */
 export interface About {
   /** The version of what is stored. */
   readonly format: number
-  /** In the log's positions. */
+  /** Epoch in the log's positions. */
   readonly epoch: string
   readonly partitions: number
   /** The last entry that was trimmed: its number, 0 for none, its token (see `continuity.ts`), and when it was recorded. */
   readonly trimmed: { readonly sequence: number; readonly token: string; readonly recorded: number }
   /** The reader that keeps recorders from appending; null for none. */
   readonly pausedBy: string | null
-  /** Of the last recorder; null before the first one. */
+  /** Limit of the last recorder, in bytes; null before the first one. */
   readonly maxBytes: number | null
-  /** How long the log was in use, in ms: see `identity-age.ts`. */
+  /** Uptime of the log, in ms: see `identity-age.ts`. */
   readonly uptime: number
   /** How many identities of deleted entries it has ever stored. */
   readonly identities: number
   /** Whether it is a copy of another log, and has identities of entries that were deleted there. Default false. */
   readonly hasCopiedIdentities?: boolean
-  /** The open log that makes it a copy of another one. It is no log then. */
+  /** The open log that is making it a copy of another log. Until that is finished, it cannot be opened. */
   readonly madeBy?: string
 }
 
-/** The one message that has what a log knows of itself. */
+/** The metadata of a log, in one message. */
 export class LogMetadata {
   readonly #connection: Connection
   #about: About
@@ -43,7 +43,7 @@ export class LogMetadata {
     this.#sequence = sequence
   }
 
-  /** Reads it, or stores the first one: of several processes, one does. */
+  /** Reads the metadata, or stores it for a new log: if several processes try, one of them does. */
   static async open(connection: Connection, partitions: number): Promise<LogMetadata> {
     for (;;) {
       const found = await stored(connection)
@@ -53,7 +53,7 @@ export class LogMetadata {
     }
   }
 
-  /** Stores the first one of a log that is made as a copy of another one, in the place of that of a log without anything. */
+  /** Stores the metadata of a log that is made as a copy of another one, also in place of that of an empty log. */
   static async begin(connection: Connection, partitions: number, madeBy: string): Promise<LogMetadata> {
     const about = { ...newLog(partitions), madeBy }
     const expect = (await stored(connection))?.sequence ?? 0
@@ -62,17 +62,17 @@ export class LogMetadata {
     throw new LogServerError(connection.log, 'was opened by another process meanwhile: use another name')
   }
 
-  /** What there is, also of a log that is being made; undefined for none. */
+  /** The stored metadata, also of a log that is being made; undefined for none. */
   static async peek(connection: Connection): Promise<About | undefined> {
     return (await stored(connection))?.about
   }
 
-  /** As it was when it was read or changed last. */
+  /** The metadata when it was read or changed last. */
   get current(): About {
     return this.#about
   }
 
-  /** Reads it from the leader. */
+  /** Reads the metadata from the leader. */
   async read(): Promise<About> {
     const { log } = this.#connection
     const found = await stored(this.#connection)
@@ -85,7 +85,7 @@ export class LogMetadata {
     return found.about
   }
 
-  /** Changes it, whatever others change at the same time. */
+  /** Changes the metadata, and repeats the change if others have changed it at the same time. */
   async change(change: (about: About) => About): Promise<About> {
     for (;;) {
       const about = change(this.#about)

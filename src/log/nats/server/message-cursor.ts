@@ -34,11 +34,11 @@ export interface CursorOptions {
    * read, so compare them with the subjects that the stream has. Default false.
    */
   readonly isLastOnly?: boolean
-  /** Without the payloads. `Nats-Msg-Size` has their sizes then. Default false. */
+  /** Whether to leave out the payloads. `Nats-Msg-Size` has their sizes then. Default false. */
   readonly fieldsOnly?: boolean
 }
 
-/** How long the server keeps the place of a cursor that is not used, in ms. It is found again then by the number. */
+/** Time for which the server keeps the consumer of an unused cursor, in ms. After that, the cursor goes on by the number of its last message. */
 const IDLE = 30_000
 
 /**
@@ -48,7 +48,7 @@ const IDLE = 30_000
 const SILENCE = 250
 const MAX_SILENCE = 5_000
 
-/** Between two attempts, in ms. */
+/** Pause between two attempts, in ms. */
 const INTERVAL = 100
 
 /**
@@ -62,10 +62,10 @@ export class MessageCursor {
   readonly #connection: Connection
   readonly #options: CursorOptions
   #consumer: string | undefined
-  /** Of the answers to all of its requests. */
+  /** Subscription to the answers to all of its requests. */
   #subscription: Subscription | undefined
   #requests = 0
-  /** Takes what answers the request that is under way. */
+  /** Takes the answers to the request in flight. */
   #receive: (answer: Msg | Error) => void = ignore
   /** Number of messages that this consumer has sent. */
   #delivered = 0
@@ -83,7 +83,7 @@ export class MessageCursor {
     return this.#last
   }
 
-  /** What the last {@link pull} has read. */
+  /** The messages that the last {@link pull} has read. */
   get messages(): readonly StreamMessage[] {
     return this.#messages
   }
@@ -134,7 +134,7 @@ export class MessageCursor {
     }
   }
 
-  /** Forgets its place at the server. */
+  /** Deletes its consumer at the server. */
   close(): void {
     const consumer = this.#consumer
     this.#consumer = undefined
@@ -225,7 +225,7 @@ export class MessageCursor {
       return await answered.promise
     } catch (error) {
       if (this.#messages.length === 0) throw error
-      // What came before is in order.
+      // The messages before the failure are in order.
       this.close()
       return false
     } finally {
@@ -234,14 +234,14 @@ export class MessageCursor {
     }
   }
 
-  /** Takes what answers a request. Returns whether there seem to be no more messages, once all have come, or what is wrong. */
+  /** Takes an answer to a request. Once all answers have come, returns whether there seem to be no more messages, or the error. */
   #take(raw: Msg, reply: string, limit: number): boolean | { readonly problem: string } | undefined {
     const messages = this.#messages
     const { data } = raw
     const status = data.length === 0 ? (raw.headers?.code ?? 0) : 0
     // No more messages; and after some of them, or where they are too large together.
     if (status >= 400) {
-      // Of an earlier request, which had as many as it wanted.
+      // Answers an earlier request, which had as many messages as it wanted.
       if (raw.subject !== reply) return undefined
       if (status === 404 || (status === 408 && messages.length > 0)) return true
       if (status === 409 && messages.length > 0) return false
@@ -277,7 +277,7 @@ class ReceivedMessage implements StreamMessage {
     return (this.#token ??= tokenOf(BigInt(this.#time)))
   }
 
-  /** Mostly not looked at. */
+  /** Subject, which is read only when it is needed. */
   get subject(): string {
     return this.#raw.subject
   }
@@ -290,8 +290,8 @@ class ReceivedMessage implements StreamMessage {
 function ignore(): void {}
 
 /**
- * What the server says of a message in its reply subject, whose last tokens are the numbers of the message in the stream and in the
- * consumer, its time, and how many follow. Newer servers have two more tokens before, and one at the end.
+ * Parses the reply subject of a message. Its last tokens are the numbers of the message in the stream and in the consumer, its time, and
+ * how many follow. Newer servers have two more tokens before, and one at the end.
  */
 function placeOf(reply = '') {
   const tokens = reply.split('.')

@@ -9,7 +9,7 @@ import { storedText } from '../../store/stored-text.ts'
 export class Names {
   /** The stream of the entries. */
   readonly events: string
-  /** The stream of the journals, of what the log knows of itself, and of the inbox. */
+  /** The stream of the journals, of the log's metadata, and of the inbox. */
   readonly state: string
   /** The bucket of the leases. */
   readonly leases: string
@@ -38,7 +38,7 @@ export class Names {
     )
   }
 
-  /** What the log knows of itself: its epoch, and what was trimmed. */
+  /** The metadata of the log: its epoch, and its trimmed part. */
   get about(): string {
     return `${this.#root}.about`
   }
@@ -49,7 +49,7 @@ export class Names {
     return `${this.#root}.ev.${this.#partition(digest)}.${tokenOf(digest)}`
   }
 
-  /** How sources are divided. */
+  /** The division of sources into partitions. */
   get sources(): Partitions {
     return { count: this.partitions, of: (source) => this.partitionOf(source) }
   }
@@ -65,7 +65,7 @@ export class Names {
   }
 
   /**
-   * The journal of a claimed name: who has claimed it, and what its owner has written. There may be a million upstream streams, so
+   * The journal of a claimed name: its owner, and everything that the owner has written. There may be a million upstream streams, so
    * their journals are apart from those of readers, which are found without them.
    */
   journal(claimed: string): string {
@@ -82,7 +82,7 @@ export class Names {
     return `${this.#root}.jr.*`
   }
 
-  /** What is published, without being stored, after a change of a journal for which calls may wait. */
+  /** The message that is published, but not stored, after a change of a journal for which calls may wait. */
   journalChanges(claimed: string): string {
     return `${this.#root}.ch.${hashOf(claimed)}`
   }
@@ -132,17 +132,17 @@ export class Names {
     return `${this.#root}.fg.*`
   }
 
-  /** The parts of texts that are too long for one message, by the last token of the subject of their messages. */
+  /** The chunks of texts that are too long for one message, by the last token of the subject of their messages. */
   parts(token: string): string {
     return `${this.#root}.pt.${token}`
   }
 
-  /** Who divides so many parts, and which member has each. */
+  /** The record of a group: its members, and which of them has each part. */
   group(group: string, parts: number): string {
     return `${this.#root}.gr.${hashOf(`${parts} ${group}`)}`
   }
 
-  /** What is published, without being stored, after a change of the log: calls that wait look again. */
+  /** The message that is published, but not stored, after a change of the log: waiting calls check again. */
   get changes(): string {
     return `${this.#root}.changed`
   }
@@ -157,7 +157,7 @@ export class Names {
     return this.deliveryOf(hashOf(id))
   }
 
-  /** The same by the hash of its id. */
+  /** A webhook of the inbox, by the hash of its id. */
   deliveryOf(token: string): string {
     return `${this.#root}.in.${token}`
   }
@@ -182,7 +182,7 @@ export function isStream(claimed: string): boolean {
   return claimed.startsWith('stream:')
 }
 
-/** A text as a token of a subject: 132 bits, so that two texts do not meet. */
+/** A text as a token of a subject: a hash of 132 bits, so that two texts do not collide. */
 export function hashOf(text: string): string {
   return tokenOf(digestOf(text))
 }

@@ -6,8 +6,8 @@ import { parseJson } from '../../../protocol/json.ts'
 import type { Seen } from './continuity.ts'
 
 /**
- * The fields that the server reads: what is unique for a message, that of the message directly before, the number of that one, and what
- * deletes earlier ones.
+ * The fields that the server reads: the unique id of a message, the id of the message directly before, the number of that message, and
+ * the instruction to delete earlier ones.
  */
 export const MESSAGE_ID = 'Nats-Msg-Id'
 export const ROLLUP = 'Nats-Rollup'
@@ -22,17 +22,17 @@ export interface StreamPublication {
   readonly fields?: Readonly<Record<string, string>>
 }
 
-/** What the server says of a message that it has. */
+/** Acknowledgement of a message by the server. */
 export interface Acknowledgement {
   readonly sequence: number
-  /** Whether it had a message with its id before, within its window for duplicates. */
+  /** Whether the server already had a message with this id, within its window for duplicates. */
   readonly isDuplicate: boolean
 }
 
 interface Waiting {
   readonly subject: string
   readonly fields: Readonly<Record<string, string>>
-  /** By `performance.now`. */
+  /** Time of sending, by `performance.now`. */
   readonly sent: number
   readonly resolve: (acknowledgement: Acknowledgement) => void
   readonly reject: (error: unknown) => void
@@ -49,13 +49,13 @@ export class Publisher {
   readonly #timeout: number
   readonly #inbox: string
   readonly #onAcknowledged: (message: Seen) => void
-  /** What is not acknowledged, in the order in which it was sent. */
+  /** Messages that are not acknowledged, in the order in which they were sent. */
   readonly #waiting = new Map<string, Waiting>()
   #count = 0
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * @param timeout How long an acknowledgement is waited for, in ms.
+   * @param timeout Timeout of an acknowledgement, in ms.
    * @param onAcknowledged Called for each message that is stored.
    */
   constructor(
@@ -79,10 +79,10 @@ export class Publisher {
   }
 
   /**
-   * Publishes a message. What is published directly afterwards arrives after it.
+   * Publishes a message. Messages that are published directly afterwards arrive after it.
    *
-   * Rejects with the client's error: a JetStreamApiError where the server refuses it, and a
-   * TimeoutError where nothing is known of it.
+   * Rejects with the client's error: a JetStreamApiError if the server refuses the message, and a TimeoutError if it is unknown whether
+   * the server has it.
    */
   publish({ subject, payload, fields = {} }: StreamPublication): Promise<Acknowledgement> {
     const own = headers()
@@ -125,7 +125,7 @@ export class Publisher {
     return waiting
   }
 
-  /** Gives up what was sent too long ago. */
+  /** Gives up messages whose timeout is over. */
   #expire(): void {
     this.#timer = undefined
     const now = performance.now()
@@ -147,7 +147,7 @@ export class Publisher {
     }
   }
 
-  /** What the user may not publish has no acknowledgement. */
+  /** Rejects messages that the user may not publish, since they get no acknowledgement. */
   async #noticeRefusals(): Promise<void> {
     for await (const status of this.#nats.status()) {
       if (status.type !== 'error' || !(status.error instanceof errors.PermissionViolationError)) continue

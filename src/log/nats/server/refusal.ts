@@ -3,8 +3,8 @@ import { LogServerError } from '../../errors.ts'
 import { isRefused } from './server-error.ts'
 
 /**
- * What a server has said to an open connection that it does not accept any more. The client connects again and again, so that the
- * log is there once it is accepted; the calls that wait for it would end as where no server answers.
+ * The reason why a server no longer accepts the connection. The client connects again and again, so that the log works once it is
+ * accepted. Without this reason, the waiting calls would end as if no server had answered.
  */
 export class Refusal {
   #last: Error | undefined
@@ -13,7 +13,7 @@ export class Refusal {
     void this.#follow(nats)
   }
 
-  /** An error as it is reported: with what the server has said, where the connection is refused. */
+  /** The error to report: with the server's reason, if it refuses the connection. */
   explain(log: string, error: unknown): unknown {
     const isUnanswered = error instanceof LogServerError && error.retryable
     if (this.#last === undefined || !isUnanswered) return error

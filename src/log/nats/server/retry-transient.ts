@@ -3,16 +3,16 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import { LogServerError } from '../../errors.ts'
 import { serverError } from './server-error.ts'
 
-/** How long what fails for now is repeated, in ms. */
+/** Deadline of retries after transient errors, in ms. */
 const PATIENCE = 30_000
 
-/** Between two attempts, in ms. The client's own limits of time come on top. */
+/** Pause between two attempts, in ms. The client's own timeouts come on top. */
 const INTERVAL = 100
 
-/** How long a server of a cluster is asked that does not answer, in ms: longer than its cluster takes to elect a leader. */
+/** Time after which another server of a cluster is tried, in ms: longer than the cluster takes to elect a leader. */
 const SAME_SERVER = 10_000
 
-/** When each connection was moved last. */
+/** Times at which connections were moved last, by `performance.now`. */
 const moved = new WeakMap<NatsConnection, number>()
 
 /** The connection of a log. */
@@ -22,7 +22,7 @@ export interface Connected {
   readonly log: string
 }
 
-/** What can be repeated without another effect, until the server answers. Rejects with a LogServerError after 30 seconds. */
+/** Retries idempotent work while it fails with transient errors. Rejects with a LogServerError after 30 seconds. */
 export async function retryTransient<Result>(
   connection: Connected,
   work: () => Promise<Result>,
@@ -41,14 +41,14 @@ export async function retryTransient<Result>(
   }
 }
 
-/** Whether what has begun then is not repeated any more. */
+/** Whether work that has started at this time, by `performance.now`, is no longer retried. */
 export function deadlinePassed(started: number): boolean {
   return performance.now() - started > PATIENCE
 }
 
 /**
- * Connects to another server of the cluster where a call has failed for long enough since it began: the one that is connected may be
- * cut off from the others.
+ * Connects to another server of the cluster if a call has failed for long enough since it started: the current server may be cut off
+ * from the others.
  */
 export function tryElsewhere(nats: NatsConnection, started: number): void {
   const now = performance.now()

@@ -2,7 +2,7 @@ import { JetStreamApiError, JetStreamError } from '@nats-io/jetstream'
 import { errors } from '@nats-io/transport-node'
 import { LogServerError } from '../../errors.ts'
 
-/** Errors of the client where a server does not answer, or not any more. */
+/** Errors of the client if a server does not answer, or no longer answers. */
 const UNREACHABLE = [
   errors.TimeoutError,
   errors.RequestError,
@@ -14,10 +14,10 @@ const UNREACHABLE = [
   JetStreamError,
 ]
 
-/** Errors of the client where a server wants other credentials. */
+/** Errors of the client if a server wants other credentials. */
 const REFUSED = [errors.AuthorizationError, errors.UserAuthenticationExpiredError]
 
-/** What the client throws as an error of the log. All else stays as it is. */
+/** Turns an error of the client into one of the log. Other errors stay as they are. */
 export function serverError(log: string, error: unknown): unknown {
   if (error instanceof JetStreamApiError) {
     // Not enough of its cluster is there, or it is electing a leader.
@@ -63,7 +63,7 @@ function isOfNetwork(error: Error): boolean {
   return 'syscall' in error && ['getaddrinfo', 'connect', 'read', 'write'].includes(String(error.syscall))
 }
 
-/** Whether the same call may succeed later, after what the client throws. */
+/** Whether the same call may succeed later, after this error of the client. */
 export function isTransient(cause: unknown): boolean {
   const error = serverError('', cause)
   return error instanceof LogServerError && error.retryable

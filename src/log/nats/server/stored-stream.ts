@@ -17,19 +17,19 @@ const STREAM_NOT_FOUND = 10_059
 /** Error codes of the server: it has a stream of this name with another configuration, or one with its subjects. */
 const IN_USE = new Set([10_058, 10_065])
 
-/** How often the creation of a stream is tried again that another process may be creating, in ms. */
+/** Pause between two attempts to create a stream that another process may be creating, in ms. */
 const CREATION_INTERVAL = 50
 
-/** What a new stream of a log has. */
+/** The configuration of a new stream of a log. */
 export interface NewStream {
   readonly name: string
   readonly subjects: readonly string[]
-  /** What it is for, as the tools of NATS show it. */
+  /** Purpose of the stream, as the tools of NATS show it. */
   readonly description: string
   readonly replicas: number
 }
 
-/** Where the streams of a log are. */
+/** The server of a log's streams. */
 export interface StreamHost extends Connected {
   readonly jsm: JetStreamManager
 }

@@ -5,14 +5,14 @@ import { MessageCursor } from './message-cursor.ts'
 import { retryTransient } from './retry-transient.ts'
 import { MESSAGE_ID } from './publisher.ts'
 
-/** The field of the number of the last message that the writer of a message knew of its subject, as the client sends it. */
+/** The field, named by the client, with the number of the last message of the subject that the writer knew. */
 export const EXPECTED = 'Nats-Expected-Last-Subject-Sequence'
 
 /** The field of the id of a write to a stream with copies. */
 export const WRITE_ID = 'Rv-Write'
 
 /**
- * The fields by which a message is stored only where its subject stands as expected, and its writer recognises it.
+ * The fields that let the server store a message only if the last one of its subject is as expected, and let its writer recognise it.
  *
  * A stream with copies gets nothing that one of them may refuse after its leader has taken it: no id for the server's window, and not
  * that a subject is empty. Servers before 2.9.21 lose count of such refusals where one was restarted or cut off, and then messages.
@@ -31,16 +31,16 @@ export function writeIdOf(field: (name: string) => string): string {
   return field(WRITE_ID) || field(MESSAGE_ID)
 }
 
-/** Whether a message of an entry is without effect, after the last one before it of its source; 0 where none is known. */
+/** Whether the message of an entry is without effect. @param before The number of the last message of its source before it; 0 if none is known. */
 export function isOvertaken(field: (name: string) => string, before: number): boolean {
-  // A single server has looked at it.
+  // A single server has checked the expectation.
   return field(WRITE_ID) !== '' && Number(field(EXPECTED)) < before
 }
 
 /** The last message of a subject that counts. */
 export interface LastMessage {
   readonly message: StoredMsg
-  /** The number of the last message at all: the next one has to follow it. */
+  /** The number of the last message, whether it counts or not: the next one has to follow it. */
   readonly end: number
 }
 
@@ -61,7 +61,7 @@ export async function isNext(
   return !connection.isReplicated || (await isNextAt(connection, stream, subject, place))
 }
 
-/** The same, whatever the stream has now. */
+/** The same as {@link isNext}, without regard to whether the stream has copies now. */
 export async function isNextAt(
   connection: Connection,
   stream: string,
@@ -75,7 +75,7 @@ export async function isNextAt(
     const next = await jsm.streams.getMessage(stream, query)
     if (next !== null && next.seq <= sequence) return next.seq === sequence
     const { state } = await jsm.streams.info(stream)
-    // Deleted by what came after it.
+    // A later message has deleted it.
     if (state.last_seq >= sequence) return false
     throw new LogServerError(log, 'has a new leader that is behind', { retryable: true })
   })
@@ -104,7 +104,7 @@ export async function lastMessage(
   }
 }
 
-/** The number of that message, by all of the subject. The first one counts: what was before it was deleted because of it. */
+/** The number of the last message that counts, from all messages of the subject. The first one counts: it has replaced those before it. */
 async function lastThatCounts(connection: Connection, stream: string, subject: string) {
   const cursor = new MessageCursor(connection, { stream, subject, fieldsOnly: true })
   let sequence = 0
