@@ -20,8 +20,8 @@ export interface DeadLetterQueue {
    * Redelivers one, by the position of its entry, or all that there are now: to the running consumer at once, otherwise when it starts.
    * A dead letter is removed once it is handled, and stays with the new error if it fails again.
    *
-   * @returns The number of dead letters that were not being redelivered already. Rejects with a `LogPositionError`, and with a `LogUnsupportedError` for a
-   * process.
+   * @returns The number of dead letters that were not being redelivered already. Rejects with a `LogPositionError`, and with a
+   * `LogUnsupportedError` for a process.
    */
   redeliver(which: Position | 'all'): Promise<number>
   /** Removes one, by the position of its entry, or all. Resolves with their number, and rejects with a `LogPositionError`. */

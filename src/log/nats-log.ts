@@ -78,7 +78,8 @@ export interface NatsLogOptions {
  * A log on NATS JetStream, for any number of processes on any number of machines. The first call that needs it connects, and creates
  * the log's two streams and its bucket where they are missing.
  *
- * Appended entries are as durable as the streams: they survive a crash of the server, and with three replicas the loss of one server. Calls wait for up to 30 seconds while no server answers.
+ * Appended entries are as durable as the streams: they survive a crash of the server, and with three replicas the loss of one server.
+ * Calls wait for up to 30 seconds while no server answers.
  *
  * Methods reject with a `LogServerError` where the server cannot be reached or refuses something.
  *

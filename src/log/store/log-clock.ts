@@ -44,8 +44,9 @@ export interface NextTime extends LogTime {
 }
 
 /**
- * Returns the time of a log: that of the wall clock, unless the wall clock has jumped. While a jump forward is not confirmed, and while the wall clock is
- * behind, the time goes on by the monotonic clock. So one glitch of the clock neither deletes entries by their age nor stops timers for a year.
+ * Returns the time of a log: that of the wall clock, unless the wall clock has jumped. While a jump forward is not confirmed, and while
+ * the wall clock is behind, the time goes on by the monotonic clock. So one glitch of the clock neither deletes entries by their age nor
+ * stops timers for a year.
  *
  * A machine that was off or suspended looks like a jump forward: that time counts once it is confirmed.
  *

@@ -1,7 +1,7 @@
 import type { Subscription } from '@nats-io/transport-node'
 import type { Connection } from '../server/connection.ts'
 
-/** Interval at which a waiting call checks by itself, in ms: the message that reports a change may be lost, and nothing reports the end of a lease. */
+/** Interval at which a waiting call checks by itself, in ms: a report of a change may be lost, and nothing reports the end of a lease. */
 const INTERVAL = 1_000
 
 /** Calls that wait for a change of one journal. */
