@@ -7,7 +7,7 @@ import { checkConfig } from '../src/protocol/check.ts'
 
 /** Settings of {@link dedupe}. */
 export interface DedupeConfig<T> extends Memory {
-  /** Called with each dropped event. What it throws errors the result. */
+  /** Called with each dropped event. An error that it throws errors the result. */
   readonly onDuplicate?: (event: T) => void
   /** Clock for `timeToLive`. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike

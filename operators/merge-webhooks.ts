@@ -54,11 +54,11 @@ export interface MergeWebhooksConfig extends Memory {
   /** How long a partial event of a run is held for the stream's complete one, in ms. Default 2,000. */
   readonly hold?: number
   /**
-   * Called when an expansion failed, with the error and the webhook's own event, which is emitted instead. What it throws
-   * errors the result: rethrow an error that concerns more than this webhook.
+   * Called when an expansion failed, with the error and the webhook's own event, which is emitted instead. An error that it throws errors
+   * the result: rethrow an error that concerns more than this webhook.
    */
   readonly onError?: (error: unknown, event: ResearchEvent) => void
-  /** Called with each dropped duplicate. What it throws errors the result. */
+  /** Called with each dropped duplicate. An error that it throws errors the result. */
   readonly onDuplicate?: (event: ResearchEvent) => void
   /** Schedules `hold`, and is the clock for `timeToLive`. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike

@@ -209,7 +209,7 @@ export interface ResearchClient {
   }
   /** Finds entities that match conditions. Beyond the interface document. */
   readonly findAll: FindAllCalls
-  /** What runs, monitors and FindAll runs have found before. Beyond the interface document. */
+  /** Searches the results of earlier runs, monitors and FindAll runs. Beyond the interface document. */
   readonly memory: MemoryCalls
   /** Monitors, task groups, single runs and webhooks as one stream, each event once. */
   watch(options: WatchOptions): Source<ResearchEvent>

@@ -146,7 +146,7 @@ async function printMemory(result: MemoryResult, output: Output): Promise<void> 
   await output.line()
 }
 
-/** What was found, in lines. */
+/** The findings of a memory, as lines. */
 function findingsOf(memory: Exclude<MemoryResult, { readonly kind: 'unknown' }>): string[] {
   switch (memory.kind) {
     case 'task':

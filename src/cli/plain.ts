@@ -1,4 +1,7 @@
-/** What a terminal interprets, ends a line with, or shows in another order than it has: controls, separators, and marks of direction. */
+/**
+ * The characters that a terminal interprets, that end a line, or that show a text in another order: controls, separators, and marks of
+ * direction.
+ */
 const INTERPRETED =
   // oxlint-disable-next-line no-control-regex -- A terminal would interpret them.
   /[\u0000-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/g

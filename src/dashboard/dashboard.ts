@@ -20,7 +20,7 @@ import { dashboardViews } from './views.ts'
 
 /** Settings of {@link createDashboard}. */
 export interface DashboardOptions {
-  /** What it shows. Its views are processes of this log. */
+  /** The log that it shows. Its views are processes of this log. */
   readonly log: EventLog
   /** For searches and added runs. Default: the page has none. */
   readonly client?: GatewayClient
@@ -137,7 +137,7 @@ export function createDashboard(options: DashboardOptions): Dashboard {
   })
 }
 
-/** All that the page shows and does. */
+/** The rights of the page: all that it shows and does. */
 function grantOf(hasClient: boolean): Grant {
   return {
     sub: SUBJECT,
@@ -181,7 +181,7 @@ class DashboardServer {
     const { gateway, key, origins, isListed } = this.#parts
     const url = new URL(request.url)
     const isPage = url.pathname === '/'
-    // Links to the page may be anywhere. What it shows needs the cookie, which is not sent along links from elsewhere.
+    // Links to the page may be anywhere. The data that it shows needs the cookie, which browsers do not send with links from other sites.
     const refusal = origins.refusalOf(isPage ? withoutOrigin(request) : request)
     if (refusal !== undefined) return refusal
     // Browsers send the cookie also with requests of pages at other ports of this machine.

@@ -10,7 +10,7 @@ export type FindDocument = (
   url: string,
 ) => DashboardDocument | undefined | PromiseLike<DashboardDocument | undefined>
 
-/** What `GET /document` of a dashboard answers. */
+/** The answer of a dashboard to `GET /document`. */
 export interface FoundDocument extends DashboardDocument {
   readonly url: string
   /** Where the text was too long. */

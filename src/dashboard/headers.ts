@@ -1,4 +1,4 @@
-/** What each response of a dashboard has: the page can load nothing from elsewhere, be in no frame, and send its address nowhere. */
+/** The headers of each response of a dashboard: the page can load nothing from elsewhere, be in no frame, and send its address nowhere. */
 const SECURITY = {
   'content-security-policy': [
     "default-src 'none'",

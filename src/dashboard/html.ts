@@ -8,7 +8,7 @@ export function pageHtml(script: string, style: string): string {
   )
 }
 
-/** What a browser shows that has no key. */
+/** The page for a browser that has no key. */
 export const NO_KEY_HTML = html(
   '',
   `<h1>Rivulet</h1>

@@ -3,7 +3,7 @@ import type { LogStats } from '../log/store/stats.ts'
 import { ruleStatus } from '../rules/run/rule-status.ts'
 import type { RuleStatus } from '../rules/run/rule-status.ts'
 
-/** What `GET /status` of a dashboard answers: what is no event of the log, and so in no view. */
+/** The answer of a dashboard to `GET /status`: facts that are not in events of the log, and so in no view. */
 export interface DashboardStatus {
   /** When it was read, in Unix ms. */
   readonly now: number
@@ -11,7 +11,7 @@ export interface DashboardStatus {
   readonly log: LogStats
   /** Alerts that are pending, firing or unknown, as their rules know them. At most 1,000. */
   readonly rules: RuleStatus
-  /** What the dashboard can do besides showing the log. */
+  /** The features of the dashboard besides showing the log. */
   readonly can: { readonly search: boolean; readonly addRuns: boolean; readonly documents: boolean }
 }
 

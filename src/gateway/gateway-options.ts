@@ -11,7 +11,7 @@ export type Views = Readonly<Record<string, View<unknown, string>>>
 
 /** Settings of the signed tokens of a gateway. */
 export interface TokenOptions {
-  /** At least 32 bytes of UTF-8. Of several, the first one signs and each verifies, so that it can be changed. */
+  /** At least 32 bytes of UTF-8. If there are several, the first one signs and each verifies, so that the secret can be changed. */
   readonly secret: string | readonly string[]
   /** Another one for each gateway that shares the secret. Default `rivulet`. */
   readonly audience?: string
@@ -36,8 +36,9 @@ export interface GatewayOptions<V extends Views> {
   readonly views: V
   readonly tokens: TokenOptions
   /**
-   * Another one for each gateway of the log whose views are not the same: the processes of the views are named `view:NAME/VIEW`. Gateways
-   * of one name share them. Up to 64 letters, digits, `.`, `_` and `-`. Default: none, and processes named `view:VIEW`.
+   * Names the processes of the views `view:NAME/VIEW`. Gateways of one log with the same views share a name, and with it the processes;
+   * gateways with other views need another name. Up to 64 letters, digits, `.`, `_` and `-`. Default: none, and processes named
+   * `view:VIEW`.
    */
   readonly name?: string
   /**

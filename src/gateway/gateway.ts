@@ -40,7 +40,7 @@ const OPTIONS = Object.keys({
   heartbeat: true,
 } satisfies Record<keyof GatewayOptions<Views>, true>)
 
-/** What a gateway answers at a path. */
+/** The handler of a path. */
 interface Endpoint {
   readonly methods: readonly string[]
   readonly answer: (request: Request) => Promise<Response>

@@ -1,6 +1,6 @@
 import type { ResearchEventType } from '../protocol/event.ts'
 
-/** What a subject may see and do. What it does not name is denied. */
+/** The rights of a subject. Anything that the grant does not name is denied. */
 export interface Grant {
   /** The subject, such as the id of a user, of up to 256 characters. Limits are counted by it. */
   readonly sub: string

@@ -13,7 +13,7 @@ const STATUS: Readonly<Record<RefusalCode, number>> = {
   uncertain: 502,
 }
 
-/** What differs from the answer that a code has. */
+/** The parts of a refusal that differ from the default of its code. */
 export interface RefusalDetails {
   /** Default: that of the code. */
   readonly status?: number

@@ -4,8 +4,8 @@ import type { RefusalCode } from '../protocol/live.ts'
 export type GatewayEndpoint = 'stream' | 'session' | 'search' | 'runs' | 'log' | 'other'
 
 /**
- * Observes a gateway, as `rivulet/otel` does. What an observer throws or rejects with is ignored. None of its methods gets a token, a
- * subject or a row.
+ * Observes a gateway, as `rivulet/otel` does. An error that an observer throws or rejects with is ignored. Its methods get no token, no
+ * subject and no row.
  */
 export interface GatewayObserver {
   /** Around the answer to a request, which is that of `proceed` in any case; of a stream, until its response begins. */

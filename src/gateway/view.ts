@@ -8,7 +8,7 @@ export type RowPath = readonly string[]
 
 /** Settings of {@link view}. The functions must depend on their arguments alone. */
 export interface ViewOptions<Row, Type extends ResearchEventType, Param extends string> {
-  /** Of the functions, a positive integer. Raise it when their results change: the view is built again then. */
+  /** Version of the functions, a positive integer. Raise it when their results change: the view is then built again. */
   readonly version: number
   /** Only entries of these types. Default: all. */
   readonly types?: readonly Type[]
@@ -39,7 +39,7 @@ export interface View<Row, Param extends string = never> extends ViewShape<Row, 
   readonly definition: ViewDefinition
 }
 
-/** {@link ViewOptions} without their types. What a function takes is what the view's own functions and its log give. */
+/** {@link ViewOptions} without their types. The functions are called with their own states and with entries of their log only. */
 export type ViewDefinition = ViewOptions<unknown, ResearchEventType, string>
 
 /** A view of the log: rows by path, made from its entries. */

@@ -11,7 +11,7 @@ export interface EventWriter {
   end(): void
 }
 
-/** What an {@link EventWriter} calls. */
+/** The listener of an {@link EventWriter}. */
 export interface EventWriterListener {
   /** The socket can take more, after a write that returned false. */
   readonly onDrain: () => void

@@ -4,13 +4,13 @@ import type { Http2ServerRequest } from 'node:http2'
 /** A request of `node:http` or `node:http2`. */
 export type NodeIncoming = IncomingMessage | Http2ServerRequest
 
-/** What a `ServerResponse` of `node:http` and a `Http2ServerResponse` of `node:http2` have. */
+/** The part that `ServerResponse` of `node:http` and `Http2ServerResponse` of `node:http2` have in common. */
 export interface NodeOutgoing {
   readonly headersSent: boolean
-  /** Of HTTP/2. */
+  /** The stream of a request over HTTP/2. */
   readonly stream?: { readonly destroyed: boolean }
   setHeader(name: string, value: number | string | readonly string[]): unknown
-  /** Of HTTP/1.1. */
+  /** Sets several headers at once. HTTP/1.1 only. */
   setHeaders?(headers: Headers): unknown
   flushHeaders?(): void
   writeHead(status: number): unknown
@@ -21,7 +21,7 @@ export interface NodeOutgoing {
   off(event: 'close' | 'drain', listener: () => void): unknown
 }
 
-/** What belongs to one connection of HTTP/1.1. HTTP/2 refuses it (RFC 9113, section 8.2.2). */
+/** Headers that belong to one connection of HTTP/1.1. HTTP/2 refuses them (RFC 9113, section 8.2.2). */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',

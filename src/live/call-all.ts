@@ -1,4 +1,4 @@
-/** Calls each listener. What one of them throws becomes an uncaught error, and the others are called. */
+/** Calls each listener. An error that one of them throws becomes an uncaught error, and the others are called. */
 export function callAll<Value>(listeners: Iterable<(value: Value) => void>, value: Value): void {
   for (const listener of Array.from(listeners)) {
     try {

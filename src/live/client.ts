@@ -27,13 +27,13 @@ const ASK_AGAIN_UNAVAILABLE = 60_000
 /** The status of a connection that follows nothing. */
 const NOTHING: LiveStatus = { state: 'connecting', since: 0 }
 
-/** Of the views that a connection cannot carry. */
+/** The error of each view that exceeds the limit of a connection. */
 const TOO_MANY = new LiveError('too_many', `A page follows up to ${MAX_LIVE_VIEWS} views at a time`)
 
 /** From the best one to the worst one. */
 const STATES: readonly LiveState[] = ['live', 'connecting', 'stale', 'offline', 'denied']
 
-/** Of the code that is loaded later. */
+/** The exports of the module that is loaded later. */
 interface TabsModule {
   readonly joinTabs: typeof joinTabs
 }
@@ -47,9 +47,9 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
   status: LiveStatus = NOTHING
   readonly #options: ConnectOptions
   readonly #environment: Environment
-  /** Those that are wanted, by address. */
+  /** The stores of wanted views, by address. */
   readonly #stores = new Map<string, ViewStore>()
-  /** Those that the page still has, by address. */
+  /** The stores that the page still references, by address. */
   readonly #known = new Map<string, WeakRef<ViewStore>>()
   /** Until the next frame, in which changes are published together. */
   #cancelFrame: (() => void) | undefined

@@ -9,7 +9,7 @@ import { LiveError } from './live-error.ts'
 import { refusalOf } from './refusal.ts'
 import type { Tokens } from './tokens.ts'
 
-/** What a connection needs of the client. */
+/** The part of the client that a connection uses. */
 export interface ConnectionOwner {
   /** Whether this tab may connect, asked once its rights are known. Where it may not, it calls `viewsChanged` when it may. */
   mayConnect(): Promise<boolean>
@@ -24,7 +24,7 @@ export interface ConnectionOwner {
 /** A view that a connection follows. */
 interface FollowedView {
   readonly address: string
-  /** What to ask of the gateway, with the position that the client has. */
+  /** The request to the gateway, with the position that the client has. */
   resume(): ViewRequest
 }
 
@@ -61,7 +61,7 @@ export class Connection {
   isParked = false
   /** Why the last one has ended or could not be made. */
   error: LiveError | undefined
-  /** Of the last `heartbeat`: how far the gateway is behind, in ms. */
+  /** The lag of the gateway in the last `heartbeat`, in ms. */
   behind = 0
   heartbeat = MAX_HEARTBEAT
   /** When the last bytes came, in Unix ms. */
@@ -70,7 +70,7 @@ export class Connection {
   readonly #tokens: Tokens
   readonly #owner: ConnectionOwner
   readonly #environment: Environment
-  /** Of the connection at this moment. */
+  /** Aborts the current connection. */
   #attempt: AbortController | undefined
   /** The reason for which the client itself has ended it. */
   #restart: Restart | undefined
@@ -207,7 +207,7 @@ export class Connection {
       await readFrames(
         body,
         (frame) => {
-          // What is in the same chunk as the end.
+          // Frames in the same chunk as the end of the connection are ignored.
           if (attempt.signal.aborted) return
           if (frame.kind === 'open') {
             this.#opened(frame)
@@ -340,7 +340,7 @@ export class Connection {
   }
 }
 
-/** What is left of a time that began then, in ms. None where the clock was set back. */
+/** The rest of a time that began at `since`, in ms. 0 if the clock was set back. */
 function remaining(since: number, length: number, now: number): number {
   return now < since ? 0 : Math.max(0, since + length - now)
 }

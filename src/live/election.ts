@@ -1,10 +1,10 @@
 import type { Environment } from './environment.ts'
 
-/** What a tab does for its group. */
+/** The callbacks of a tab in its group. */
 export interface ElectionOwner<Wish, Sent> {
   /** This tab leads from now on, or does not any more. */
   elected(isLeader: boolean): void
-  /** Another tab leads. What this one has is of another leader. */
+  /** Another tab leads. The data that this tab has is from another leader. */
   led(): void
   /** The leader has sent something. */
   received(sent: Sent): void
@@ -41,12 +41,12 @@ export class Election<Wish, Sent> {
   readonly #locks: LockManager
   readonly #owner: ElectionOwner<Wish, Sent>
   readonly #Channel: typeof BroadcastChannel
-  /** Of all tabs. */
+  /** The channel that all tabs listen to. */
   readonly #channel: BroadcastChannel
-  /** Of this tab. */
+  /** The channel of this tab alone. */
   readonly #own: BroadcastChannel
   readonly #left = new AbortController()
-  /** Of the request that waits for the lock, and of the time that this tab leads. */
+  /** Aborts the request that waits for the lock, or ends the time for which this tab leads. */
   #term = new AbortController()
   #endTick = () => {}
   #leader: string | undefined

@@ -1,9 +1,9 @@
 import { MAX_TIMER_DELAY } from '../protocol/timer-limit.ts'
 
-/** What a page has just done: `wake` where the connection may have died unnoticed, `sleep` where it stops to run. */
+/** A change of the page's state: `wake` when the connection may have died unnoticed, `sleep` when the page stops running. */
 export type PageEvent = 'wake' | 'sleep' | 'hide' | 'offline'
 
-/** What the client uses of its platform. Tests pass their own. */
+/** The parts of the platform that the client uses. Tests pass their own. */
 export interface Environment {
   /** Unix ms. */
   now(): number
@@ -25,10 +25,10 @@ export interface Environment {
 
 /** A frame that does not come, since the page is not drawn, in ms. */
 const FRAME_TIMEOUT = 100
-/** In place of a frame where the platform has none, in ms. */
+/** Duration that replaces a frame if the platform has no frames, in ms. */
 const FRAME = 16
 
-/** The platform that this code runs on. What it does not have is left out. */
+/** The platform that this code runs on. Missing features are left out. */
 export function platform(): Environment {
   const { navigator, indexedDB, BroadcastChannel, document, requestAnimationFrame } = optionalGlobals()
   return {

@@ -67,7 +67,7 @@ const orAbsent =
 const areRows: Check = (value) =>
   Array.isArray(value) && value.every((row) => Array.isArray(row) && isText(row[0]) && row.length > 1)
 
-/** What each frame must have. Fields that the client does not use are not checked. */
+/** The required fields of each frame. Fields that the client does not use are not checked. */
 const FIELDS: Readonly<Record<Frame['kind'], Readonly<Record<string, Check>>>> = {
   open: { protocol: isTime, heartbeat: isTime },
   snapshot: { view: isText, rows: areRows, position: orAbsent(isText) },

@@ -1,11 +1,11 @@
 import type { RefusalCode } from '../protocol/live.ts'
 
 /**
- * What went wrong between a page and its gateway: a {@link RefusalCode} of the gateway, or one of these.
+ * The kind of an error between a page and its gateway: a {@link RefusalCode} of the gateway, or one of these.
  *
  * - `network`: no connection, or it was lost.
  * - `timeout`: nothing came for too long.
- * - `protocol`: what came is not of this protocol, or of another version of it.
+ * - `protocol`: the gateway sent something that does not follow this protocol, or follows another version of it.
  * - `token`: `getToken` failed, or its result is no token.
  * - `closed`: `close` was called.
  */

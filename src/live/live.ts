@@ -19,7 +19,7 @@ export interface ConnectOptions {
   readonly share?: boolean
   /** Keeps the last rows in IndexedDB, for a start without a network. Default false. */
   readonly offline?: boolean
-  /** What the server has rendered. */
+  /** The snapshot that the server has rendered. */
   readonly initial?: LiveSnapshot
 }
 
@@ -61,7 +61,7 @@ export interface LiveStore<Value> {
 /** The rows of a view with its params, kept up to date while anyone subscribes. */
 export interface LiveView<Row> extends LiveStore<ViewSnapshot<Row>> {
   readonly address: string
-  /** What the server has rendered, for hydration. */
+  /** The snapshot that the server has rendered, for hydration. */
   getServerSnapshot(): ViewSnapshot<Row>
   status(): LiveStatus
 }
@@ -81,7 +81,7 @@ export interface LiveSubscription {
   unsubscribe(): void
 }
 
-/** What `live.view` returns. */
+/** The result of `live.view`. */
 export interface ObservableView<Row> extends LiveView<Row>, LiveObservable<ViewSnapshot<Row>> {
   subscribe: LiveObservable<ViewSnapshot<Row>>['subscribe']
 }
@@ -95,7 +95,7 @@ export interface LiveInspection {
   readonly role: 'idle' | 'alone' | 'leader' | 'follower'
   /** How many tabs follow this one. */
   readonly followers: number
-  /** Of this tab; undefined where it has none. */
+  /** The connection of this tab; undefined if it has none. */
   readonly connection?: {
     readonly state: 'connecting' | 'open' | 'waiting'
     /** Since when it is open, or the attempt goes on. */

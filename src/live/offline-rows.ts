@@ -22,7 +22,7 @@ interface Kept {
   readonly rows: string
 }
 
-/** What a page starts with. */
+/** The rows that a page starts with. */
 export interface KeptRows {
   readonly rights: string
   readonly views: ReadonlyMap<string, StoredRows>
@@ -45,7 +45,7 @@ export class OfflineRows {
     this.#database = open(indexedDB).catch(() => undefined)
   }
 
-  /** What was kept last, without what is too old. */
+  /** The rows that were stored last, without those that are too old. */
   async load(): Promise<KeptRows | undefined> {
     const kept = (await this.#do('readonly', (store) => resultOf(store.getAll(this.#range())))) ?? []
     const views = kept.filter(isKept).filter(({ time }) => Math.abs(this.#now() - time) < MAX_AGE)

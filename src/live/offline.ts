@@ -8,7 +8,7 @@ const COLLECT = 2_000
 /** How long the token, which says whose rows to show, is waited for, in ms. */
 const PATIENCE = 1_000
 
-/** What the copy on the disk needs of the client. */
+/** The part of the client that the copy on the disk uses. */
 export interface OfflineOwner {
   /** The rights of the token; undefined before the first one. */
   readonly rights: string | undefined

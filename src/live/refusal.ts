@@ -5,7 +5,7 @@ import { isRecord } from './is-record.ts'
 import { LiveError } from './live-error.ts'
 import { readText } from './read-text.ts'
 
-/** What a status means where the body does not say it. */
+/** The code of a refusal whose body has none, by its status. */
 const BY_STATUS: Readonly<Record<number, RefusalCode>> = {
   401: 'unauthenticated',
   403: 'forbidden',

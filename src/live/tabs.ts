@@ -8,14 +8,14 @@ import { LiveError } from './live-error.ts'
 import type { LiveErrorCode } from './live-error.ts'
 import type { StoredRows, ViewStore } from './view-store.ts'
 
-/** What the tabs of a group need of this tab's views. */
+/** The part of this tab's client that the tabs of a group use. */
 export interface TabsOwner {
-  /** Those that are wanted. */
+  /** The stores of wanted views. */
   readonly stores: readonly ViewStore[]
   store(request: ViewRequest): ViewStore
   /** A view is wanted that maybe was not. */
   want(store: ViewStore): void
-  /** A view may not be wanted any more. */
+  /** A view may be no longer wanted. */
   drop(store: ViewStore): void
   elected(isLeader: boolean): void
   /** Rows or states have changed. */
@@ -25,10 +25,10 @@ export interface TabsOwner {
   excluded(): void
 }
 
-/** What a tab has of a view: no rows, rows of another leader, or all that the leader has sent. */
+/** The rows that a tab has of a view: none, rows of another leader, or all that the leader has sent. */
 type Holding = 'none' | 'old' | 'same'
 
-/** What a tab wants of the leader. */
+/** The views that a tab wants from the leader. */
 type Wish = readonly { readonly request: ViewRequest; readonly holding: Holding }[]
 
 /** A status as tabs send it, without the error's class. */
@@ -38,11 +38,11 @@ interface SentStatus {
   readonly error?: readonly [code: LiveErrorCode, message: string, retryAfter: number | undefined]
 }
 
-/** What the leader sends. */
+/** A message of the leader. */
 type Sent =
   /** A frame of the gateway, for the tabs whose rows are the leader's. */
   | { readonly kind: 'frame'; readonly frame: ViewFrame }
-  /** All rows of a view, for some tabs. Where it is for one tab, the rows come to it alone: here is their place among the frames. */
+  /** All rows of a view, for some tabs. If they are for one tab, it gets the rows alone: this message marks their position among the frames. */
   | {
       readonly kind: 'rows'
       readonly id: string
@@ -51,7 +51,7 @@ type Sent =
       readonly rows: StoredRows | undefined
       readonly gaps: number
     }
-  /** The rows that one tab gets alone. Another channel brings them, so they come before or after their place among the frames. */
+  /** The rows that one tab gets alone. They come through another channel, so before or after their position among the frames. */
   | { readonly kind: 'alone'; readonly id: string; readonly rows: StoredRows }
   | {
       readonly kind: 'statuses'
@@ -62,10 +62,10 @@ type Sent =
 
 /** Where rows belong among the frames, until they have come. */
 interface Place {
-  /** Of the view; empty where later rows of it have come first. */
+  /** Address of the view; empty if later rows of the view have come first. */
   address: string
   readonly gaps: number
-  /** What came after this place. */
+  /** The frames that came after this position. */
   readonly frames: ViewFrame[]
   status: LiveStatus | undefined
 }
@@ -97,7 +97,7 @@ export class Tabs {
   readonly #election: Election<Wish, Sent>
   /** As a tab that follows: the views of which it has all that the leader has sent. */
   readonly #same = new Set<ViewStore>()
-  /** Rows that are still to come, and rows whose place is still to come, by their id. */
+  /** The rows that are still to come, and the rows whose position is still to come, by their id. */
   readonly #places = new Map<string, Place>()
   readonly #arrived = new Map<string, StoredRows>()
   /** As the leader: what the other tabs want, by tab, and what they have of it. */
@@ -152,7 +152,7 @@ export class Tabs {
     return [...this.#wishes.values()].some((wish) => wish.has(store))
   }
 
-  /** What was of another leader. */
+  /** Drops the data of another leader. */
   #reset(): void {
     this.#same.clear()
     this.#places.clear()
@@ -230,7 +230,7 @@ export class Tabs {
     this.#owner.changed()
   }
 
-  /** Takes rows at their place, once both have come, and the frames that have come since. */
+  /** Takes rows at their position, once both have come, and the frames that have come since. */
   #replace(id: string): void {
     const place = this.#places.get(id)
     const rows = this.#arrived.get(id)
@@ -312,7 +312,7 @@ export class Tabs {
     for (const store of this.#owner.stores) this.#owner.drop(store)
   }
 
-  /** Sends the rows to the tabs that do not have them. Those with rows of another leader get them once they are current. */
+  /** Sends the rows to the tabs that do not have them. Tabs with rows of another leader get them once the rows are current. */
   #offer(store: ViewStore): void {
     const { address, gaps } = store
     const lacking = [...this.#wishes].filter(([, wish]) => {

@@ -4,7 +4,7 @@ import { LiveError } from './live-error.ts'
 import type { ViewFrame } from './frames.ts'
 import { isSame } from './same.ts'
 
-/** All that is known of a view's rows at one moment. */
+/** The rows of a view at one moment, with their position. */
 export interface StoredRows {
   readonly rows: readonly RowState[]
   readonly position: string
@@ -14,7 +14,7 @@ export interface StoredRows {
 export class ViewStore {
   readonly address: string
   readonly request: ViewRequest
-  /** What the page has of it. As long as the page has that, it has these rows. */
+  /** The object that the page has of the view. As long as the page has it, it has these rows. */
   view: ObservableView<unknown> | undefined
   readonly listeners = new Set<(snapshot: ViewSnapshot<unknown>) => void>()
   /** It stays wanted for a while although no listener is left. */
@@ -27,19 +27,19 @@ export class ViewStore {
   refusal: LiveError | undefined
   /** When the last frame came, in Unix ms; 0 before. */
   lastFrame = 0
-  /** Of this moment; published with the next frame of the page. */
+  /** The status at this moment; published with the next frame of the page. */
   status: LiveStatus
   gaps = 0
   /** Before the first ones: undefined. */
   position: string | undefined
-  /** What was published last. */
+  /** The snapshot that was published last. */
   snapshot: ViewSnapshot<unknown>
   readonly initial: ViewSnapshot<unknown>
   #rows: Map<string, unknown>
   /** The parts of a snapshot that is not complete. */
   #parts: RowState[] | undefined
   #haveRowsChanged = false
-  /** A snapshot follows in the place of changes. */
+  /** The next publication is a snapshot, not changes. */
   #isRenewed = false
 
   constructor(address: string, request: ViewRequest, initial: LiveSnapshot[string] | undefined) {
@@ -62,7 +62,7 @@ export class ViewStore {
     return this.#rows.size
   }
 
-  /** What to ask of the gateway. */
+  /** The request to the gateway. */
   resume(): ViewRequest {
     return this.position === undefined ? this.request : { ...this.request, after: this.position }
   }
@@ -109,7 +109,7 @@ export class ViewStore {
     return this.position !== before
   }
 
-  /** Replaces the rows. Those that are equal stay the same objects. */
+  /** Replaces the rows. Equal rows stay the same objects. */
   replace({ rows, position }: StoredRows): void {
     const next = mapOf(rows)
     this.#haveRowsChanged ||= next.size !== this.#rows.size

@@ -125,7 +125,7 @@ function typeOf(event: unknown): Attributes {
   return { 'rivulet.event.type': event['type'] }
 }
 
-/** What identifies an event or an entry, for spans. */
+/** The attributes that identify an event or an entry in a span. */
 function identityOf(event: unknown): Attributes {
   if (Array.isArray(event)) return { 'messaging.batch.message_count': event.length }
   if (!isObject(event)) return {}

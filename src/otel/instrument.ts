@@ -14,13 +14,13 @@ import { gaugeLog } from './log-gauges.ts'
 import { appendObserver } from './recording.ts'
 import { requestObserver } from './requests.ts'
 
-/** What to instrument, and where to. */
+/** The objects to instrument, and the meter and tracer to use. */
 export interface InstrumentOptions {
   /** Its requests, streams, retries, reconnects and dropped duplicates. */
   readonly client?: Pick<ResearchClient, 'observe' | 'diagnostics'>
   /** Its recording, the handlers of its consumers and the functions of its processes, and how far its readers are behind. */
   readonly log?: Pick<EventLog, 'observe' | 'stats'>
-  /** Of `createGateway`: its connections, requests and refusals, and what it encodes and sends. */
+  /** A gateway of `createGateway`: its connections, requests and refusals, and what it encodes and sends. */
   readonly gateway?: { observe(observer: GatewayObserver): () => void }
   /** Default: the one of the global meter provider at the call. */
   readonly meter?: Meter
@@ -53,7 +53,7 @@ export interface Instrumentation extends Disposable {
 
 /**
  * Collects OpenTelemetry metrics and spans of a client, a log and a gateway, until it is disposed of. docs/observability.md lists them.
- * Attributes of metrics have no ids; those of spans have. What a meter or a tracer throws is ignored.
+ * Attributes of metrics contain no ids; attributes of spans do. An error that a meter or a tracer throws is ignored.
  *
  * ```ts
  * import { createClient, memoryLog, openLog } from 'rivulet'

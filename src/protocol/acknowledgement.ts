@@ -126,7 +126,7 @@ export function keepPosition<T extends object>(entry: object, value: T): T {
   return { ...value, [KEPT]: kept }
 }
 
-/** What a value of a source is acknowledged to; undefined for another value. */
+/** The acknowledger of a value that came from a source; undefined for another value. */
 export function acknowledgerOf(value: object): Acknowledger | undefined {
   return isAcknowledgeable(value) ? value[ACKNOWLEDGER] : undefined
 }

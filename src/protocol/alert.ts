@@ -7,7 +7,7 @@ export interface AlertCause {
   readonly time: string | null
 }
 
-/** What all events of an alert have. */
+/** The data that all events of an alert have. */
 export interface AlertData {
   /** The name of its rule. */
   readonly alert: string
@@ -18,13 +18,13 @@ export interface AlertData {
   /** `alertname`, the values of the key and the rule's own. They are the same in all events of an alert: rule and labels are its identity. */
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
-  /** What the condition has measured, such as a count; null where it measures nothing. */
+  /** The value that the condition has measured, such as a count; null if it measures nothing. */
   readonly value: number | string | null
   /** When the condition began to hold, in RFC 3339. The same in the event that ends the episode. */
   readonly since: string
   /** Events that made the condition hold, the latest ones, oldest first. At most 20. */
   readonly events: readonly AlertCause[]
-  /** Of this alert from `alert.firing` to `alert.resolved`: the same text for one rule, key and `since`, in each run. */
+  /** Id of this alert from `alert.firing` to `alert.resolved`: the same text for one rule, key and `since`, in each run. */
   readonly episode: string
 }
 
@@ -34,7 +34,7 @@ export interface AlertFiring extends AlertData {}
 /** An alert that was firing is over. */
 export interface AlertResolved extends AlertData {
   /**
-   * `condition`: it does not hold any more. `expired`: it held for as long as `resolve.after` says. `cancelled`: its monitor
+   * `condition`: it no longer holds. `expired`: it held for as long as `resolve.after` says. `cancelled`: its monitor
    * was cancelled. `rule`: the rule was removed, disabled or changed.
    */
   readonly reason: 'condition' | 'expired' | 'cancelled' | 'rule'

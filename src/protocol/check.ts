@@ -87,7 +87,7 @@ export function checkObject(
 /** Checks that options have only known names. The error suggests the nearest one. Undefined is accepted. */
 export function checkOptions(argument: string, value: unknown, knownNames: readonly string[]): void {
   if (value === undefined) return
-  // Some options are secret, so the value is hidden: a key may be given in the place of the options.
+  // Some options are secret, so the value is hidden: a key may be given instead of the options.
   if (!isObject(value)) throw new ArgumentError(argument, 'an object', hidden(value))
   const unknown = Object.keys(value).find((name) => !knownNames.includes(name))
   if (unknown === undefined) return

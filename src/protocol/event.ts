@@ -26,7 +26,7 @@ import type { RunInput, TaskRun } from './task.ts'
 /** How an event arrived: from the service, from a process over a log (`process`), or from the log itself (`log`). */
 export type Via = 'poll' | 'stream' | 'webhook' | 'process' | 'log'
 
-/** What made a process append an event. */
+/** The entry that made a process append an event. */
 export interface Cause {
   /** The name of the process. */
   readonly process: string
@@ -140,11 +140,11 @@ export interface ResearchEventData {
   'monitor.error': MonitorErrorEvent
   'task_group.status': TaskGroupStatusEvent
   'task_run.state': TaskRunState
-  /** Of a single run, as the next one. */
+  /** A single run sends this event and the next one. */
   'task_run.progress_stats': RunProgressStats
   /** `data.type` is the kind of message. */
   'task_run.progress_msg': RunProgressMessage
-  /** Of a FindAll run, as the next six. */
+  /** A FindAll run sends this event and the next six. */
   'findall.status': FindAllStatusEvent
   'findall.candidate.generated': FindAllCandidateEvent
   'findall.candidate.matched': FindAllCandidateEvent
@@ -166,12 +166,12 @@ export interface ResearchEventData {
   'log.tick': LogTick
   'log.clock': LogClock
   'log.gap': LogGap
-  /** Of alert rules, as the next three: `source` is `/rules/{name}`. */
+  /** Alert rules append this event and the next three: `source` is `/rules/{name}`. */
   'alert.firing': AlertFiring
   'alert.resolved': AlertResolved
   'alert.unknown': AlertUnknown
   'alert.late': AlertLate
-  /** Of a gateway, as the next two: `source` is `/subjects/{sub}`. */
+  /** A gateway appends this event and the next two: `source` is `/subjects/{sub}`. */
   'gateway.search': GatewaySearch
   'gateway.session': GatewaySession
   /** `source` is `/gateway`. */
@@ -191,7 +191,7 @@ export type ResearchEvent = {
 /** The member of the union with this type. */
 export type EventOf<Type extends ResearchEventType> = Envelope<Type, ResearchEventData[Type]>
 
-/** What `monitors.events` emits: the events in a monitor's list (§2.2), discriminated by `type`. */
+/** An event that `monitors.events` emits: the events in a monitor's list (§2.2), discriminated by `type`. */
 export type ListedMonitorEvent =
   | EventOf<'monitor.event_stream'>
   | EventOf<'monitor.snapshot'>
@@ -199,7 +199,7 @@ export type ListedMonitorEvent =
   | EventOf<'monitor.error'>
   | EventOf<'unknown'>
 
-/** What `monitors.follow` emits, discriminated by `type`. */
+/** An event that `monitors.follow` emits, discriminated by `type`. */
 export type FollowedMonitorEvent = ListedMonitorEvent | EventOf<'monitor.cancelled'> | EventOf<'stream.gap'>
 
 /** The event of a message of a group's streams (§4.4, §4.5). */
@@ -209,10 +209,10 @@ type GroupMessageEvent =
   | EventOf<'error'>
   | EventOf<'unknown'>
 
-/** What `taskGroups.events` emits, discriminated by `type`. */
+/** An event that `taskGroups.events` emits, discriminated by `type`. */
 export type GroupEvent = GroupMessageEvent | EventOf<'stream.gap'> | EventOf<'stream.oversized'>
 
-/** What `tasks.events` emits, discriminated by `type`. */
+/** An event that `tasks.events` emits, discriminated by `type`. */
 export type RunEvent =
   | EventOf<'task_run.state'>
   | EventOf<'task_run.progress_stats'>
@@ -221,7 +221,7 @@ export type RunEvent =
   | EventOf<'stream.oversized'>
   | EventOf<'unknown'>
 
-/** What `findAll.events` emits, discriminated by `type`. */
+/** An event that `findAll.events` emits, discriminated by `type`. */
 export type FindAllEvent =
   | EventOf<'findall.status'>
   | { [Change in (typeof CANDIDATE_CHANGES)[number]]: EventOf<Change> }[(typeof CANDIDATE_CHANGES)[number]]
@@ -231,7 +231,7 @@ export type FindAllEvent =
   | EventOf<'stream.oversized'>
   | EventOf<'unknown'>
 
-/** What `taskGroups.runs` emits, discriminated by `type`. */
+/** An event that `taskGroups.runs` emits, discriminated by `type`. */
 export type GroupRunEvent = Exclude<GroupEvent, EventOf<'task_group.status'>>
 
 type Wire = Readonly<Record<string, unknown>>

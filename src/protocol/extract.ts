@@ -5,7 +5,7 @@ import type { FetchPolicy, Usage } from './search.ts'
 export interface ExtractRequest {
   /** 1 to 20 addresses. */
   readonly urls: readonly string[]
-  /** What the excerpts are for, in natural language. */
+  /** The purpose of the excerpts, in natural language. */
   readonly objective?: string
   readonly search_queries?: readonly string[]
   /** The maximum number of characters of all results together. */
@@ -20,7 +20,7 @@ export interface ExtractRequest {
   }
 }
 
-/** What was extracted from one page; beyond the interface document. */
+/** The content extracted from one page; beyond the interface document. */
 export interface ExtractResult {
   readonly url: string
   readonly title?: string | null

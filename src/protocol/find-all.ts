@@ -15,7 +15,7 @@ export interface MatchCondition {
   readonly description: string
 }
 
-/** What to find out about each matched candidate. */
+/** The information to find about each matched candidate. */
 export interface FindAllEnrichment {
   readonly output_schema: JsonSchemaSpec
   /** Default `core`. */
@@ -23,7 +23,7 @@ export interface FindAllEnrichment {
   readonly mcp_servers?: readonly McpServer[]
 }
 
-/** What a FindAll run looks for. */
+/** The target of a FindAll run and its conditions. */
 export interface FindAllSchema {
   readonly objective: string
   /** The kind of entity, such as `companies`. */
@@ -36,11 +36,11 @@ export interface FindAllSchema {
 
 /** The body of `POST /v1beta/findall/ingest`. */
 export interface IngestRequest {
-  /** What to find, in natural language. */
+  /** The entities to find, described in natural language. */
   readonly objective: string
 }
 
-/** What a search for entities finds. */
+/** The types of entities that a search can find. */
 export const ENTITY_TYPES = ['people', 'companies'] as const
 
 /** The body of `POST /v1beta/findall/entity-search`. */
@@ -120,7 +120,7 @@ export interface FindAllRun {
   readonly modified_at?: string | null
 }
 
-/** What was found out about a candidate, for a condition or an enrichment. */
+/** The finding about a candidate, for a condition or an enrichment. */
 export interface CandidateOutput {
   readonly value: unknown
   readonly type: 'match_condition' | 'enrichment' | (string & {})
@@ -185,7 +185,7 @@ export const CANDIDATE_CHANGES = [
 /** A candidate changed. */
 export type FindAllCandidateEvent = FindAllMessage<(typeof CANDIDATE_CHANGES)[number], FindAllCandidate>
 
-/** What the run looks for changed: it was extended or enriched. */
+/** The target of the run changed: the run was extended or enriched. */
 export type FindAllSchemaEvent = FindAllMessage<'findall.schema.updated', FindAllSchema>
 
 /** Every type of a FindAll run's webhooks. */

@@ -1,7 +1,7 @@
 /** The longest id of the service, in characters. */
 const MAX_ID = 512
 
-/** What {@link isId} accepts, for errors. */
+/** Description of the texts that {@link isId} accepts, for errors. */
 export const ID_EXPECTED = `an id, a non-empty string of at most ${MAX_ID} characters`
 
 /**

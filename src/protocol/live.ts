@@ -100,7 +100,7 @@ export interface Refusal {
 }
 
 /**
- * What a gateway sends to a client, by the `event` of its server-sent event; `data` is JSON. Those with a `view` are the same
+ * The frames that a gateway sends to a client, by the `event` of the server-sent event; `data` is JSON. Frames with a `view` are the same
  * for every client with the same rights.
  */
 export interface LiveFrames {
@@ -119,7 +119,7 @@ export interface LiveFrames {
     readonly rows: readonly RowState[]
     /** Whether it is the first part. */
     readonly first: boolean
-    /** Of the last part only: the position after it. */
+    /** The position after the rows, in their last part only. */
     readonly position?: string
   }
   /** Changes of rows, in order. */
@@ -157,7 +157,7 @@ export type LiveSnapshot = Readonly<
   Record<string, { readonly rows: readonly RowState[]; readonly position: string }>
 >
 
-/** What a browser needs of a view: its types. `connect<typeof views>(…)` takes them from the server's code. */
+/** The types of a view, as a browser needs them. `connect<typeof views>(…)` takes them from the server's code. */
 export interface ViewShape<Row, Param extends string = never> {
   readonly params: readonly Param[]
   /** Never there at run time. */

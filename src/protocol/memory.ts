@@ -3,7 +3,7 @@
 /** Every kind of memory, by what made it. */
 export const MEMORY_KINDS = ['task', 'monitor', 'findall'] as const
 
-/** What made a memory: a task run, a monitor or a FindAll run. */
+/** The kind of work that made a memory: a task run, a monitor or a FindAll run. */
 export type MemoryKind = (typeof MEMORY_KINDS)[number]
 
 /** Names a memory scope in requests. */
@@ -14,7 +14,7 @@ export interface MemoryScope {
 
 /** The body of `POST /v1beta/memory/retrieve`. */
 export interface MemoryRetrieveRequest extends MemoryScope {
-  /** What the memories are about. Absent, null or empty: the most recent ones. */
+  /** The topic of the memories. Absent, null or empty: the most recent ones. */
   readonly query?: string | null
   /** Only memories of this kind. */
   readonly kind?: MemoryKind | null

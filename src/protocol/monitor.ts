@@ -139,7 +139,7 @@ export interface MonitorErrorEvent {
   readonly event_group_id?: string
 }
 
-/** What a monitor reports, discriminated by `event_type` (§2.2). */
+/** An event that a monitor reports, discriminated by `event_type` (§2.2). */
 export type MonitorEvent =
   | MonitorEventStreamEvent
   | MonitorSnapshotEvent

@@ -1,6 +1,6 @@
 import { isThenable } from './thenable.ts'
 
-/** Those that observe one object. None costs one check. */
+/** The observers of one object. Without observers, a notification costs one check. */
 export class Observers<Observer extends object> {
   /** Each in an object of its own, since the same one may be added twice. */
   #list: readonly { readonly observer: Observer }[] = []
@@ -18,7 +18,7 @@ export class Observers<Observer extends object> {
     }
   }
 
-  /** What each observer returns. An observer that throws is skipped. */
+  /** Calls each observer, and returns the results. An observer that throws is skipped. */
   notify<Result>(call: (observer: Observer) => Result | undefined): readonly Result[] {
     return this.#list.flatMap(({ observer }) => ignoringErrors(() => call(observer)) ?? [])
   }

@@ -24,10 +24,10 @@ export const QUOTAS = {
   monitors: { requests: 300, window: MINUTE },
 } as const satisfies Readonly<Record<string, QuotaLimit>>
 
-/** What a quota counts. */
+/** The kind of request that a quota counts. */
 export type Quota = keyof typeof QUOTAS
 
-/** Limits of some quotas, in place of the known ones. */
+/** Limits of some quotas, which replace the known ones. */
 export type QuotaLimits = Readonly<Partial<Record<Quota, QuotaLimit>>>
 
 /** The limit of each quota. Throws an ArgumentError that names the first invalid one. */

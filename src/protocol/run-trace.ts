@@ -1,4 +1,4 @@
-/* What the stream of one run's events sends besides `task_run.state`. All of this file is beyond the interface document. */
+/* The events in the stream of one run besides `task_run.state`. All of this file is beyond the interface document. */
 
 /** How far a run is. Only the current one is sent. */
 export interface RunProgressStats {

@@ -23,7 +23,7 @@ export interface FetchPolicy {
   readonly disable_cache_fallback?: boolean
 }
 
-/** What a request consumed; beyond the interface document. */
+/** A resource that a request consumed, and how much of it; beyond the interface document. */
 export interface Usage {
   readonly name: string
   readonly count: number
@@ -33,7 +33,7 @@ export interface Usage {
 export interface SearchRequest {
   /** Keyword queries, at least one. */
   readonly search_queries: readonly string[]
-  /** What the search is for, in natural language. */
+  /** The purpose of the search, in natural language. */
   readonly objective?: string
   /** Default `advanced`. */
   readonly mode?: SearchMode

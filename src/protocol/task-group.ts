@@ -67,7 +67,7 @@ export interface ErrorEvent {
   readonly error: ServiceProblem
 }
 
-/** What the two streams of a task group send, discriminated by `type` (§4.4, §4.5). */
+/** An event in one of the two streams of a task group, discriminated by `type` (§4.4, §4.5). */
 export type TaskGroupStreamEvent = TaskGroupStatusEvent | TaskRunEvent | ErrorEvent
 
 /** The query of `GET …/groups/{taskgroup_id}/events` (§4.4); both fields are beyond the interface document. */

@@ -58,7 +58,7 @@ export interface WebhookDelivery {
   readonly payload: unknown
 }
 
-/** What became of a delivery that was put into an inbox: it is stored, it had been stored before, or there is no room for it. */
+/** The result of putting a delivery into an inbox: it is stored, it was already stored, or the inbox has no room for it. */
 export type InboxOutcome = 'stored' | 'duplicate' | 'full'
 
 /** Where a receiver stores verified webhooks before it answers 2xx: `log.inbox` of an open log. */

@@ -1,6 +1,6 @@
 import type { LiveSnapshot } from '../protocol/live.ts'
 
-/** What ends a script element or begins a comment in it, and two line ends that old scripts do not take in a string. */
+/** Characters that end a script element or begin a comment in it, and two line ends that old scripts do not allow in a string. */
 const SPECIAL = /[<>&\u2028\u2029]/g
 
 /**

@@ -1,6 +1,6 @@
 import type { InspectedView, LiveInspection } from '../live/live.ts'
 
-/** What has happened to a view. */
+/** A change of a view. */
 export interface InspectedEvent {
   /** Unix ms. */
   readonly time: number

@@ -15,7 +15,7 @@ export interface LiveInspectorProps {
   readonly defaultOpen?: boolean
 }
 
-/** What is shown, since the panel was opened. */
+/** The data that the panel shows, collected since it was opened. */
 interface Seen {
   readonly inspection: LiveInspection
   /** Newest first. */

@@ -3,14 +3,14 @@ import type { Live } from '../live/live.ts'
 import type { AddRunsRequest, AddRunsResponse } from '../protocol/task-group.ts'
 import type { ViewShapes } from '../protocol/live.ts'
 
-/** What `useAddRuns` returns. */
+/** The result of `useAddRuns`. */
 export interface UseAddRunsResult {
   /**
    * Adds runs to a group (§4.3). Resolves with the answer, or with undefined when it has failed: see `error`. Unmounting does not
    * abort it, since the runs may have been taken. The same function in each rendering.
    */
   readonly addRuns: (group: string, request: AddRunsRequest) => Promise<AddRunsResponse | undefined>
-  /** Of the last call. */
+  /** The status of the last call. */
   readonly status: 'idle' | 'pending' | 'success' | 'error'
   /** The answer to the last call. */
   readonly response: AddRunsResponse | undefined

@@ -9,7 +9,7 @@ export interface UseSearchOptions {
   readonly debounce?: number
 }
 
-/** What `useSearch` returns. */
+/** The result of `useSearch`. */
 export interface UseSearchResult {
   /**
    * Searches for a text or a whole request, instead of what was searched for before. A text is one query in `fast` mode (§4.7), in
@@ -32,8 +32,8 @@ const IDLE: State = { status: 'idle', response: undefined, error: undefined }
 const NONE: readonly SearchResult[] = []
 
 /**
- * Searches as the user types. Of calls in quick succession only the last one is sent; a request that is out is aborted by the next
- * call, and its answer is ignored. The last answer stays until the next one. Unmounting aborts.
+ * Searches as the user types. If calls follow each other quickly, only the last one is sent. The next call aborts a request that is in
+ * flight, and its answer is ignored. The last answer stays until the next one. Unmounting aborts.
  *
  * ```ts
  * import { createElement } from 'react'
@@ -55,7 +55,7 @@ export function useSearch(
   live: Pick<Live<ViewShapes>, 'search'>,
   { debounce = 250 }: UseSearchOptions = {},
 ): UseSearchResult {
-  // Of another connection, the answer would be that of other rights.
+  // Answers of another connection are dropped, since they were made with other rights.
   const [{ of, ...state }, setState] = useState<State & { readonly of: unknown }>({ ...IDLE, of: live })
   const abortLast = useRef<() => void>(() => {})
   const session = useRef<string>(undefined)

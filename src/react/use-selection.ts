@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react'
 
-/** What `useSyncExternalStore` reads. A method may use `this`. */
+/** A store as `useSyncExternalStore` reads it. A method may use `this`. */
 interface Store<Snapshot> {
   subscribe(listener: () => void): () => void
   getSnapshot(): Snapshot
@@ -8,8 +8,8 @@ interface Store<Snapshot> {
 }
 
 /**
- * What `select` makes of a store's snapshot, the same value while `isEqual` says so. `select` may be another function in each
- * render, and it may throw: React then renders again, and the error is thrown there if the rendering still selects it.
+ * The result of `select` for a store's snapshot. It stays the same value as long as `isEqual` returns true. `select` may be another
+ * function in each render, and it may throw: React then renders again, and the error is thrown there if the rendering still selects it.
  */
 export function useSelection<Snapshot, Selected>(
   store: Store<Snapshot>,

@@ -6,7 +6,7 @@ import { shallowEqual } from './shallow-equal.ts'
 import { useSelection } from './use-selection.ts'
 import { whole } from './use-view.ts'
 
-/** What a component can show of a view; undefined before the first rows. */
+/** The part of a view that a component can show; undefined before the first rows. */
 type Outcome<Selected> = { readonly value: Selected } | { readonly denied: LiveStatus } | undefined
 
 /**

@@ -20,10 +20,10 @@ import { useSelection } from './use-selection.ts'
  */
 export function useView<Row>(view: LiveView<Row>): ViewSnapshot<Row>
 /**
- * What `selector` makes of a view's snapshot. The component renders again only when that changes.
+ * The result of `selector` for a view's snapshot. The component renders again only when the result changes.
  *
  * `selector` may be an inline function. Its result is compared by `isEqual`, by default as the same value, or an array or a
- * plain object of the same values. What it throws is thrown by the component.
+ * plain object of the same values. An error that it throws is thrown by the component.
  *
  * ```ts
  * import type { LiveView } from 'rivulet/live'

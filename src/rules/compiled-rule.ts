@@ -1,6 +1,6 @@
 import type { Expression, Template } from './cel/expression.ts'
 
-/** What makes a rule's condition hold. Times in ms. */
+/** The condition of a rule over time. Times in ms. */
 export type Window =
   | {
       readonly kind: 'count'
@@ -55,7 +55,7 @@ export interface CompiledRule {
   readonly group: string | null
   /** The types of entries that it reads; undefined for all but `alert.*`, `log.*` and `source.*`. */
   readonly types?: ReadonlySet<string> | undefined
-  /** Of the parts that its state depends on, 8 characters: with another one, the state begins anew. */
+  /** Version of the parts that the rule's state depends on, 8 characters. With another version, the state begins anew. */
   readonly version: string
   /** For which events it asks its windows. */
   readonly when?: Expression | undefined

@@ -54,7 +54,7 @@ export interface Rule {
     readonly not_then?: Cel
     readonly within: Duration
   }
-  /** What is watched separately: an alert for each value. Each is a label. Default: none, all events together. */
+  /** The values that are watched separately: an alert for each of them. Each is a label. Default: none, all events together. */
   readonly key?: Readonly<Record<string, Cel>>
   /** `event`: each event that matches is an alert of its own, with the labels `event`, its id, and `source`. */
   readonly per?: 'event'
@@ -63,7 +63,7 @@ export interface Rule {
   /** Text, which may have `${…}` with fields of the event that changed the alert last, or with `key`, `value` and `labels`. */
   readonly annotations?: Readonly<Record<string, string>>
   /**
-   * What ends the alert. `when`: an event of its key. `after`: so long after the last event that matched; default 1h, and 5m
+   * The end of the alert. `when`: an event of its key. `after`: so long after the last event that matched; default 1h, and 5m
    * with `per: event`. A window ends it by itself, too, and has no `after`.
    */
   readonly resolve?: { readonly when?: Cel; readonly after?: Duration }

@@ -34,8 +34,8 @@ export function createApp({ apiKeys, faults, betaHeader, quotas, mount, onError 
   const app: Routes = new Hono()
 
   // The order matters: each middleware wraps those below it. Faults that imitate a proxy answer first, without a key. Others
-  // need an authenticated request. `damageResponses` is below `sendResponses`, which writes a JSON response to the socket. What
-  // a middleware above `damageResponses` refuses is not damaged.
+  // need an authenticated request. `damageResponses` is below `sendResponses`, which writes a JSON response to the socket. A refusal by a
+  // middleware above `damageResponses` is not damaged.
   app.use(answerInsteadOfRoute(faults))
   app.use(authenticate(apiKeys))
   app.use(async (c, next) => {

@@ -149,7 +149,7 @@ async function historyOf(options: BacktestCommandOptions, signal: AbortSignal): 
       // One earlier event with a time, to place those after it.
       if (event.time !== null && Date.parse(event.time) < from) break
     }
-    // What the service says may be anything.
+    // The frequency comes from the service, so it may be anything.
     const known = /^[1-9]\d{0,5}[hdw]$/.test(frequency) ? { frequency } : {}
     const history = placeHistory(newestFirst, { ...known, since: from })
     until = Math.max(until, history.now)

@@ -83,7 +83,7 @@ function alertLine({ alert, state, key, value, since, unknown }: OpenAlert, { pa
   return parts.filter((part) => part !== '').join('  ')
 }
 
-/** What a rule has counted that its author should know; undefined for nothing. */
+/** The counters of a rule that its author should know, as a line; undefined if all are 0. */
 function countedLine({ alert, missing, errors, cut, late, overflow }: RuleNumbers): string | undefined {
   const counts = [
     [missing, 'events without a field'],

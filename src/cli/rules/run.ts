@@ -165,7 +165,7 @@ async function reload(running: RunningRules, files: readonly string[], log: Logg
   }
 }
 
-/** Prints the alerts of these rules, until the signal aborts. What is there then is printed, too. */
+/** Prints the alerts of these rules until the signal aborts, then those that are already there. */
 async function print(
   { log, store }: { readonly log: EventLog; readonly store: LogStore },
   name: string,

@@ -3,7 +3,7 @@ import { join, relative } from 'node:path'
 import { packageRoot } from '../installed.ts'
 import { invocation } from '../invocation.ts'
 
-/** What to read and what to try next, each with a description. */
+/** The pages to read and the commands to try next, each with a description. */
 export function nextSteps(
   root = packageRoot(),
   folder = process.cwd(),

@@ -85,7 +85,7 @@ function focusMain(event: { preventDefault(): void }, main: HTMLElement | null):
   main?.focus()
 }
 
-/** What is shown, but for the text of a search. */
+/** The part of a route that decides what is shown, without the text of a search. */
 function placeOf(route: Route): string {
   if (route.section === 'monitors') return `monitors/${route.monitor ?? ''}`
   if (route.section === 'groups') return `groups/${route.group ?? ''}`

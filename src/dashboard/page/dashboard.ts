@@ -5,7 +5,7 @@ import type { DashboardViews } from '../views.ts'
 import type { FetchDocument } from './evidence/document-dialog.tsx'
 import type { LogStatus, ShownStatus } from './log-status.ts'
 
-/** What the page needs of its server. */
+/** The parts of the server that the page uses. */
 export interface Dashboard {
   readonly live: Live<DashboardViews>
   readonly fetchDocument: FetchDocument

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react'
 
-/** What the page shows, as its address says behind the `#`. */
+/** The page to show, from the address after the `#`. */
 export type Route =
   | { readonly section: 'overview' | 'alerts' | 'log' }
   | { readonly section: 'monitors'; readonly monitor?: string }

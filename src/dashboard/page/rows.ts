@@ -31,7 +31,7 @@ export type MonitorRow = RowOf<DashboardViews['monitor']>
 /** An alert that was firing at least once, or whose state is unknown. */
 export type AlertRow = RowOf<DashboardViews['alerts']>
 
-/** What was recorded in a minute. */
+/** The events recorded in one minute. */
 export type ActivityRow = RowOf<DashboardViews['activity']>
 
 /** The searches of a session. */

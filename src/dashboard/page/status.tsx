@@ -43,7 +43,7 @@ function lagOfViews(readers: LogStats['readers']): number | undefined {
   return views.length === 0 ? undefined : Math.max(...views.map(({ lag }) => lag.seconds))
 }
 
-/** What a lost connection means for what is shown, below the header. */
+/** A banner below the header that explains what a lost connection means for the data shown. */
 export function ConnectionBanner(): ReactNode {
   const status = useConnection()
   const settled = useSettled(status.state)

@@ -10,7 +10,7 @@ import { Omission } from './omission.ts'
 /** Why an access ends before its connection does. */
 export type AccessEnd = Extract<CloseReason, 'expired' | 'revoked'>
 
-/** What a request may see and do. Made once for a connection. */
+/** The rights of a request: what it may see and do. Made once for each connection. */
 export interface Access {
   readonly sub: string
   /** The id of the token, which a cookie shares with its ticket. */
@@ -33,7 +33,7 @@ export interface Access {
   onEnd(listener: (reason: AccessEnd) => void): () => void
 }
 
-/** What an {@link GrantedAccess} needs to end. */
+/** The timers and listeners that end a {@link GrantedAccess}. */
 export interface Endings {
   /** Calls the function when the access ends, until the returned function is called. */
   watch(access: GrantedAccess, onEnd: (reason: AccessEnd) => void): () => void

@@ -53,7 +53,7 @@ export class Authority {
   readonly #connections: SubjectConnections
   readonly #reads: SubjectConnections
   readonly #feed: RevocationFeed
-  /** What the gateway writes into its log. */
+  /** Writes the gateway's events into its log. */
   readonly journal: Journal
 
   /** @throws ArgumentError for an invalid setting. */
@@ -78,7 +78,7 @@ export class Authority {
     return this.#tokens
   }
 
-  /** Rejects where revocations are not kept any more for gateways that start later. */
+  /** Rejects when the gateway can no longer store revocations for gateways that start later. */
   get failure(): Promise<never> {
     return this.#feed.failure
   }
@@ -97,7 +97,7 @@ export class Authority {
     return this.#tickets.sign(checked, crypto.randomUUID(), this.#issue(checked.sub))
   }
 
-  /** What a grant allows, without a token. Throws an ArgumentError for an invalid one. */
+  /** The access that a grant allows, without a token. Throws an ArgumentError for an invalid grant. */
   accessOf(grant: Grant): Access {
     const checked = checkGrant(grant, this.#views)
     const issued = this.#issue(checked.sub)
@@ -121,7 +121,7 @@ export class Authority {
   }
 
   /**
-   * What a request may see and do, or the response that refuses it. GET and HEAD may come with the session's cookie; other
+   * The access of a request, or the response that refuses it. GET and HEAD may come with the session's cookie; other
    * methods need the bearer token, which no other site can make a browser send.
    */
   async authenticate(request: Request): Promise<Access | Response> {
@@ -178,7 +178,7 @@ export class Authority {
     await Promise.all([this.#feed.stop(), this.journal.close()])
   }
 
-  /** What a token grants, or the response that refuses it. */
+  /** The access that a token grants, or the response that refuses it. */
   async #access(token: string, kind: TokenKind): Promise<Access | Response> {
     const verified = await this.#tokens.verify(token, kind, this.#scheduler.now())
     if (verified === 'expired') return refusalResponse('expired', 'the token has expired')

@@ -1,7 +1,7 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { refusalResponse } from '../http-answer.ts'
 
-/** What a page may read of an answer, besides what it always may. */
+/** The response headers that a page may read, besides the ones that it always may. */
 const EXPOSED = 'retry-after, etag, stream-next-offset, stream-up-to-date, stream-cursor, stream-closed'
 
 /** How long a browser may keep the answer to a preflight, in seconds. */

@@ -89,7 +89,7 @@ export class RevocationFeed {
     if (this.#problem !== undefined) throw this.#problem.error
   }
 
-  /** Rejects where revocations are not kept any more for gateways that start later. */
+  /** Rejects when revocations can no longer be stored for gateways that start later. */
   get failure(): Promise<never> {
     return this.#failure.promise
   }
@@ -142,7 +142,7 @@ export class RevocationFeed {
         await this.#pause(PAUSE)
       } catch (error) {
         this.#failed(error)
-        // A position may be too old by then. What is read twice is harmless.
+        // The position may be too old by then. Reading revocations twice does no harm.
         position = undefined
         isOver = error instanceof LogClosedError
         if (!signal.aborted && !isOver) await this.#pause(RETRY)
@@ -177,7 +177,7 @@ export class RevocationFeed {
         this.#beginToKeep(entry.recorded)
       }
       if (page.gap !== undefined) {
-        // What was deleted is among what the process keeps, or is recorded again.
+        // The deleted revocations are in the state of the process, or are recorded again.
         this.#followingKept ??= this.#followKept()
         this.#overtaken.next()
       }
@@ -200,7 +200,7 @@ export class RevocationFeed {
         // It ends where the log is closed.
         return await lastValueFrom(taken, { defaultValue: undefined })
       } catch {
-        // The process was removed, or the log could not be read. What is read twice is harmless.
+        // The process was removed, or the log could not be read. Reading revocations twice does no harm.
         await this.#pause(RETRY)
       }
     }

@@ -1,7 +1,7 @@
 import type { Revocation } from '../grant.ts'
 import { MAX_TIME_TO_LIVE } from './checked-grant.ts'
 
-/** What identifies a grant. */
+/** The fields that identify a grant. */
 export interface Revocable {
   readonly sub: string
   /** The id of its token. */

@@ -7,7 +7,7 @@ import type { TokenOptions } from '../gateway-options.ts'
 import { checkGrant, MAX_TIME_TO_LIVE } from './checked-grant.ts'
 import type { CheckedGrant } from './checked-grant.ts'
 
-/** What a token is for. One of another kind is refused, so that a cookie's token is no bearer and a ticket is no token. */
+/** The purpose of a token. A token with another purpose is refused: the token of a cookie is no bearer token, and a ticket is no token. */
 export type TokenKind = 'token' | 'ticket' | 'session'
 
 /** A verified token. Times in Unix ms. */
@@ -20,7 +20,7 @@ export interface VerifiedToken {
   readonly until: number
 }
 
-/** What is written into a token. */
+/** The content of a token. */
 export interface TokenToSign {
   readonly kind: TokenKind
   readonly grant: CheckedGrant
@@ -82,7 +82,7 @@ export class Tokens {
     return token
   }
 
-  /** What a token grants, or why it is refused. Never rejects. */
+  /** The grant of a token, or the reason why it is refused. Never rejects. */
   async verify(
     token: string,
     kind: TokenKind,

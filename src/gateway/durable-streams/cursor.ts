@@ -1,7 +1,7 @@
 /** From when the protocol counts, in Unix ms. */
 const EPOCH = Date.UTC(2024, 9, 9)
 
-/** What one step of a cursor is, in ms. */
+/** The length of one step of a cursor, in ms. */
 const INTERVAL = 20_000
 
 /** By how many steps a cursor that is not behind moves on at most: an hour. */

@@ -1,4 +1,4 @@
-/** What ends a live response: the end of its grant, of the gateway, and of its client. */
+/** Ends a live response: when its grant ends, when the gateway closes, or when its client goes. */
 export class Ending {
   readonly #stop = new AbortController()
   readonly #release: (() => void)[]

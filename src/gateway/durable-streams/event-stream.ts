@@ -6,11 +6,11 @@ import { offsetOf } from './offset.ts'
 import type { VisibleEntries, VisiblePage } from './visible-entries.ts'
 import { hasMore } from './waiting.ts'
 
-/** What a response in `sse` mode follows. */
+/** The entries that a response in `sse` mode follows. */
 export interface Following {
   readonly log: EventLog
   readonly entries: VisibleEntries
-  /** What has been read. */
+  /** The page that was already read. */
   readonly first: VisiblePage
   readonly cursor: string | null
   /** How often there is an event at least, in ms. */
@@ -73,7 +73,7 @@ async function* eventsOf(following: Following): AsyncGenerator<string, void> {
     return `event: control\ndata:${JSON.stringify(fields)}\n\n`
   }
   let reportAt = 0
-  // What is read while the grant ends is not sent any more.
+  // Entries that are read while the grant ends are no longer sent.
   while (!ending.signal.aborted) {
     if (page.messages.length > 0) {
       yield `event: data\ndata:[${page.messages.join(',')}]\n\n${control()}`

@@ -13,13 +13,13 @@ import { VisibleEntries } from './visible-entries.ts'
 import type { EntryAccess, VisiblePage } from './visible-entries.ts'
 import { hasMore } from './waiting.ts'
 
-/** What of a request's grant is needed. */
+/** The part of a request's access that a stream needs. */
 export type StreamAccess = EntryAccess & Pick<Access, 'onEnd'>
 
 /** Counts a response of a subject. Returns a function for its end, or a refusal. */
 type Admit = () => (() => void) | Response
 
-/** What a subject may have at the same time. */
+/** Limits what a subject may have at the same time. */
 export interface Admission {
   /** Called before a live response. */
   readonly live: Admit
@@ -120,7 +120,7 @@ export class LogStream {
       do {
         const next = await entries.read(page.position)
         if (page === start && isGone(next, options)) return refusedGap()
-        // What is read while the grant ends is not sent any more.
+        // Entries that are read while the grant ends are no longer sent.
         if (ending.signal.aborted) break
         page = next
         if (page.messages.length > 0) break

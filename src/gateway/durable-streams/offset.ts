@@ -7,8 +7,8 @@ const WIDTH = 16
 const POSITION = /^([\da-z]{1,64}[.:])(\d{1,16}(?:-\d{1,16}){0,999})([.:][\da-z]{1,64})?$/
 
 /**
- * A position of the log as an offset of a stream: with numbers of one width, since offsets are compared as texts. Those of a log with
- * several partitions have no order as texts.
+ * A position of the log as an offset of a stream. Its numbers have a fixed width, since offsets are compared as texts. The offsets of a log
+ * with several partitions have no order as texts.
  */
 export function offsetOf(position: Position): string {
   const [, epoch, numbers, token = ''] = POSITION.exec(position) ?? []

@@ -2,16 +2,16 @@ import { nextCursor } from './cursor.ts'
 import { offsetOf } from './offset.ts'
 import type { VisiblePage } from './visible-entries.ts'
 
-/** The headers of all responses. What a response has depends on the grant. */
+/** The headers of all responses. The content of a response depends on the grant. */
 export const HEADERS = { 'cross-origin-resource-policy': 'cross-origin', vary: 'Authorization, Cookie' }
 
-/** What a client may keep, and what it has. */
+/** The headers of a request and of its response that concern caching. */
 export interface PageDetails {
   /** `Cache-Control`. Without storing, there is no tag. */
   readonly caching: 'no-store' | 'private, no-cache'
   /** `If-None-Match` of the request. Default: it has nothing. */
   readonly ifNoneMatch?: string | null
-  /** Of a live response: the cursor of the request; null where it had none. */
+  /** The cursor in the request of a live response; null if the request had none. */
   readonly cursor?: string | null
 }
 
@@ -46,8 +46,8 @@ function pageHeaders(page: VisiblePage, caching: string, cursor?: string | null)
 }
 
 /**
- * Of the content, and not of the offsets as the protocol proposes: what a grant makes visible differs, and `log.forget` deletes entries
- * between two offsets.
+ * An entity tag of the content. It is not made of the offsets, as the protocol proposes: grants differ in what they make visible, and
+ * `log.forget` deletes entries between two offsets.
  */
 async function entityTag(body: Uint8Array<ArrayBuffer>, { position, isEnd }: VisiblePage): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', body)

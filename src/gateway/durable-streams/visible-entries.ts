@@ -8,7 +8,7 @@ const PAGE = 500
 /** Maximum number of pages that are read for one response. After that, it has no entries, and the offset has moved. */
 const MAX_PAGES = 20
 
-/** What a grant says of the entries of a log. */
+/** The part of an access that decides which entries of a log are visible. */
 export type EntryAccess = Pick<Access, 'types' | 'maySeeSource' | 'maySeeEntry' | 'omit'>
 
 /** A part of the log, as a grant sees it. */

@@ -2,7 +2,7 @@ import type { RefusalCode } from '../../protocol/live.ts'
 import { ignoringErrors, Observers } from '../../protocol/observers.ts'
 import type { GatewayEndpoint, GatewayObserver } from '../observer.ts'
 
-/** What a gateway does, for those who observe it. */
+/** Counts the work of a gateway, for its observers. */
 export class Counters {
   readonly observers = new Observers<GatewayObserver>()
 

@@ -12,7 +12,7 @@ const MAX_LENGTH = 64 * 1024
 const MAX_SEGMENTS = 1_000
 const MAX_KEPT = 4 * 1024 * 1024
 
-/** What follows a feed. */
+/** A reader of a feed that is notified of changes. */
 export interface FeedFollower {
   /** There may be more after its position. */
   onMore(): void
@@ -22,7 +22,7 @@ export interface FeedFollower {
 
 /**
  * The changes of a view for all who follow it. New changes are read once, as segments that continue each other; the last ones
- * are kept. Who is at another place reads the store, up to the latest segment.
+ * are kept. A follower at another position reads the store, up to the latest segment.
  */
 export class Feed {
   readonly #view: ViewRows
@@ -103,7 +103,7 @@ export class Feed {
     this.#next = undefined
     const running = this.#readToEnd().finally(() => {
       if (this.#running === running) this.#running = undefined
-      // The followers have gone meanwhile. Those who come later do not read from here.
+      // All followers have gone meanwhile. Followers that come later do not read from this position.
       if (this.#followers.size === 0) this.#reset()
     })
     this.#running = running
@@ -149,7 +149,7 @@ export class Feed {
     }
   }
 
-  /** Reads from a place that is not in memory up to the latest segment, where the follower joins the others. */
+  /** Reads from a position that is not in memory up to the latest segment, where the follower joins the others. */
   async #readUpTo(position: Position, until: Position): Promise<Segment | undefined> {
     const { states, reader } = this.#view
     let head: Position = until

@@ -20,7 +20,7 @@ export class FollowedView implements ViewRows {
   readonly counters: Counters
   readonly feed: Feed
   readonly parts: SnapshotParts
-  /** Why it is not made any more. */
+  /** The reason why the view is no longer maintained. */
   failure: unknown
   readonly #definition: ViewDefinition
   readonly #params: readonly string[]

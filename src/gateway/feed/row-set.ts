@@ -9,7 +9,7 @@ export type SourceOf = (key: RowKey) => string | undefined
 /** The shape of a grant that leaves nothing out. */
 const WHOLE = new Omission([]).shape
 
-/** What one access sees of rows. */
+/** The rows that one access makes visible. */
 export interface VisibleRows {
   /** The same text for accesses that see the same. */
   readonly sameFor: string
@@ -38,7 +38,7 @@ export class RowSet {
     this.#sources = [...sources.keys()]
   }
 
-  /** What an access sees. The functions of this object are called by others of the same {@link VisibleRows.sameFor} too. */
+  /** The rows that an access makes visible. Accesses with an equal {@link VisibleRows.sameFor} share the functions of this object. */
   visibleTo(access: Access): VisibleRows {
     // As text, since this is called for each client and segment.
     let visible = ''

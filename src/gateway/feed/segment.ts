@@ -15,7 +15,7 @@ interface ScopedRows {
 /** Changes of a view from one position to another. They stay the same, so that all who are at its beginning can share it. */
 export class Segment {
   readonly to: Position
-  /** Of the states and of the frames, in characters and bytes. */
+  /** The size of the states, in characters, plus that of the frames, in bytes. */
   length: number
   readonly #view: ViewRows
   /** Whether the view has missed entries of the log here. */

@@ -1,9 +1,9 @@
 /** The most subjects whose use is counted. Beyond them, the one that has used nothing for the longest time is forgotten. */
 const MAX_SUBJECTS = 50_000
 
-/** What a subject has used. */
+/** The use of a subject. */
 interface Used {
-  /** As of `at`. It drains at the rate of the limit. */
+  /** The amount in use at the time `at`. It drains at the rate of the limit. */
   amount: number
   /** Unix ms. */
   at: number

@@ -40,7 +40,7 @@ const MAX_RUNNING = 4
 /** How long a body may take to arrive, in ms. */
 const BODY_TIMEOUT = 10_000
 
-/** What is recorded of a search, in bytes of JSON. */
+/** Maximum size of the part of a search that is recorded, in bytes of JSON. */
 const MAX_RECORDED_REQUEST = 8 * KIB
 const MAX_RECORDED_RESPONSE = 56 * KIB
 

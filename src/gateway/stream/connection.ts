@@ -41,7 +41,7 @@ export class Connection {
   readonly body: ReadableStream<Uint8Array>
   readonly #options: ConnectionOptions
   readonly #subscriptions = new Set<Subscription>()
-  /** Those that may have more, in the order in which they are asked. */
+  /** The subscriptions that may have more, in the order in which they are asked. */
   readonly #ready = new Set<Subscription>()
   /** How to end each subscription. */
   readonly #stops = new Map<Subscription, () => void>()
@@ -147,7 +147,7 @@ export class Connection {
         const next = this.#next()
         const frames = next instanceof Promise ? await next : next
         if (this.#isClosed) return
-        // What was read while the grant ended is not sent any more.
+        // Rows that were read while the grant ended are no longer sent.
         if (this.#closing !== undefined) return this.#finish()
         if (frames instanceof Uint8Array) {
           this.#hasSent = true
@@ -190,7 +190,7 @@ export class Connection {
     return undefined
   }
 
-  /** What the client gets of what a subscription has given. */
+  /** The bytes to send to the client for the frames of a subscription. */
   #taken(subscription: Subscription, frames: NextFrames): Uint8Array | undefined {
     if (!this.#subscriptions.has(subscription)) return undefined
     if (frames !== undefined) this.#ready.add(subscription)

@@ -20,7 +20,7 @@ const HEADERS = {
   'x-accel-buffering': 'no',
 }
 
-/** What streams are made of. */
+/** The dependencies of the streams. */
 export interface StreamsOptions {
   readonly views: ReadonlyMap<string, FollowedView>
   /** In ms. */
@@ -107,7 +107,7 @@ export class Streams {
       onClose,
     })
     this.#open.add(connection)
-    // Of runtimes whose requests know that the client is gone. The others cancel the body.
+    // Some runtimes abort the request when the client is gone. The others cancel the body.
     if (signal.aborted) connection.abandon()
     else signal.addEventListener('abort', () => connection.abandon(), { once: true })
     return connection.body
@@ -128,7 +128,7 @@ export class Streams {
   }
 }
 
-/** Why a view cannot be followed that is not made any more. */
+/** The refusal of a view that is no longer maintained. */
 export function unavailable(): Refusal {
   return { code: 'unavailable', message: 'the view has failed' }
 }

@@ -20,7 +20,7 @@ const GAPS: Readonly<Record<PositionProblem, GapReason>> = {
   forgotten: 'retention',
 }
 
-/** What a subscription does next. */
+/** The next step of a subscription. */
 type Phase =
   /** It sends the rows, after the key where it is. `since` is the position of the first part. */
   | { readonly at: 'rows'; readonly after?: string; readonly since?: Position }
@@ -102,7 +102,7 @@ export class Subscription {
       if (segment !== undefined) return this.#take(segment) ?? 'again'
       if (this.#isCurrent) return undefined
       if (this.#end === undefined) {
-        // The feed may not have read yet what the view has. What is added from now on does not delay the sign.
+        // The feed may not have read yet what the view has. Entries that are added from now on do not delay the sign.
         this.#end = await feed.latest()
         if (position !== this.#end) return 'again'
       }
@@ -123,7 +123,7 @@ export class Subscription {
     return frames
   }
 
-  /** A part of the rows. What changes meanwhile comes after them, from the position of the first part on. */
+  /** A part of the rows. Changes that happen meanwhile come after them, from the position of the first part on. */
   async #rows({ after, since }: Phase & { at: 'rows' }): Promise<Uint8Array> {
     const { feed, parts } = this.#view
     const { address } = this.scope

@@ -8,13 +8,13 @@ import type { ViewAge } from './view-age.ts'
 export interface ActivityLag {
   /** Number of events with a time of the service, without those of a first walk into the past. */
   readonly count: number
-  /** Of all these events, in ms. */
+  /** Sum of the lags of all these events, in ms. */
   readonly sum: number
   /** In ms. */
   readonly max: number
 }
 
-/** What was recorded in one minute. Its path is `[minute]`, such as `2026-01-31T12:00Z`. */
+/** The number of events recorded in one minute, by kind. Its path is `[minute]`, such as `2026-01-31T12:00Z`. */
 export interface ActivityRow {
   /** When the minute began, in Unix ms. */
   readonly minute: number

@@ -28,17 +28,17 @@ const TYPES = ['alert.firing', 'alert.resolved', 'alert.unknown'] as const
 
 type AlertEntry = EntryOf<(typeof TYPES)[number]>
 
-/** The beginning of the sources of rules. What follows is the name, as it is. */
+/** The prefix of the sources of rules. The name follows it as it is. */
 const RULES = '/rules/'
 
 /** The most that is kept of an alert, in bytes. */
 const MAX_ALERT = 65_536
 
 /**
- * The alerts of rules over a log: which fire, which are over and which are unknown, by `[rule, labels]`. Those that are pending are no
- * events: `ruleStatus` of `rivulet/rules` has them.
+ * The alerts of rules over a log: which fire, which are over and which are unknown, by `[rule, labels]`. Pending alerts are not in it,
+ * since they have no events: `ruleStatus` of `rivulet/rules` has them.
  *
- * @param options `timeToLive`: of alerts that do not fire, default 30 days. One that fires stays.
+ * @param options `timeToLive`: how long alerts that do not fire are kept, default 30 days. An alert that fires stays.
  */
 export function alertsView({ timeToLive = 30 * DAY }: ViewAge = {}): View<AlertRow> {
   return view({

@@ -4,7 +4,10 @@ export interface Bounded<T> {
   readonly isTruncated: boolean
 }
 
-/** What a value may have, from the most to the least: characters of a text, elements of an array, fields of an object, levels. */
+/**
+ * The limits that are tried for a value, from the largest to the smallest: characters of a text, elements of an array, fields of an object,
+ * levels.
+ */
 const STEPS = [
   { text: 32_768, elements: 1_000, fields: 1_000, depth: 32 },
   { text: 8_192, elements: 200, fields: 200, depth: 16 },
@@ -18,8 +21,9 @@ type Step = (typeof STEPS)[number]
 const encoder = new TextEncoder()
 
 /**
- * A JSON value of at most so many bytes: the value itself where it fits. Otherwise long texts end with `…`, long arrays and large
- * objects lose their last elements and fields, and what is nested too deeply becomes null. What is still too large becomes `rest`.
+ * Shortens a JSON value to at most `maxBytes` bytes. A value that fits stays as it is. Otherwise long texts end with `…`, long arrays and
+ * large objects lose their last elements and fields, and values that are nested too deeply become null. A value that is still too large
+ * becomes `rest`.
  */
 export function bounded<T, Rest>(value: T, maxBytes: number, rest: Rest): Bounded<T | Rest> {
   if (fits(value, maxBytes)) return { value, isTruncated: false }

@@ -101,7 +101,7 @@ function fieldOf(basis: unknown): unknown {
   return isObject(basis) ? basis['field'] : undefined
 }
 
-/** What is kept of a candidate that is too large however it is shortened. */
+/** The part of a candidate that is kept if no shortening makes it small enough. */
 function restOf({ candidate_id, name, url, match_status }: FindAllCandidate): FindAllCandidate {
   return { candidate_id: shownId(candidate_id), name: shownText(name), url: shownText(url), match_status }
 }

@@ -21,7 +21,7 @@ export interface FindAllRunRow {
   readonly kind: 'run'
   /** Its last state, with the counts of its candidates; null before the first one. */
   readonly run: FindAllRun | null
-  /** What it looks for, once it was extended or enriched; else null. The events of a run do not have it before. */
+  /** The schema of the run, once it was extended or enriched; else null, since earlier events do not have it. */
   readonly schema: FindAllSchema | null
   /** RFC 3339, the time of the last state; null where the service gave none. */
   readonly time: string | null

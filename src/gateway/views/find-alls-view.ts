@@ -17,7 +17,7 @@ export interface FindAllsRow {
   readonly findAll: string
   /** Its last state, with the counts of its candidates; null before the first one. */
   readonly run: FindAllRun | null
-  /** What it looks for, once it was extended or enriched; else null. The events of a run do not have it before. */
+  /** The objective of the run, once it was extended or enriched; else null, since earlier events do not have it. */
   readonly objective: string | null
   /** RFC 3339, the time of the last state; null where the service gave none. */
   readonly time: string | null

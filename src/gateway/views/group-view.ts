@@ -27,9 +27,9 @@ export interface GroupStatusRow {
 export type GroupRow = GroupStatusRow | GroupRunRow | NoticeRow
 
 /**
- * One task group: its status, its runs with their outputs, and what was missed, by the param `group`. A run belongs to the group that
- * its `taskgroup_id` names. Of a run's duplicates, the row has what each of them says. A run that replaces another one (`taskGroups.retry`)
- * replaces its row when it has ended.
+ * One task group: its status, its runs with their outputs, and the events that were missed, by the param `group`. A run belongs to the
+ * group that its `taskgroup_id` names. If a run's event comes several times, the row has the fields of all of them. A run that replaces
+ * another one (`taskGroups.retry`) replaces its row when it has ended.
  *
  * @param options `timeToLive`: default 90 days.
  */

@@ -97,7 +97,7 @@ function rowOf({ data, recorded }: EntryOf<'task_run.state'>): GroupRunRow {
   }
 }
 
-/** What is kept of a run that is too large however it is shortened. */
+/** The part of a run that is kept if no shortening makes it small enough. */
 function restOf({ run_id, status, is_active, taskgroup_id }: TaskRun): TaskRun {
   return {
     run_id: shownId(run_id),
@@ -110,7 +110,7 @@ function restOf({ run_id, status, is_active, taskgroup_id }: TaskRun): TaskRun {
   }
 }
 
-/** Whether the run was so before. A completed run does not change any more. */
+/** Whether the first state comes before the second one. A completed run no longer changes. */
 function isBefore(one: TaskRun, other: TaskRun): boolean {
   if (one.status === other.status) return isOlder(one.modified_at, other.modified_at)
   if (other.status === 'completed') return true

@@ -35,8 +35,8 @@ export type RunRow = GroupRunRow | RunProgressRow
 const MAX_MESSAGES = 50
 
 /**
- * One run without a group, with its output and its progress, by the param `run`. The runs of a group are in `groupView`. Of a run's
- * duplicates, the row has what each of them says. A run leaves the view when an event names its group.
+ * One run without a group, with its output and its progress, by the param `run`. The runs of a group are in `groupView`. If a run's event
+ * comes several times, the row has the fields of all of them. A run leaves the view when an event names its group.
  *
  * @param options `timeToLive`: default 90 days.
  */

@@ -13,8 +13,8 @@ export function checkRequest<T>(schema: Schema<T>, request: unknown): asserts re
 }
 
 /**
- * The path of the first field of a valid request, at any depth, that the schema does not name; undefined if it names all. What the schema
- * leaves to the caller is not looked at: the fields of a free JSON object, and the keys of a record.
+ * The path of the first field of a valid request, at any depth, that the schema does not name; undefined if it names all. The parts that
+ * the schema leaves to the caller are not checked: the fields of a free JSON object, and the keys of a record.
  */
 export function unnamedField(shape: Shape, value: unknown, path = ''): string | undefined {
   switch (shape.kind) {

@@ -97,7 +97,7 @@ function object(
     name,
     jsonSchemaOf(field, limits),
   ])
-  // What has a default may be left out.
+  // A field with a default may be left out.
   const fields = Object.entries(required).filter(([, { kind }]) => kind !== 'defaulted')
   const names = [...othersRequired, ...fields.map(([name]) => name)]
   return present({

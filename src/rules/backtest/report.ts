@@ -5,7 +5,7 @@ import { EventCounter } from './event-counts.ts'
 import type { EventCounts } from './event-counts.ts'
 import { momentOf } from './simulated-time.ts'
 
-/** What rules would have done. */
+/** The alerts that rules would have fired. */
 export interface BacktestReport {
   /** The time of the first event, in Unix ms; null without events. */
   readonly from: number | null
@@ -25,7 +25,7 @@ export interface BacktestReport {
   readonly unknown: readonly BacktestUnknown[]
 }
 
-/** What one rule would have done. */
+/** The alerts that one rule would have fired. */
 export interface BacktestRule {
   readonly rule: string
   readonly group: string | null
@@ -49,7 +49,7 @@ export interface BacktestEpisode {
   readonly key: Readonly<Record<string, string>>
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
-  /** What the condition had measured when it fired. */
+  /** The value that the condition had measured when it fired. */
   readonly value: number | string | null
   /** When its condition began to hold. */
   readonly since: number

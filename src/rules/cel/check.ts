@@ -8,7 +8,7 @@ import { FUNCTIONS, MACROS, METHODS, OPERATORS, TYPE_NAMES, type Kind } from './
 import { childrenOf, type Syntax } from './syntax.ts'
 import { textLiteralAt } from './tokens.ts'
 
-/** What an expression may name. */
+/** The names that an expression may use. */
 export interface CheckedScope {
   /** The event types that it reads; undefined for all but `unknown`. */
   readonly types?: ReadonlySet<string> | undefined
@@ -50,7 +50,7 @@ export function checkExpression(syntax: Syntax, scope: CheckedScope): readonly E
 }
 
 interface Place {
-  /** What macros have bound. */
+  /** The variables of macros. */
   readonly bound: ReadonlyMap<string, readonly Shape[]>
   readonly macros: number
   readonly depth: number
@@ -410,7 +410,7 @@ class Checker {
     return found === -1 ? at : found
   }
 
-  /** Where the last name within `has(…)` begins. The parser gives the place of `has`. */
+  /** Where the last name within `has(…)` begins. The parser gives the position of `has`. */
   #lastWord(node: Expr, field: string): number {
     const kind = node.exprKind
     const operand = kind.case === 'selectExpr' ? kind.value.operand : undefined

@@ -12,7 +12,7 @@ import { parseExpression, sizeOf } from './syntax.ts'
 import { MISSING, VARIABLES, View, withView } from './view.ts'
 import { spend, STEP } from './work.ts'
 
-/** What an expression may name, and what it must be. */
+/** The names that an expression may use, and the type that it must have. */
 export interface ExpressionScope {
   /** The event types that it reads. Default: all but `unknown`. A field is known if one of them has it. */
   readonly types?: ReadonlySet<ResearchEventType> | undefined
@@ -53,7 +53,7 @@ export function planned(root: Expr, text: string, textOf: (node: Expr) => string
   )
 }
 
-/** What the library plans. Its steps count as work. */
+/** An expression as the library plans it. Its steps count as work. */
 export type Plan = (variables: Record<string, CelInput>) => CelResult
 
 export function planOf(root: Expr): Plan {
@@ -118,7 +118,7 @@ export function evaluated(evaluate: Plan, variables: Record<string, CelInput>): 
 /** Maximum length of the message of a problem, in characters. The library's messages have the value, which may be long. */
 const MAX_MESSAGE = 300
 
-/** What an error of the library says of the event. */
+/** The problem that an error of the library reports about the event. */
 function problemOf(error: CelError): Problem {
   const message = error.message.slice(0, MAX_MESSAGE)
   if (message.startsWith(MISSING)) return new Problem('missing', message.slice(MISSING.length))

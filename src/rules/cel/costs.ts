@@ -90,7 +90,7 @@ const COSTS: ReadonlyMap<string, Cost> = new Map<string, Cost>([
   ].map((name) => [name, timePart] as const),
 ])
 
-/** What a function has made. */
+/** The cost of a function's result. */
 function resultCost(result: CelInput | CelResult | undefined): number {
   if (typeof result === 'string') return result.length
   return isCelList(result) ? 3 * VALUE * Math.min(result.size, 10_000) : 0

@@ -34,7 +34,7 @@ const MAX_MEMBERS = 1_000
 /** Maximum number of parts that `split` makes. */
 const MAX_SPLIT = 10_000
 
-/** What regular expressions need for a character. */
+/** The work of a regular expression for one character. */
 const PATTERN_CHARACTER = 12
 
 /** Functions that only rewritten expressions call. No name of a user can begin with `@`. */
@@ -137,7 +137,7 @@ const OWN: readonly CelFunc[] = [
  */
 const GROWING = new WeakMap<CelList, CelInput[]>()
 
-/** What a macro goes through, counted. `steps` is the size of what it evaluates for each member. */
+/** The range of a macro, after its members were counted. `steps` is the size of the expression that the macro evaluates for each member. */
 function bounded(range: CelValue, steps: bigint): CelValue {
   if (!isCelList(range) && !isCelMap(range)) return range
   visited += range.size
@@ -219,7 +219,7 @@ function isIn(value: CelValue, members: CelList): boolean {
   return false
 }
 
-/** Of CEL's own functions, those that need a bound. */
+/** The functions of CEL that need a bound. */
 const BOUND: readonly CelFunc[] = [
   celFunc('_==_', [DYN, DYN], BOOL, equals),
   celFunc('_!=_', [DYN, DYN], BOOL, (left, right) => !equals(left, right)),
@@ -238,7 +238,7 @@ function whole(value: string, type: string, least: bigint, most: bigint): bigint
 
 /**
  * Arithmetic between an integer and a double. Numbers of JSON are doubles and numbers in an expression are integers: CEL has no
- * value for `data.count + 1`, and here it is a double. What CEL gives a value to keeps that value.
+ * value for `data.count + 1`, and here it is a double. Operations that have a value in CEL keep it.
  */
 const MIXED: readonly CelFunc[] = [
   mixed('_+_', (a, b) => a + b),
@@ -373,7 +373,7 @@ const RE2 = {
   }),
 }
 
-/** What expressions are planned with. */
+/** The environment in which expressions are planned. */
 export const ENVIRONMENT: CelEnv = counted(
   celEnv({ funcs: [...OWN, ...MIXED, ...TEXTS, ...BOUND], re2: RE2 }),
 )

@@ -1,13 +1,11 @@
 import type { ResearchEvent, ResearchEventData, ResearchEventType } from '../../protocol/event.ts'
 
-/**
- * What an expression may name within a value: `any` is open, `value` has no fields, a list has the shape of its members.
- */
+/** The fields that an expression may use within a value: `any` is open, `value` has no fields, a list has the shape of its members. */
 export type Shape = 'any' | 'value' | readonly [Shape] | { readonly [field: string]: Shape }
 
 /**
- * What {@link DATA_SHAPES} must be, from the types of `src/protocol`: a test holds it against them, so that no field is missing
- * and none is made up. Not here, since an application may declare event types of its own.
+ * The type that {@link DATA_SHAPES} must have, from the types of `src/protocol`. A test compares the two, so that no field is missing and
+ * none is invented. They are not compared here, since an application may declare event types of its own.
  */
 export type DataShapes = { readonly [Type in ResearchEventType]: ShapeOf<ResearchEventData[Type]> }
 
@@ -312,7 +310,7 @@ export const ENVELOPE_FIELDS = {
 /** Every type of event. */
 export const EVENT_TYPES: readonly string[] = Object.keys(DATA_SHAPES)
 
-/** The shapes of `data` of these types; without types those of all but `unknown`. Those of an application's own types are open. */
+/** The shapes of `data` for these types; without types, the shapes for all but `unknown`. The shape for an application's own type is open. */
 export function dataShapes(types: ReadonlySet<string> | undefined): readonly Shape[] {
   const known = new Map<string, Shape>(Object.entries(DATA_SHAPES))
   const wanted = types ?? EVENT_TYPES.filter((type) => type !== 'unknown')

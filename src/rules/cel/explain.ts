@@ -12,7 +12,10 @@ export interface Explanation {
   readonly text: string
   /** As {@link Expression.evaluate} gives it. */
   readonly value: Json | Problem
-  /** The parts that it consists of, in order; none for a field, and for constants. What a macro evaluates for each member is no part. */
+  /**
+   * The parts that it consists of, in order; none for a field, and for constants. The expression that a macro evaluates for each member is
+   * not among them.
+   */
   readonly parts: readonly Explanation[]
 }
 

@@ -1,4 +1,4 @@
-/** What is wrong with an expression, and where. */
+/** An error in an expression, and its position. */
 export interface ExpressionProblem {
   /** One sentence, which says what to write instead where that is known. */
   readonly message: string

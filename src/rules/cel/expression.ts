@@ -25,7 +25,7 @@ export interface Expression {
   evaluate(view: EventView, changed?: readonly boolean[]): Json | Problem
 }
 
-/** An event as expressions see it. What was computed for it once is kept: make one for each event. */
+/** An event as expressions see it. It caches computed values: make one view for each event. */
 export interface EventView {
   /** Whether a text was cut (`text()`), so far. */
   readonly isCut: boolean
@@ -42,7 +42,7 @@ export interface Template {
   render(parts: readonly string[], alert: AlertScope): string
 }
 
-/** What a text can name of the alert. */
+/** The values of an alert that a text can name. */
 export interface AlertScope {
   readonly key: Readonly<Record<string, string>>
   readonly labels: Readonly<Record<string, string>>

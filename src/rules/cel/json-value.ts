@@ -139,7 +139,7 @@ class JsonFields implements ReadonlyMap<string, CelInput> {
   }
 }
 
-/** What a value of CEL was made from, or the JSON for it. For the functions of the field, which read JSON. */
+/** The JSON that a value of CEL was made from, or JSON made from the value. For functions that read JSON. */
 export function sourceOf(value: CelValue): unknown {
   if (typeof value !== 'object' || value === null) return value
   return originOf(value) ?? toJsonValue(value)
@@ -194,7 +194,7 @@ function integer(value: bigint): number | string {
   return Number.isSafeInteger(number) ? number : value.toString()
 }
 
-/** A copy of JSON. What no JSON has, such as the members of an error, is left out. */
+/** A copy of JSON. Members that JSON cannot have, such as errors, are left out. */
 function copied(json: unknown, depth: number, values: { left: number }): Json {
   if (depth > MAX_DEPTH) throw new RangeError(`the value is more than ${MAX_DEPTH} deep`)
   if (typeof json === 'string') spend(HASHED * json.length)

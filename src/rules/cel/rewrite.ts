@@ -51,7 +51,7 @@ export function textConstant(node: Expr): string | undefined {
   return constant.case === 'stringValue' ? constant.value : undefined
 }
 
-/** What a rewritten tree needs besides it. */
+/** A rewritten tree, with the expressions that its evaluation needs besides it. */
 export interface Rewritten {
   readonly root: Expr
   /** The arguments of the calls of `changed()`. */

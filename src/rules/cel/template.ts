@@ -13,7 +13,7 @@ import { namesOf, parseExpression, type Syntax } from './syntax.ts'
 import { textLiteralAt } from './tokens.ts'
 import { withView } from './view.ts'
 
-/** What a template may name. */
+/** The names that a template may use. */
 export interface TemplateScope {
   /** `label`: values of `key` alone. `annotation`: fields of an event as well, or `key`, `labels` and `value`. */
   readonly of: 'label' | 'annotation'

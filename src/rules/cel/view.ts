@@ -101,8 +101,8 @@ export class View implements EventView {
   }
 
   /**
-   * What is computed once of this value, and of texts that come of it, counts as no work: it is bounded, and the first rule would have to
-   * pay for all others.
+   * Computations from this value, and from texts made of it, cost no work, since they are done once for all rules: otherwise the first rule
+   * would pay for all others. Their number is bounded.
    */
   share(json: unknown): void {
     this.#shared.add(json)

@@ -16,7 +16,7 @@ export const VALUE = 20
 /** For a character of a result, which is written as JSON and hashed. */
 export const HASHED = 5
 
-/** What is left of the work of an evaluation. */
+/** The work that an evaluation may still do. */
 export class Allowance {
   left: number
 

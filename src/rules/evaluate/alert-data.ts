@@ -22,7 +22,7 @@ export function labelsOf({ name, labels }: CompiledRule, key: Values): Values {
   return all
 }
 
-/** What an alert says now. */
+/** The data of an alert as it is now. */
 export function firedNow(rule: CompiledRule, state: RuleState, value: number | string | null): Fired {
   const { k: key = {}, a: parts = [] } = state
   const labels = labelsOf(rule, key)

@@ -6,11 +6,11 @@ export interface AlertTimes {
   readonly keepFiringFor: number
 }
 
-/** What becomes of an alert. */
+/** The change of an alert. */
 export type Transition = 'firing' | 'resolved' | undefined
 
 /**
- * What becomes of an alert whose level is this one at a time. Inactive, then pending while `s` is there without `f`, then firing
+ * Moves an alert to its next state, given its level at a time. It is inactive, then pending while `s` is there without `f`, then firing
  * with `f`, then kept while `q` is there. The caller sets `f` for `firing`, and calls {@link end} for `resolved`.
  */
 export function step(state: RuleState, time: number, level: boolean, times: AlertTimes): Transition {

@@ -8,7 +8,7 @@ export type AlertOutput =
   | { readonly type: 'alert.unknown'; readonly source: string; readonly data: AlertUnknown }
   | { readonly type: 'alert.late'; readonly source: string; readonly data: AlertLate }
 
-/** What rules need of that in which they run: the context of a process over a log, or an in-memory one. */
+/** The environment of rules: the context of a process over a log, or one in memory. */
 export interface RuleContext {
   readonly key: string
   now(clock?: 'recorded' | 'event'): number

@@ -10,19 +10,19 @@ import type { PreparedRule } from './prepared-rule.ts'
 import type { Cause, Fact, Outcome, Parts, WindowMatch } from './state.ts'
 import { MAX_NEEDED } from './windows/window.ts'
 
-/** Of a text that a state keeps of an event, in characters. */
+/** Maximum length of a text that a state keeps of an event, in characters. */
 const MAX_TEXT = 500
 
-/** Of a list that `new` reads, since a held event keeps the text of each. */
+/** Maximum length of a list that `new` reads, since a held event keeps the text of each member. */
 const MAX_MEMBERS = 100
 
-/** What evaluating an event for a rule has met. */
+/** Counts of problems while an event is evaluated for a rule. */
 export interface Tally {
   missing: number
   errors: number
 }
 
-/** What an event is for a rule: the values of its key, and the fact for that key. */
+/** The evaluation of an event for a rule: the values of its key, and the fact for that key. */
 export interface KeyedFact {
   readonly key: readonly (readonly [name: string, value: string])[]
   readonly fact: Fact
@@ -76,7 +76,7 @@ function plainOutcomes(prepared: PreparedRule, view: EventView, tally: Tally): r
 function allOutcomes(prepared: PreparedRule, view: EventView, tally: Tally): readonly Outcome[] {
   const count = 1 << prepared.watched.length
   return Array.from({ length: count }, (_, combination) => {
-    // What fails is counted once.
+    // A failure is counted once.
     const counts = combination === 0 ? tally : { missing: 0, errors: 0 }
     const { when } = prepared.rule
     const isMatch = when === undefined || isTrue(evaluated(prepared, when, view, combination), counts)

@@ -13,14 +13,14 @@ import type { RuleState } from './state.ts'
 import { Timers } from './timers.ts'
 import type { MemoryTimer } from './timers.ts'
 
-/** What rules emit. */
+/** An event that rules emit. */
 export type AlertEvent =
   | EventOf<'alert.firing'>
   | EventOf<'alert.resolved'>
   | EventOf<'alert.unknown'>
   | EventOf<'alert.late'>
 
-/** What {@link InMemoryRules} keeps, as JSON. */
+/** The state of {@link InMemoryRules}, as JSON. */
 export interface MemorySnapshot {
   readonly states: readonly (readonly [key: string, state: RuleState])[]
   readonly timers: readonly MemoryTimer[]
@@ -105,7 +105,7 @@ export class InMemoryRules {
     return this.#unwatched
   }
 
-  /** What it keeps. It is not a copy: make JSON of it at once. */
+  /** The current state. It is not a copy: make JSON of it at once. */
   snapshot(): MemorySnapshot {
     const finite = (time: number) => (time === -Infinity ? null : time)
     return {

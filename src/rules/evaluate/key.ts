@@ -4,10 +4,10 @@ import type { CompiledRule } from '../compiled-rule.ts'
 /** Longer texts of key values are hashed in the key of a state, which has at most 1,024 characters. */
 const MAX_KEY_TEXT = 400
 
-/** Of a value of a key in an alert, in characters. */
+/** Maximum length of the text of a key's value in an alert, in characters. */
 const MAX_VALUE_TEXT = 1_024
 
-/** The beginning of the keys of a rule's states. What follows are the values of its key. */
+/** The prefix of the keys of a rule's states. The values of the rule's key follow it. */
 export function keyPrefix({ name, version }: Pick<CompiledRule, 'name' | 'version'>): string {
   return `${name}/${version}/`
 }

@@ -19,9 +19,9 @@ export interface PreparedRule {
   readonly family: 'match' | 'pulse' | 'hold'
   /** How long an event stays in windows that hold, in ms: in the longest one that it matches. */
   readonly spanOf: (matches: readonly unknown[]) => number
-  /** What its expressions compare with the event before. */
+  /** The expressions whose values are compared with those of the previous event. */
   readonly watched: readonly Expression[]
-  /** For each expression that has such calls, the place of each in `watched`. */
+  /** For each expression that has such calls, the index of each call in `watched`. */
   readonly slots: ReadonlyMap<Expression, readonly number[]>
 }
 

@@ -40,7 +40,7 @@ export interface RuleProgram {
 /** Makes what expressions evaluate, of an event. */
 export type ViewOf = (event: RuleInput) => EventView
 
-/** What an entry is for one key: a fact or evidence for a rule, or what is counted. */
+/** The work that an entry means for one key: a fact or evidence for a rule, or counts. */
 interface Work {
   readonly prepared: PreparedRule
   readonly keyed?: KeyedFact
@@ -137,7 +137,7 @@ class Program implements RuleProgram {
     return new AbsenceWatch(prepared, { within, gap: this.#gap }, state, context)
   }
 
-  /** What is known of a rule as a whole. */
+  /** Updates the state of a rule as a whole. */
   #ofRule(state: RuleState, entry: RuleInput, { prepared, counts }: Work, context: RuleContext): void {
     if (counts !== undefined) state.r = sum(state.r, counts)
     if (entry.type === 'log.gap' && prepared.absence !== undefined) {
@@ -147,7 +147,7 @@ class Program implements RuleProgram {
     context.set(state)
   }
 
-  /** What an entry is for each key; undefined where it changes nothing. */
+  /** The work that an entry means for each key; undefined if the entry changes nothing. */
   #workOf(entry: RuleInput): ReadonlyMap<string, Work> | undefined {
     let work: Map<string, Work> | undefined
     let view: EventView | undefined
@@ -156,7 +156,7 @@ class Program implements RuleProgram {
     let left = EVENT_WORK
     for (const [index, prepared] of rules.entries()) {
       view ??= this.#viewOf(entry)
-      // What a rule leaves is shared by those after it, so that none has less than an equal part.
+      // The work that a rule leaves is shared by the rules after it, so that each has at least an equal part.
       const share = Math.floor(left / (rules.length - index))
       view.work.left = share
       const wasCut = view.isCut

@@ -1,6 +1,6 @@
 /**
- * What a key of a rule keeps, as JSON. Names are short, since it is stored at each change. A field that is not needed is absent.
- * Times are Unix ms.
+ * The state of a rule for one key, as JSON. Names are short, since it is stored at each change. A field that is not needed is absent. Times
+ * are Unix ms.
  */
 export interface RuleState {
   /** The values of the key, by name. */
@@ -17,7 +17,7 @@ export interface RuleState {
   v?: string
   /** The latest events that had a part, oldest first. */
   e?: Cause[]
-  /** Of windows that hold: when each of `e` leaves the last of them. */
+  /** For windows that hold: when each of `e` leaves the last of them. */
   i?: number[]
   /** The parts of the annotations, of the latest one of them. */
   a?: Parts
@@ -29,7 +29,7 @@ export interface RuleState {
   g?: number
   /** When the level became true: the alert is pending or firing. */
   s?: number
-  /** What the alert said when it began to fire. */
+  /** The alert's data when it began to fire. */
   f?: Fired
   /** When the level became false, while `keep_firing_for` keeps the alert. */
   q?: number
@@ -41,21 +41,21 @@ export interface RuleState {
   n?: number
   /** Number of events that were not held since there was no room. */
   b?: number
-  /** Of absence: the last report. */
+  /** For a rule about absence: the last report. */
   o?: number
-  /** Of absence: when the source is absent, unless it reports. */
+  /** For a rule about absence: when the source is absent, unless it reports. */
   j?: number
-  /** Of absence: why it is not known whether the source reports. */
+  /** For a rule about absence: why it is not known whether the source reports. */
   y?: 'lost' | 'downtime' | 'gap'
-  /** Of absence: 1 while the source cannot be reached; 2 after its monitor was cancelled. */
+  /** For a rule about absence: 1 while the source cannot be reached; 2 after its monitor was cancelled. */
   z?: 1 | 2
-  /** Of a rule: what was counted. */
+  /** The counters of the rule; in the state of a rule as a whole. */
   r?: Counts
-  /** Of a rule about absence: when the last of the entries that were deleted unread was recorded. */
+  /** For a rule about absence, in its state as a whole: when the last of the entries that were deleted unread was recorded. */
   m?: number
 }
 
-/** What a window keeps. Each kind uses a part of it. */
+/** The state of a window. Each kind uses some of the fields. */
 export interface WindowState {
   /** Times, in order. */
   t: number[]
@@ -65,9 +65,9 @@ export interface WindowState {
   x?: number
   /** The time of the last event that was dropped. */
   o?: number
-  /** Of a sequence: for each step, the events that lead to it. */
+  /** For a sequence: for each step, the events that lead to it. */
   c?: (Chain | null)[]
-  /** Of a sequence: a completion that waits for `not_then`. */
+  /** For a sequence: a completion that waits for `not_then`. */
   p?: Chain | null
 }
 
@@ -87,12 +87,13 @@ export type Parts = readonly (readonly string[])[]
 export type Cause = readonly [source: string, id: string, type: string, time: string | null]
 
 /**
- * What a window has to know of an event that matches: the hashes of its values for `distinct`, the hash and the text of its value
- * for `changed`, of each of its values in turn for `new`, a bit for each step for `sequence` (then one for `not_then`), otherwise 1.
+ * The data that a window keeps of a matching event: the hashes of its values for `distinct`, the hash and the text of its value for
+ * `changed`, the hash and the text of each of its values in turn for `new`, a bit for each step for `sequence` (then one for `not_then`),
+ * otherwise 1.
  */
 export type WindowMatch = number | readonly string[]
 
-/** What an event is for a rule. */
+/** The result of evaluating an event for a rule. */
 export interface Outcome {
   /** For each window, whether the event matches, and how. Null where it does not match the rule. */
   readonly m: readonly (WindowMatch | null)[] | null
@@ -100,7 +101,7 @@ export interface Outcome {
   readonly r?: 1
 }
 
-/** What a key of a rule has to know of an event. */
+/** An event, evaluated for one key of a rule. */
 export interface Fact {
   /** The time at which it is placed. */
   readonly t: number
@@ -115,7 +116,7 @@ export interface Fact {
   readonly c?: string
 }
 
-/** What an alert said when it began to fire, for the case that its rule is gone when it ends. */
+/** The data of an alert when it began to fire. Needed when the alert ends after its rule was removed. */
 export interface Fired {
   readonly group: string | null
   readonly labels: Readonly<Record<string, string>>
@@ -123,7 +124,7 @@ export interface Fired {
   readonly value: number | string | null
 }
 
-/** What a rule counts while it evaluates events. */
+/** The counters of a rule's evaluation. */
 export interface Counts {
   /** Events without a field that an expression needs. */
   readonly missing: number

@@ -125,7 +125,7 @@ export class Timeline {
     if (state.p !== undefined && time >= state.p + rule.resolve.after) {
       delete state.p
       state.x = 1
-      // What ends a match is remembered for as long as it held, so that an older one is late.
+      // The end of a match is remembered for as long as the match held, so that an older match is late.
       if (family === 'match') this.#keep(time + rule.resolve.after)
     }
     if (state.g !== undefined && time >= state.g) {
@@ -177,7 +177,7 @@ export class Timeline {
 
   #pulse(time: number, by: Pick<Chain, 'e' | 'a'>): void {
     const state = this.#state
-    // Those of an earlier episode.
+    // The events of an earlier episode.
     if (state.s === undefined) delete state.e
     this.#caused(by)
     // Matches may come in any order.
@@ -213,7 +213,7 @@ export class Timeline {
     }
   }
 
-  /** What the event is, now that the event before it is known. */
+  /** The result of evaluating the event, now that the event before it is known. */
   #outcome(fact: Fact): Outcome {
     const state = this.#state
     let combination = 0

@@ -11,7 +11,7 @@ export interface MemoryTimer {
   readonly clock: TimerClock
   /** Unix ms. */
   readonly due: number
-  /** What set it. */
+  /** The event that set the timer, or that caused its output. */
   readonly cause: Pick<Cause, 'source' | 'id' | 'revision' | 'hops'>
   /** The chain of the timer that set it, as the ids of its output need it; null where an event set it. */
   readonly chain: string | null

@@ -28,7 +28,7 @@ export function checkAlert(entry: AlertEntry): void {
   throw new AlertEventError(`the event ${shown} ${problem}`)
 }
 
-/** What is wrong with an event; undefined where nothing is. */
+/** The problem of an event that cannot be notified; undefined if it has none. */
 export function problemOf({
   type,
   data,

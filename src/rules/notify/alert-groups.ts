@@ -81,7 +81,7 @@ export class AlertGroups<T> {
       const group = this.#groups.get(key)
       if (group === undefined) continue
       group.isSending = false
-      // What had no room in the notification is not new.
+      // Alerts that had no room in the notification are not new.
       group.due = now + this.#bounds.interval
     }
   }

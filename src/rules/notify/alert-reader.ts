@@ -29,7 +29,7 @@ export interface Pending {
 }
 
 /**
- * Reads alerts as a consumer that begins at the end of the log. What is neither done nor refused comes again at the next start.
+ * Reads alerts as a consumer that begins at the end of the log. Alerts that are neither done nor refused come again at the next start.
  *
  * @param next Called for each alert, in the order of the log.
  */
@@ -47,7 +47,7 @@ export function readAlerts(
       maxUnacknowledged: capacity,
       retries: 0,
       deadLetters: 'log',
-      // What is not notified when the job ends is not waited for: it comes again.
+      // Alerts that are not notified when the job ends are not waited for: they come again.
       drainTimeout: 0,
     },
     (entry: EntryOf<AlertType | 'log.gap'>) => {

@@ -13,7 +13,7 @@ const MANY_PENDING = 4_000
 export interface Alert {
   readonly key: string
   readonly labels: Readonly<Record<string, string>>
-  /** Of its last event. */
+  /** Annotations of its last event. */
   annotations: Readonly<Record<string, string>>
   /** Unix ms. */
   readonly startsAt: number
@@ -178,7 +178,7 @@ export class Alerts {
   }
 
   #isNotified({ pending, alert }: Waiting, isMany: boolean, now: number): boolean {
-    // Another episode has taken its place: for a receiver it is the same alert.
+    // Another episode has replaced it: for a receiver it is the same alert.
     if (this.#byKey.get(alert.key) !== alert || alert.refusal !== undefined) return true
     const { openUntil, isEndAccepted } = alert
     if (isEndAccepted && pending.entry.type === 'alert.resolved') return true

@@ -16,7 +16,7 @@ const MAX_LENGTH = 1024 * 1024
 /** How long changes are gathered, in ms, so that those of one moment are one request. */
 const GATHERED = 50
 
-/** How often `resend` an open alert lives at a receiver when it is not sent any more: as in Prometheus. */
+/** How long an open alert lives at a receiver after it is no longer sent, as a multiple of `resend`: as in Prometheus. */
 const LIFE = 4
 
 /** Names that every version of Alertmanager takes. Later ones than 0.26 also take others. */

@@ -2,7 +2,7 @@ import type { ProcessOptions } from '../../log/process/process.ts'
 import { checkAlert } from './alert-entry.ts'
 import { labelsHash } from './alert-identity.ts'
 
-/** What the log knows of an alert, by the hash of its labels. */
+/** The state of an alert in the log, by the hash of its labels. */
 export interface AlertState {
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>

@@ -28,7 +28,7 @@ export interface AlertmanagerOptions extends NotifierOptions {
    * alert. `/api/v2/alerts` is appended to the path.
    */
   readonly urls: string | readonly string[]
-  /** Of the process and of the consumer in the log. Default `alertmanager`. */
+  /** Name of the process and of the consumer in the log. Default `alertmanager`. */
   readonly name?: string
   /** Credentials for all instances. Default: the user and the password of each URL, if any. */
   readonly auth?: Credentials

@@ -10,10 +10,10 @@ export type Credentials =
 export interface Endpoint {
   /** Without user and password. It may be a secret. */
   readonly url: string
-  /** What may be shown of it. */
+  /** The origin of the URL, which may be shown. */
   readonly origin: string
   readonly headers: Readonly<Record<string, string>>
-  /** What an error must not contain. */
+  /** Texts that an error must not contain. */
   readonly secrets: readonly string[]
 }
 

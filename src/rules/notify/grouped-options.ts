@@ -33,7 +33,7 @@ export interface GroupedOptions extends NotifierOptions {
   /** Which alerts are one notification. Default of each notifier. */
   readonly grouping?: Grouping
   /**
-   * Limits the notifications. What exceeds it waits, and is one notification of all groups then; nothing is dropped. Counted
+   * Limits the notifications. Groups that exceed it wait, and are then one notification together; nothing is dropped. Counted
    * from the start of the notifier. Default: none.
    */
   readonly limit?: RateLimit

@@ -9,7 +9,7 @@ import { jobOf } from './notifier-job.ts'
 import { warn } from './notify-problem.ts'
 import { oneLine } from './one-line.ts'
 
-/** What takes log lines: a logger of pino, for instance. */
+/** A receiver of log lines: a logger of pino, for instance. */
 export interface AlertLogger {
   info(fields: Readonly<Record<string, unknown>>, message: string): void
   warn(fields: Readonly<Record<string, unknown>>, message: string): void
@@ -17,7 +17,7 @@ export interface AlertLogger {
 
 /** Settings of {@link logAlerts}. */
 export interface LogAlertsOptions {
-  /** Of the consumer in the log. Default `alert-log`. */
+  /** Name of the consumer in the log. Default `alert-log`. */
   readonly name?: string
   /** Default: a line of text on stderr. */
   readonly logger?: AlertLogger

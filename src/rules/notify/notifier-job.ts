@@ -19,7 +19,7 @@ export function jobOf(parts: readonly LogJob[]): LogJob {
   return new Job(done, () => void stop().catch(() => undefined))
 }
 
-/** What was not notified when a job was stopped comes again. */
+/** Whether the error only says that alerts were not notified before the job was stopped. They come again. */
 function isCutOff(error: unknown): boolean {
   return error instanceof DrainTimeoutError && error.cause === undefined
 }

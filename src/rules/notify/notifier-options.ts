@@ -6,11 +6,11 @@ import type { NotifyFetch } from './post.ts'
 
 /** Settings of all notifiers that send requests. */
 export interface NotifierOptions {
-  /** Of its consumer in the log. */
+  /** Name of its consumer in the log. */
   readonly name?: string
   /** Sends requests. Default `globalThis.fetch`. */
   readonly fetch?: NotifyFetch
-  /** Of an attempt, in ms. Default 10,000. */
+  /** Timeout of one attempt, in ms. Default 10,000. */
   readonly timeout?: number
   /** Called for each failed attempt, and for each event that cannot be notified. Default: a warning of the process, `NotifyWarning`. */
   readonly onProblem?: OnProblem

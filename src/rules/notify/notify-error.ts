@@ -4,9 +4,9 @@
  */
 export class NotifyError extends Error {
   override readonly name = 'NotifyError'
-  /** Of the receiver's URL. */
+  /** Origin of the receiver's URL. */
   readonly origin: string
-  /** Of the answer; undefined where there was none. */
+  /** Status of the answer; undefined if there was no answer. */
   readonly status: number | undefined
   /** Whether the same request may succeed later. */
   readonly retryable: boolean

@@ -1,4 +1,4 @@
-/** What went wrong at a notifier that goes on. */
+/** A problem of a notifier that continues. */
 export interface NotifyProblem {
   /** The name of the notifier. */
   readonly notifier: string
@@ -8,7 +8,7 @@ export interface NotifyProblem {
   readonly attempt: number
 }
 
-/** Takes the problems of a notifier. What it throws, or rejects with where it is asynchronous, is ignored. */
+/** Takes the problems of a notifier. An error that it throws or rejects with is ignored. */
 export type OnProblem = (problem: NotifyProblem) => void
 
 /** Calls `onProblem`. A problem of its own does not stop a notifier. */

@@ -8,7 +8,7 @@ export type NotifyFetch = (url: string, init: RequestInit) => Promise<Response>
 /** How requests are sent. */
 export interface PostSettings {
   readonly fetch: NotifyFetch
-  /** Of an attempt, in ms. */
+  /** Timeout of one attempt, in ms. */
   readonly timeout: number
 }
 

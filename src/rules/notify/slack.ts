@@ -11,25 +11,25 @@ import { MAX_ALERTS, slackMessage } from './slack-message.ts'
 
 /** Settings of {@link slack}. */
 export interface SlackOptions extends GroupedOptions {
-  /** Of the incoming webhook. It is a secret: only its origin is shown in errors. */
+  /** URL of the incoming webhook. It is a secret: errors show only its origin. */
   readonly url: string
-  /** Of the consumer in the log. Default `slack`. */
+  /** Name of the consumer in the log. Default `slack`. */
   readonly name?: string
   /** Where a person finds the rules; the title of a message links to it. Default: no link. */
   readonly link?: string
 }
 
 /**
- * Posts the alerts of a log to an incoming webhook of Slack, or of what takes the same messages. A new name begins at the end of
+ * Posts the alerts of a log to an incoming webhook of Slack, or of a service that takes the same messages. A new name begins at the end of
  * the log.
  *
  * A message has the alerts of a group that fire or are over, up to 48. By default alerts of one name are a group, which waits 5 s and
  * is notified at most once a minute. Text of an alert is escaped, so that it has no mention and no link.
  *
- * An alert may be in two messages, after a restart for instance. After 429 the next attempt is after `Retry-After`. What Slack
- * refuses for its content is sent again one by one, and what it still refuses is a dead letter of the consumer.
+ * An alert may be in two messages, after a restart for instance. After 429 the next attempt is after `Retry-After`. If Slack refuses a
+ * message for its content, its alerts are sent again one by one, and each that is refused again is a dead letter of the consumer.
  *
- * Rejects, as `done`, where the log fails.
+ * Rejects, as `done`, if the log fails.
  *
  * @throws ArgumentError at the call, for an invalid setting.
  */

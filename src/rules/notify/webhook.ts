@@ -17,7 +17,7 @@ import { post } from './post.ts'
 export interface AlertWebhookOptions extends GroupedOptions {
   /** Where to post. Only its origin is shown in errors. */
   readonly url: string
-  /** Of the consumer in the log. Default `alert-webhook`. */
+  /** Name of the consumer in the log. Default `alert-webhook`. */
   readonly name?: string
   /** Signs each request as the service signs its webhooks (§6.1), with several ones during a rotation. Default: no signature. */
   readonly secrets?: WebhookSecrets

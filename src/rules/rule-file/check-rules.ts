@@ -56,7 +56,7 @@ export function checkRules(sources: readonly Source[], problems: readonly RulePr
   )
 }
 
-/** Those of a file together, in the order of its text. */
+/** The problems of all files, file by file, in the order of each file's text. */
 function inOrder(problems: readonly RuleProblem[]): readonly RuleProblem[] {
   const files = new Map<string | null, RuleProblem[]>()
   for (const problem of problems) {
@@ -133,7 +133,7 @@ function givenRules(source: Source, rules: unknown, path: Path, group: Group | u
   return listOf(rules).map((content, index) => ({ source, path: [...path, index], content, group }))
 }
 
-/** Those without problems; the outline has reported the others. */
+/** The defaults without problems; the outline has reported the others. */
 function validDefaults(defaults: unknown): Defaults {
   if (!isObject(defaults)) return {}
   const { error, data } = groupDefaultsSchema.safeParse(defaults)

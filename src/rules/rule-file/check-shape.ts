@@ -16,7 +16,7 @@ export function complainOfShape(
 ): void {
   const reported = new Set<string>()
   for (const issue of issues) {
-    // A text in the place of a list is no list, and can be too long as well.
+    // A text instead of a list is no list, and can be too long as well.
     const identity = `${issue.path.map(String).join('\n')}\n${issue.message}`
     if (issue.code !== 'unrecognized_keys' && reported.has(identity)) continue
     reported.add(identity)
@@ -67,7 +67,7 @@ function gotText(given: unknown, issue: z.core.$ZodIssue): string {
   return isCollection(given) ? ', not an object' : `, not ${shown(given)}`
 }
 
-/** What could stand there, if these are few. */
+/** The values that are allowed there, if they are few. */
 function valuesOf(issue: z.core.$ZodIssue): readonly string[] | undefined {
   if (issue.code === 'invalid_value') return issue.values.map(String)
   const values: unknown = issue.code === 'custom' ? issue.params?.['values'] : undefined

@@ -49,7 +49,7 @@ export function isEventType(type: string): boolean {
   return OWN_EVENT_TYPE.test(type) && nearestName(type, RULE_EVENT_TYPES) === undefined
 }
 
-/** What shows that a monitor works. An error does not. */
+/** The types of events that show that a monitor works. An error does not. */
 export const MONITOR_REPORTS: readonly RuleEventType[] = [
   'monitor.event_stream',
   'monitor.snapshot',

@@ -4,7 +4,7 @@ import type { RuleEventType } from '../rule.ts'
 import type { Draft } from './draft.ts'
 import type { Path } from './source.ts'
 
-/** What an expression is for: a condition is true or false, and a key is text. */
+/** The purpose of an expression: a condition is true or false, and a key is text. */
 export type Purpose = 'condition' | 'end' | 'value' | 'key'
 
 const SCOPES: Readonly<Record<Purpose, ExpressionScope>> = {

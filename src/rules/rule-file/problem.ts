@@ -2,7 +2,7 @@
 export interface RuleProblem {
   /** The path of the file as it was given; null for rules that are not from a file. */
   readonly file: string | null
-  /** From 1; null where the problem is no place in a text, such as a file that does not exist. */
+  /** Line in the file, from 1; null if the problem has no position in a text, such as a file that does not exist. */
   readonly line: number | null
   /** From 1, in UTF-16 code units; null as `line`. */
   readonly column: number | null
@@ -10,7 +10,7 @@ export interface RuleProblem {
   readonly path: string
   /** The name of the rule; null where it belongs to none, or to one without a name. */
   readonly rule: string | null
-  /** What is wrong, and what to write instead. */
+  /** A description of the problem, and what to write instead. */
   readonly message: string
 }
 

@@ -87,7 +87,7 @@ function inBlock(text: string, start: number, end: number, value: string, offset
   for (let index = 0; index < offset && at < end; index++) {
     const character = value[index] ?? ''
     if (!isSpace(character)) at = skipSpace(text, at, end) + 1
-    // Where a line was folded, the next character finds its place.
+    // If a line was folded, the next character finds its position.
     else if (character !== '\n' && text[at] === character) at++
   }
   return isSpace(value[offset] ?? ' ') ? at : skipSpace(text, at, end)

@@ -18,7 +18,7 @@ const MAX_STEPS = 10
 /** The most types of events that a rule reads. */
 const MAX_TYPES = 50
 
-/** A name of a label in Prometheus and Alertmanager. Those that begin with `__` are theirs. */
+/** A name of a label in Prometheus and Alertmanager. Names that begin with `__` are reserved by them. */
 const LABEL_NAME = /^(?!__)[A-Za-z_][A-Za-z0-9_]{0,99}$/
 const RULE_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,99}$/
 
@@ -137,7 +137,7 @@ const shared = {
   enabled: z.boolean({ error: 'true or false' }).meta({ description: 'Default true.' }).optional(),
 }
 
-/** A rule, by its properties alone. What they mean together is checked in `check-rule.ts`. */
+/** A rule, by its properties alone. Their combinations are checked in `check-rule.ts`. */
 export const ruleSchema = object(
   {
     alert: z

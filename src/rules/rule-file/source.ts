@@ -3,7 +3,7 @@ import type { RuleProblem } from './problem.ts'
 /** Where a value is in the content of a rule file. */
 export type Path = readonly (string | number)[]
 
-/** The content of a rule file, and the places of its values. */
+/** The content of a rule file, and the positions of its values. */
 export interface Source {
   readonly file: string | null
   /** Plain objects, arrays, strings, numbers, booleans and null; anything for rules that are not from a file. */
@@ -13,7 +13,7 @@ export interface Source {
   place(path: Path, at?: Within): Place
 }
 
-/** A place within a value: a property's name, or a character of a text. */
+/** A position within a value: a property's name, or a character of a text. */
 export type Within = { readonly name: string } | { readonly offset: number }
 
 export type Place = Pick<RuleProblem, 'line' | 'column'>

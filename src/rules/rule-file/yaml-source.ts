@@ -77,7 +77,7 @@ export function yamlSource(given: string, file: string | null, problems: RulePro
   return { file, content, needsUnits: true, place }
 }
 
-/** What mostly causes this problem of syntax. */
+/** A hint at the most frequent cause of this syntax problem. */
 function hintFor(message: string): string {
   if (/at node end|[Ff]low/.test(message)) return '; text that has [ ] { } , # or : needs quotes around it'
   return /Nested mappings|Implicit keys/.test(message)

@@ -10,14 +10,14 @@ export interface Mismatch {
   readonly place: { readonly line: number | null; readonly column: number | null }
   readonly message: string
   readonly expected: string
-  /** What there was instead, the nearest first. */
+  /** The actual results, the nearest first. */
   readonly got: readonly string[]
 }
 
 /** The most lines of what there was instead. */
 const MAX_SHOWN = 5
 
-/** What in a test is not as expected. */
+/** The differences between a test's expectations and its results. */
 export function compare(test: LoadedTest, { transitions, later, isCut }: TestRun): readonly Mismatch[] {
   const wanted = test.expectations.filter(({ kind }) => isTransition(kind))
   const matches = assign(wanted, transitions, test)

@@ -25,7 +25,7 @@ export class Coverage {
     }
   }
 
-  /** Of each rule, in the order of the files. */
+  /** The coverage of each rule, in the order of the files. */
   get rules(): readonly RuleCoverage[] {
     return Array.from(this.#files).flatMap(([file, rules]) =>
       rules.map((rule) => ({

@@ -1,4 +1,4 @@
-/** What became of the tests of rules. */
+/** The results of the tests of rules. */
 export interface RuleTestReport {
   /** In the order of the files. */
   readonly tests: readonly RuleTestResult[]
@@ -10,15 +10,15 @@ export interface RuleTestReport {
   readonly ms: number
 }
 
-/** What became of one test. */
+/** The result of one test. */
 export interface RuleTestResult {
   readonly file: string
-  /** Of its name in the file, from 1. */
+  /** Line of the test's name in the file, from 1. */
   readonly line: number | null
   readonly name: string
   readonly passed: boolean
   readonly failures: readonly RuleTestFailure[]
-  /** What the rules emitted, in order, a line each. At most 100. */
+  /** The events that the rules emitted, in order, one line each. At most 100. */
   readonly happened: readonly string[]
   /** Number of events. */
   readonly events: number
@@ -30,13 +30,13 @@ export interface RuleTestResult {
 
 /** Something in a test that is not as expected. */
 export interface RuleTestFailure {
-  /** Of the expectation, from 1. */
+  /** Line of the expectation in the file, from 1. */
   readonly line: number | null
   readonly column: number | null
-  /** What is different. */
+  /** The difference. */
   readonly message: string
   readonly expected: string
-  /** What there was instead, the nearest first. Empty for nothing. */
+  /** The actual results, the nearest first. Empty if there are none. */
   readonly got: readonly string[]
 }
 

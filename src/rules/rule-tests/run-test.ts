@@ -9,13 +9,13 @@ import type { Transition } from './transition.ts'
 /** The most transitions of a test. More are a mistake in the test or the rule. */
 export const MAX_TRANSITIONS = 20_000
 
-/** What the rules of a test emit, in order. */
+/** The events that the rules of a test emit, in order. */
 export interface TestRun {
   /** At most {@link MAX_TRANSITIONS}. */
   readonly transitions: readonly Transition[]
   /** Whether there were more. */
   readonly isCut: boolean
-  /** What they emit within their lateness after the end of the test. It only explains what is missing. */
+  /** The events that they emit within their lateness after the end of the test. They only explain missing events. */
   readonly later: readonly Transition[]
 }
 
@@ -34,7 +34,7 @@ export function runTest({ rules, start, until, events, downtimes }: LoadedTest):
   const pass = (to: number) => {
     for (let [gap] = gaps; gap !== undefined && gap.from <= to; [gap] = gaps) {
       passTime(engine, gap.from, emit)
-      // What comes within it is recorded, too, and moves the time: a test that says both is taken by its word.
+      // An event within a downtime is recorded, too, and moves the time: a test that states both means both.
       if (to < gap.to) return
       gaps.shift()
       emit(engine.tick(gap.to))

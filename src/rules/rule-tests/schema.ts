@@ -60,7 +60,7 @@ function byField<Value extends z.ZodType>(value: Value, expected: string, descri
 
 const texts = z.array(z.string().max(10_000)).max(1_000)
 
-/** What an event is: one of these. */
+/** The kinds of events. */
 export const KINDS = [
   'event_stream',
   'snapshot',
@@ -178,7 +178,7 @@ const eventSchema = object(
   'An event, or several at an interval.',
 )
 
-/** What is expected: one of these. */
+/** The kinds of expectations. */
 export const EXPECTED = [
   'firing',
   'resolved',

@@ -17,7 +17,7 @@ import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { RuleInput } from '../evaluate/event-time.ts'
 import type { GivenEvent } from './schema.ts'
 
-/** What an event without a subject comes from. */
+/** The source of an event without a subject. */
 const MONITOR = 'mon_1'
 const GROUP = 'tgrp_1'
 const RUN = 'trun_1'

@@ -24,12 +24,12 @@ export interface ExplainedPart {
   readonly parts: readonly ExplainedPart[]
 }
 
-/** What a rule makes of an event. */
+/** The evaluation of an event for a rule. */
 export interface RuleExplanation {
   /** The name of the rule. */
   readonly alert: string
   readonly event: AlertCause
-  /** Where the rule places the event in time, in RFC 3339. */
+  /** The time at which the rule places the event, in RFC 3339. */
   readonly at: string
   /**
    * Why the rule leaves the event out: it does not read the type, the event is of a walk into the past (`backfill: ignore`), or a

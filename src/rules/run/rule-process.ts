@@ -11,7 +11,7 @@ import { compiledRules } from '../rule-set.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { REGISTRY } from './registry.ts'
 
-/** Of the states. Another version would need `migrate` or a rebuild. */
+/** Version of the states. Another version would need `migrate` or a rebuild. */
 const STATE_VERSION = 1
 
 /** Number of states of gone rules that end at one entry, so that an entry does not take long. */
@@ -27,14 +27,14 @@ interface Registry {
 export type ProcessedState = RuleState & Registry
 
 /**
- * Rules as the functions of a process. Where a rule is gone that had states, it finds these in the log and ends them, some at each entry.
- * All that it keeps in memory of that is found again after a crash.
+ * Rules as the functions of a process. If a rule that had states was removed, it finds these states in the log and ends them, some at each
+ * entry. Its memory of them is rebuilt after a crash.
  */
 export class RuleProcess {
   readonly #rules: readonly CompiledRule[]
   readonly #program: RuleProgram
   readonly #types: ReadonlySet<string> | undefined
-  /** What {@link Registry} has where no other rules have states. */
+  /** The content of {@link Registry} if no other rules have states. */
   readonly #current: readonly string[]
   /** Keys of states whose rules are gone, without those that have ended. */
   readonly #stale = new Set<string>()
@@ -97,7 +97,7 @@ export class RuleProcess {
     const keys = isRead ? this.#program.keys(entry) : undefined
     if (this.#isRegistered) return keys
     const all = [REGISTRY, ...(keys ?? [])]
-    // What ends because of the output of a process may be its 17th in a row, which is refused.
+    // Alerts that end because of a process's output may be its 17th output in a row, which is refused.
     if (entry.cause !== undefined) return all
     for (const key of this.#stale) {
       if (all.push(key) > STALE_PER_ENTRY) break

@@ -21,7 +21,7 @@ export interface OpenAlert {
   readonly labels: Readonly<Record<string, string>> | null
   /** As in its `alert.firing` event; null before that. */
   readonly annotations: Readonly<Record<string, string>> | null
-  /** What the condition measured when the alert began to fire; null before that, and where it measures nothing. */
+  /** The value that the condition measured when the alert began to fire; null before that, and if it measures nothing. */
   readonly value: number | string | null
   /** When the condition began to hold, in RFC 3339; null for a state that is unknown. */
   readonly since: string | null
@@ -29,7 +29,7 @@ export interface OpenAlert {
   readonly unknown: AlertUnknown['reason'] | null
 }
 
-/** What a rule has counted. */
+/** The counters of a rule. */
 export interface RuleNumbers {
   /** The name of the rule. */
   readonly alert: string
@@ -46,11 +46,11 @@ export interface RuleNumbers {
   readonly cut: number
   /** Late events of the keys that have a state. */
   readonly late: number
-  /** What windows of the keys that have a state have dropped, since there was no room. */
+  /** The number of events that windows have dropped since they had no room, for keys that have a state. */
   readonly overflow: number
 }
 
-/** What rules over a log are doing. */
+/** The status of rules over a log. */
 export interface RuleStatus {
   /** By the name of the rule, then firing ones first, then by `since`. */
   readonly alerts: readonly OpenAlert[]

@@ -11,7 +11,7 @@ import { RuleProcess } from './rule-process.ts'
 
 /** Settings of {@link runRules}. */
 export interface RunRulesOptions {
-  /** Of the process in the log. Default `rules`. */
+  /** Name of the process in the log. Default `rules`. */
   readonly name?: string
   /** Where rules with a new name begin: what history would have fired is the matter of a backtest. Known ones resume. Default `end`. */
   readonly startAt?: StartAt

@@ -28,7 +28,7 @@ export interface ShownAlert {
 /** How long resolved alerts are shown, and those of which it cannot be found out whether they are known again, in ms. */
 const LATELY = 24 * 3_600_000
 
-/** What the rules know, and when that was read, in Unix ms. */
+/** The status of the rules, and when it was read, in Unix ms. */
 export type RulesAt = Pick<DashboardStatus, 'now' | 'rules'>
 
 /**

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react'
 import { useDashboard } from '../dashboard.ts'
 import { useView } from 'rivulet/react'
 
-/** How many alerts fire. What shows it renders again only when that changes. */
+/** The number of alerts that fire. A component that shows it renders again only when the number changes. */
 function useFiring(): number {
   const { live } = useDashboard()
   return useView(live.view('alerts'), ({ rows }) => {

@@ -83,7 +83,7 @@ export function countSources(evidence: readonly Evidence[]): number {
   return new Set(evidence.flatMap(({ sources }) => sources.map(({ url }) => url))).size
 }
 
-/** What an output says, in one line of at most `length` characters, without the marks of Markdown. */
+/** A summary of an output: one line of at most `length` characters, without the marks of Markdown. */
 export function summaryOf(output: unknown, length = 200): string {
   const shown = readOutput(output)
   if (shown.kind === 'none') return ''

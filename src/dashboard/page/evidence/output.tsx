@@ -14,9 +14,9 @@ export function Output({
   shownAs,
 }: {
   readonly output: unknown
-  /** What the fields were before, where the output is a change. */
+  /** The previous output, if this one is a change. */
   readonly previous?: unknown
-  /** What is written above it already: a text that is no more than this is not repeated. */
+  /** The text above the output. An output that says no more is not repeated. */
   readonly shownAs?: string
 }): ReactNode {
   const shown = readOutput(output)

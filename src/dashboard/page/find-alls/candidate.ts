@@ -2,7 +2,7 @@ import { isObject, readOutput } from '../evidence/evidence.ts'
 import type { Evidence } from '../evidence/evidence.ts'
 import type { CandidateRow } from '../rows.ts'
 
-/** What was found out about a candidate, for a condition or an enrichment. */
+/** The finding about a candidate, for a condition or an enrichment. */
 export interface Finding {
   readonly name: string
   readonly value: unknown

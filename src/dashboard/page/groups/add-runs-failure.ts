@@ -14,7 +14,7 @@ const NOT_TAKEN = new Set<LiveErrorCode>([
   'token',
 ])
 
-/** What to say where it is not known that runs were added. */
+/** The message if it is not known whether runs were added. */
 export function addRunsFailure(error: Error): string {
   if (!(error instanceof LiveError && NOT_TAKEN.has(error.code))) {
     return `It is not known whether the runs were added: ${error.message}. Look at the number of runs before you add them again.`

@@ -64,7 +64,7 @@ function AddRunsForm({
   onAdded,
 }: {
   readonly group: string
-  /** What the field for the processor has at first. */
+  /** The initial value of the processor's field. */
   readonly processor: string
   readonly onAdded: (added: readonly AddedRun[]) => void
 }): ReactNode {
@@ -90,7 +90,7 @@ function AddRunsForm({
     })
     if (answer === undefined) return
     onAdded(answer.run_ids.map((run, index) => ({ id: run, asked: inputs[index] })))
-    // What was typed meanwhile stays.
+    // Text that was typed meanwhile stays.
     setText((now) => (now === text ? '' : now))
   }
 

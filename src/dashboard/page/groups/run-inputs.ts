@@ -2,7 +2,7 @@ import type { RunInput } from 'rivulet'
 import { isObject } from '../evidence/evidence.ts'
 import { formats } from '../parts/format.ts'
 
-/** What a run is asked: a text, or an object with fields. */
+/** The input of a run: a text, or an object with fields. */
 export type Asked = RunInput['input']
 
 /** The inputs of a text, or what is wrong with it, in a sentence. */

@@ -76,7 +76,7 @@ export function Readers({ readers }: { readonly readers: LogStats['readers'] }):
   )
 }
 
-/** What a program reads comes before what a gateway reads, such as this dashboard's. */
+/** The rank in the list: readers of programs come before those of gateways, such as this dashboard's. */
 function rankOf({ kind, name }: Reader): number {
   return kind === 'process' && /^(?:view|gateway):/.test(name) ? 1 : 0
 }

@@ -26,7 +26,7 @@ export function SourceNotice({
   )
 }
 
-/** What such an event says, in a sentence. */
+/** The meaning of such an event, as a sentence. */
 export function noticeText(type: string, event: unknown): string {
   const data = isObject(event) ? event : {}
   const text = (name: string) => (typeof data[name] === 'string' ? data[name] : undefined)

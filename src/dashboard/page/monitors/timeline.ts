@@ -6,7 +6,7 @@ import type { MonitorRow } from '../rows.ts'
 /** The longest title, in characters. */
 const TITLE = 240
 
-/** What an entry of a timeline is. */
+/** The kind of a timeline's entry. */
 type EntryKind = 'change' | 'completion' | 'error' | 'notice'
 
 /** An entry of a monitor's timeline. */

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react'
 import { Icon } from './icon.tsx'
 import type { IconName } from './icon.tsx'
 
-/** What a colour says. */
+/** The meaning of a colour. */
 export type Tone = 'good' | 'warn' | 'bad' | 'busy' | 'quiet'
 
 /** A state as icon and word. The colour says nothing that these do not. */

@@ -16,10 +16,10 @@ export function CardList<Row>({
   children,
 }: {
   readonly snapshot: ViewSnapshot<Row>
-  /** What the rows are, in the plural. */
+  /** The name of the rows, in the plural. */
   readonly what: string
   readonly compare: (a: Row, b: Row) => number
-  /** In place of no rows. */
+  /** Shown if there are no rows. */
   readonly empty: ReactNode
   readonly limit?: number | undefined
   /** The card of a row. `id` is the first part of its path, which the address of its page has. */

@@ -8,7 +8,7 @@ const UNITS = ['bytes', 'kB', 'MB', 'GB', 'TB']
 export interface Formats {
   number(value: number): string
   percent(share: number): string
-  /** Of a size in bytes: `12.3 MB`. */
+  /** A size in bytes as text: `12.3 MB`. */
   bytes(size: number): string
   /** A duration in its two greatest units, such as `2 min 5 s`; of less than a second in ms. */
   duration(ms: number): string

@@ -13,10 +13,10 @@ export function ListAndDetail({
   readonly back: string
   readonly list: ReactNode
   readonly detail: ReactNode | undefined
-  /** In place of the detail while nothing is chosen. */
+  /** Shown instead of the detail while nothing is chosen. */
   readonly hint: string
 }): ReactNode {
-  // What was chosen is the subject of the page then, and its name the first heading.
+  // The chosen item is the subject of the page then, and its name the first heading.
   const Title = detail === undefined ? 'h1' : 'h2'
   return (
     <div className={detail === undefined ? 'split' : 'split chosen'}>

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react'
 import { Icon } from './icon.tsx'
 import type { IconName } from './icon.tsx'
 
-/** In place of what is not there: why, and what to do about it. */
+/** Shown instead of something that is missing: why it is missing, and what to do about it. */
 export function Notice({
   icon,
   title,
@@ -21,7 +21,7 @@ export function Notice({
   )
 }
 
-/** In place of rows that have not come yet. */
+/** Shown instead of rows that have not come yet. */
 export function Loading({ what, rows = 4 }: { readonly what: string; readonly rows?: number }): ReactNode {
   return (
     <div className="loading" role="status">

@@ -9,7 +9,7 @@ export function StatusFilter({
   only,
   onChange,
 }: {
-  /** What the list has, in the plural: `Runs`. */
+  /** The name of the list's items, in the plural: `Runs`. */
   readonly title: string
   readonly shown: number
   /** The number of entries of each status. With fewer than two statuses there are no buttons. */

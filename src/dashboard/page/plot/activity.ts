@@ -16,7 +16,7 @@ function familyOf(type: string): Family {
   return 'Other'
 }
 
-/** What was recorded in a slice of time. */
+/** The events recorded in one slice of time. */
 export interface Slice {
   /** When it begins, in Unix ms. */
   readonly from: number

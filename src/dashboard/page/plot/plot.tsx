@@ -15,8 +15,8 @@ export interface Area {
 }
 
 /**
- * The frame of a plot over time: axes, grid, and a readout of the slice under the pointer, or that the arrow keys choose. What is drawn
- * is hidden from screen readers, which get the table.
+ * The frame of a plot over time: axes, grid, and a readout of the slice under the pointer, or that the arrow keys choose. The drawing is
+ * hidden from screen readers, which get the table.
  */
 export function Plot({
   name,
@@ -41,11 +41,11 @@ export function Plot({
   readonly ticks: readonly number[]
   /** Whether the axis of values is logarithmic. Then no tick is 0. */
   readonly isLogarithmic?: boolean
-  /** What to say where there is nothing to draw; undefined where there is. */
+  /** The message if there is nothing to draw; undefined if there is something. */
   readonly none: string | undefined
   readonly format: (value: number) => string
   readonly draw: (area: Area) => ReactNode
-  /** What the slice with this index says. */
+  /** The text for the slice with this index. */
   readonly readout: (index: number) => ReactNode
   readonly legend: ReactNode
   readonly table: ReactNode

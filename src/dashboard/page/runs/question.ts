@@ -1,7 +1,7 @@
 import type { GroupRunRow } from '../rows.ts'
 import { isObject, oneLine } from '../evidence/evidence.ts'
 
-/** What a run was asked, in a line: its input, else its metadata; undefined where its events brought neither. */
+/** The question of a run, in one line: its input, else its metadata; undefined if its events have neither. */
 export function questionOf({ run, input }: Pick<GroupRunRow, 'run' | 'input'>): string | undefined {
   const asked = input?.input
   return (typeof asked === 'string' ? oneLine(asked, 200) : textOf(asked)) ?? textOf(run.metadata)

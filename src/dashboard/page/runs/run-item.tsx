@@ -92,7 +92,7 @@ export function RunBody({
 }: {
   readonly row: GroupRunRow
   readonly href: string
-  /** What the reader sees of the input already. */
+  /** The part of the input that the page already shows. */
   readonly question?: string | undefined
 }): ReactNode {
   const { run, output, input, recorded } = row

@@ -41,7 +41,7 @@ export class ChangedWindow implements WindowKind {
     return null
   }
 
-  // What is known stays known.
+  // Known values stay known.
   reset(): void {}
 
   isEmpty({ t }: WindowState): boolean {

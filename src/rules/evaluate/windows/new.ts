@@ -59,7 +59,7 @@ export class NewWindow implements WindowKind {
     return null
   }
 
-  // What is known stays known.
+  // Known values stay known.
   reset(): void {}
 
   isEmpty({ t }: WindowState): boolean {

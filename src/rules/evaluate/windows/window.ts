@@ -22,9 +22,9 @@ export interface WindowKind {
   at(state: WindowState, time: number): boolean
   /** Whether its condition holds. Always false for a kind of pulses. */
   holds(state: WindowState, time: number): boolean
-  /** What it measures. */
+  /** The value that the window measures. */
   value(state: WindowState, time: number): number | null
-  /** What a resolving event leaves. */
+  /** Resets the state after a resolving event. */
   reset(state: WindowState): void
   /** Whether the state says nothing. */
   isEmpty(state: WindowState): boolean
