@@ -183,7 +183,7 @@ export interface ResearchClient {
       options: TypedExecuteOptions<Content>,
     ): Source<ExecutedRun<CheckedOutput<Content>>>
     /**
-     * Adds the inputs of failed runs to the group again, and emits which run takes the place of which; an `await` returns all. Never
+     * Adds the inputs of failed runs to the group again, and emits which run replaces which; an `await` returns all. Never
      * replaces a run twice, by a second call either.
      */
     retry(groupId: string, options?: RetryOptions): AwaitableSource<RetriedRun, RetriedRun[]>
@@ -227,7 +227,7 @@ export interface ResearchClient {
   observe(observer: ClientObserver): () => void
 }
 
-/** Default of {@link ClientOptions.patience}, in ms. */
+/** Default of {@link ClientOptions.patience}: how long it is retried, in ms. */
 const PATIENCE = 300_000
 
 /**

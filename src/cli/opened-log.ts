@@ -18,7 +18,7 @@ export async function openLogAt(place: string, recording?: LogOptions): Promise<
   return { log, store, [Symbol.asyncDispose]: () => log.close() }
 }
 
-/** The store of a log in a file, or on a server where the place is an address. Both are loaded only where they are needed. */
+/** The store of a log in a file, or on a server if `place` is an address. Both are loaded only when they are needed. */
 export async function storeAt(place: string, create: boolean): Promise<LogStore> {
   if (isServerAddress(place)) return serverLog(place, create)
   const { sqliteLog } = await import('rivulet/log/sqlite')

@@ -8,7 +8,10 @@ const ADDRESS = /^([a-z][a-z\d+.-]*):\/\/(.*)$/is
 
 const PACKAGES = '@nats-io/transport-node @nats-io/jetstream @nats-io/kv'
 
-/** Whether a place is an address, and not a file: also one that lacks its slashes, since a file of that name could show a password. */
+/**
+ * Whether a text is an address of a server, and not a path. An address that lacks its slashes counts, too, since a file of that name could
+ * show a password.
+ */
 export function isServerAddress(place: string): boolean {
   return ADDRESS.test(place) || /^(?:nats|tls):/i.test(place)
 }

@@ -76,9 +76,9 @@ export interface ResearchServiceOptions {
    */
   readonly docs?: string | DocumentFolder | readonly (string | DocumentFolder)[]
   /**
-   * Sources of documents: folders, and http or https URLs of sitemaps, RSS or Atom feeds, and pages. What a URL is follows from
-   * its response. The pages are refreshed in the background; {@link ResearchService.sources} has their state. Default: none.
-   * Beyond the interface document.
+   * Sources of documents: folders, and http or https URLs of sitemaps, RSS or Atom feeds, and pages. The response of a URL decides what it
+   * is. The pages are refreshed in the background; {@link ResearchService.sources} has their state. Default: none. Beyond the interface
+   * document.
    */
   readonly sources?: readonly string[]
   /**
@@ -129,10 +129,7 @@ export interface ResearchServiceOptions {
   readonly concurrency?: number
   /** Faults that are armed from the start. Default: none. */
   readonly faults?: readonly Fault[]
-  /**
-   * Maximum duration of an event stream, in ms of real time. Default: an hour (§4.4). That of a single run lasts 570 s at
-   * most.
-   */
+  /** Maximum duration of an event stream, in ms of real time. Default: an hour (§4.4). The stream of a single run lasts 570 s at most. */
   readonly streamDuration?: number
   /**
    * Whether Extract, `sources` and the tool servers of runs may use addresses of this machine and its network. Default false: only those

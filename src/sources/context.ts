@@ -5,7 +5,7 @@ import type { Quota } from '../protocol/quotas.ts'
 import type { Warning } from '../protocol/problem.ts'
 import type { Transport } from '../transport/transport.ts'
 
-/** What the library did, for logs and metrics. No reaction is needed. */
+/** An event inside the library, for logs and metrics. No reaction is needed. */
 export type Diagnostic =
   /** A single request failed and is retried after `delay` ms. */
   | {
@@ -55,7 +55,7 @@ export type Diagnostic =
   /** A run that was unsubscribed from could not be cancelled. It goes on at the service. */
   | { readonly kind: 'cancellation'; readonly source: string; readonly error: unknown }
 
-/** What every source needs: the transport, time, randomness and diagnostics. */
+/** The dependencies of every source: the transport, time, randomness and diagnostics. */
 export interface Context {
   readonly transport: Transport
   readonly backoff: Required<Backoff>

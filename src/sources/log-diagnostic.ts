@@ -16,8 +16,8 @@ export interface Logger {
 export const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
 /**
- * Logs a diagnostic of the client: `warn` for failures and warnings, `debug` for normal operation. Of an error, only the
- * message is logged, which never contains a key.
+ * Logs a diagnostic of the client: `warn` for failures and warnings, `debug` for normal operation. Only the message of an error is logged,
+ * which never contains a key.
  */
 export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
   switch (diagnostic.kind) {

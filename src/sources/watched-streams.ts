@@ -38,7 +38,7 @@ export type WatchedFindAll = string | ({ readonly id: string } & Pick<FindAllEve
 export type WatchedRun = string
 
 /**
- * What is watched: a list, or an Observable of lists. Each list replaces the previous one: removed entries are unsubscribed
+ * The entries to watch: a list, or an Observable of lists. Each list replaces the previous one: removed entries are unsubscribed
  * from, new ones subscribed to, and the others stay subscribed. An entry whose options change is resubscribed to.
  *
  * An invalid id (empty, `..`, longer than 512 characters) in a list is an ArgumentError at the call. In an Observable's list

@@ -29,7 +29,7 @@ export interface ApiRequest {
   readonly minSilence?: number | undefined
   /** Whether the response may have no body. Default false: an empty body is a ProtocolError. */
   readonly mayBeEmpty?: boolean | undefined
-  /** The most retries, in place of the transport's. */
+  /** The most retries, which replaces the transport's setting. */
   readonly retries?: number | undefined
   /** The quota that the request counts for. Default: none. */
   readonly quota?: Quota | undefined

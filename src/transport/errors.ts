@@ -50,7 +50,7 @@ export class ApiError extends RivuletError {
   /** The service's reference for this problem, where its response has one. */
   readonly ref_id: string | undefined
   readonly detail: Readonly<Record<string, unknown>> | null | undefined
-  /** What was wrong with the request, in the service's words; empty where it gave no details. */
+  /** The problems of the request, in the service's words; empty if it gave no details. */
   readonly issues: readonly ValidationIssue[]
   readonly retryable: boolean
   override readonly retryAfter: number | undefined

@@ -33,7 +33,7 @@ export class LearnedLimit {
 
   /** When the next request may start. */
   freeAt(now: number): number {
-    // The service decides when to continue after a 429: the starts before it do not count any more.
+    // The service decides when to continue after a 429: the starts before it no longer count.
     return this.#refused > 0 ? now : this.#window.freeAt(now)
   }
 

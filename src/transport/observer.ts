@@ -15,17 +15,17 @@ export interface ObservedRequest {
   readonly attempt: number
 }
 
-/** What an observer wants of one request. What its methods throw is ignored. */
+/** An observer of one request. Errors that its methods throw are ignored. */
 export interface RequestObservation {
   /** Sent with the request, unless the client sets the same header. Names in lower case. */
   readonly headers?: Readonly<Record<string, string>>
-  /** The response has this status. Of a stream, it comes at the stream's beginning. */
+  /** The response has this status. For a stream, this is called at the stream's beginning. */
   responded?(status: number): void
   /** The response is complete, was cancelled, or has failed with this error. Called once, as the last one. */
   ended?(error?: unknown): void
 }
 
-/** Observes a client's requests, as `rivulet/otel` does. What its methods throw is ignored. */
+/** Observes a client's requests, as `rivulet/otel` does. Errors that its methods throw are ignored. */
 export interface ClientObserver {
   /** Called before each attempt of a request, and before each connection of a stream. */
   request?(request: ObservedRequest): RequestObservation | undefined

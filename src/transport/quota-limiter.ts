@@ -11,7 +11,7 @@ export interface QuotaWait {
   readonly delay: number
 }
 
-/** Limits of quotas, in place of the known ones; false for no limits. */
+/** Limits of quotas, which replace the known ones; false for no limits. */
 export type QuotaSettings = false | QuotaLimits
 
 /** Returns the queue of a quota; undefined where there is no limit. */

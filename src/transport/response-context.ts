@@ -2,7 +2,7 @@ import type { RequestLine } from './errors.ts'
 import type { MessageReaders } from './message-reader.ts'
 import type { Redact } from './redact.ts'
 
-/** What the readers of a response have in common. */
+/** The values that the readers of a response share. */
 export interface ResponseContext {
   readonly request: RequestLine
   /** The largest response body, in bytes. */

@@ -15,7 +15,7 @@ export interface ApiResponse {
   readonly body: unknown
 }
 
-/** What a 2xx must contain. `JSON or nothing` allows an empty body. */
+/** The content that a 2xx must have. `JSON or nothing` allows an empty body. */
 export type Expected = 'JSON' | 'JSON or nothing' | 'an event stream'
 
 /** How much of an error body is read, in bytes: more than any error body of the interface has. */

@@ -328,7 +328,7 @@ interface SignedHeaders {
   readonly entries: readonly string[]
 }
 
-/** Whether deliveries are taken from the inbox. That of a log is read by a recorder. */
+/** Whether deliveries are taken from the inbox. The inbox of a log is read by a recorder. */
 function isMemoryInbox(inbox: WebhookInbox | MemoryInbox): inbox is MemoryInbox {
   return 'take' in inbox && typeof inbox.take === 'function'
 }

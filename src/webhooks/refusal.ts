@@ -8,7 +8,7 @@ export interface WebhookRefusal {
   readonly message: string
   /** The response's `Retry-After` in s, for `overloaded` and `inbox_full`. */
   readonly retryAfter?: number
-  /** What failed, for `unavailable`. Not part of the response. */
+  /** The error that caused `unavailable`. Not part of the response. */
   readonly cause?: unknown
 }
 

@@ -15,7 +15,7 @@ import type { Conversation } from './question.ts'
 
 /** Maximum number of requests that wait for a free slot of the processor. */
 const MAX_WAITING = 256
-/** What a client that gets a 503 is asked to wait, in s. */
+/** The `Retry-After` of a 503, in s. */
 const RETRY_AFTER = 5
 
 /** Settings of {@link Answerer}. */

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { problem } from '../http/problem.ts'
 
-/** What a client whose request is ended by a closing service is asked to wait, in s. */
+/** The `Retry-After` of a request that a closing service ends, in s. */
 const RETRY_AFTER = '1'
 
 /** The requests that wait for an answer, to abort the work for them. */

@@ -8,7 +8,7 @@ export interface Message {
   readonly content: string | readonly { readonly text: string }[]
 }
 
-/** What a conversation asks. */
+/** The question of a conversation, and its context. */
 export interface Conversation {
   /** The last message of the user. */
   readonly question: string

@@ -86,7 +86,7 @@ export interface Corpus {
   /** The document with this URL; undefined if the index has none. */
   document(url: string): CorpusDocument | undefined
   /**
-   * What the document with this URL is about: the innermost folder with a README or a manifest, with at most `limit` of its documents, or
+   * The subject of the document with this URL: the innermost folder with a README or a manifest, with at most `limit` of its documents, or
    * the document alone; undefined if the index has none.
    */
   entity(url: string, limit: number): CorpusEntity | undefined

@@ -1,7 +1,7 @@
 import { basename } from 'node:path/posix'
 
 /**
- * What a document is for: `readme` introduces its folder, `manifest` is a `package.json`, `changelog` lists changes, `licence` is a
+ * The purpose of a document: `readme` introduces its folder, `manifest` is a `package.json`, `changelog` lists changes, `licence` is a
  * licence text, and `page` is any other document.
  */
 export type DocumentKind = 'readme' | 'manifest' | 'changelog' | 'licence' | 'page'

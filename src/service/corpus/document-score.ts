@@ -69,7 +69,7 @@ interface Term {
   readonly weight: number
 }
 
-/** What the score of a document is made of. */
+/** The parts of a document's score. */
 export interface Parts {
   readonly document: StoredDocument
   /** The BM25 of its passages. */

@@ -64,7 +64,7 @@ export class Entities {
     return row === undefined ? undefined : this.around(toLocated(row), limit)
   }
 
-  /** What a document is about. */
+  /** The subject of a document. */
   around(file: Located, limit: number): CorpusEntity {
     const { root } = file
     for (let folder = dirname(file.path); folder.startsWith(root + sep); folder = dirname(folder)) {
@@ -99,7 +99,7 @@ export class Entities {
   #documents(folder: string): Located[] {
     const some = this.#files.all(...pathsBelow(folder)).map(toLocated)
     if (some.length < MAX_FILES) return inOrder(folder, some)
-    // Those about the folder may come after the first files.
+    // The documents about the folder may come after the first files.
     const paths = new Set(some.map(({ path }) => path))
     const others = this.#aboutDocuments(folder).filter(({ path }) => !paths.has(path))
     return inOrder(folder, [...some, ...others])

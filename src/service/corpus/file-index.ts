@@ -61,7 +61,7 @@ export class FileIndex {
     this.#deleteTerms = database.prepare(
       'DELETE FROM corpus_terms WHERE rowid IN (SELECT id FROM corpus_passages WHERE id >= ? AND id < ?)',
     )
-    // Of documents with the same URL only the one with the first path is visible, in any order of indexing.
+    // If several documents have the same URL, only the one with the first path is visible, in any order of indexing.
     this.#showFirst = database.prepare(
       'UPDATE corpus_files SET visible = (path = (SELECT min(path) FROM corpus_files WHERE url = ?1)) WHERE url = ?1',
     )

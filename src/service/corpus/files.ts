@@ -17,7 +17,7 @@ export interface FoundFile extends SourceFile {
   readonly size: number
   /** Differs after each change that the file system reports. */
   readonly stamp: string
-  /** Of no other file of this machine: its device and its number there. */
+  /** Identity of the file on this machine: its device and its number there. */
   readonly inode: string
 }
 
@@ -91,7 +91,7 @@ export async function findFile(root: string, relative: string): Promise<FoundFil
   }
 }
 
-/** What identifies a file whatever its path. */
+/** The identity of a file, whatever its path. */
 export function inodeOf({ dev, ino }: Pick<Stats, 'dev' | 'ino'>): string {
   return `${dev}:${ino}`
 }

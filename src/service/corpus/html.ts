@@ -32,7 +32,7 @@ export function parseHtml(source: string): ParsedText {
 /** Names of meta elements with the publication date, the most reliable first. */
 const DATE_NAMES = ['article:published_time', 'datepublished', 'dc.date', 'dcterms.created', 'date']
 
-/** What the head of an HTML document states. */
+/** The metadata in the head of an HTML document. */
 export interface HtmlMetadata {
   readonly title: string | undefined
   readonly heading: string | undefined

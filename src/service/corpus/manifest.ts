@@ -8,7 +8,7 @@ const MAX_MANIFEST_LENGTH = 256 * 1_024
 const MAX_MEMBER_LENGTH = 2_400
 /** Maximum length of several members in one passage, in characters. */
 const MAX_PASSAGE_LENGTH = 1_200
-/** What the text has between two passages. */
+/** The text between two passages. */
 const BETWEEN_PASSAGES = ',\n\n'
 
 /**
@@ -18,7 +18,7 @@ const BETWEEN_PASSAGES = ',\n\n'
  */
 export function parseManifest(source: string): ParsedText | undefined {
   if (source.length > MAX_MANIFEST_LENGTH || !isObject(parseJson(source))) return undefined
-  // Of several members with one name, the last one counts.
+  // If several members have one name, the last one counts.
   const byName = new Map(membersOf(source).map((member) => [member.name, member]))
   const described = [...byName.values()].filter((member) => lineOf(member) !== undefined)
   const title = oneLine(byName.get('name')?.value)
@@ -36,7 +36,7 @@ export function manifestPassages(text: string): Span[] {
   return joined(text, bareMembersOf(text))
 }
 
-/** What the members in a text of a manifest state, to be read in its place: a line for each, such as `license: MIT`. */
+/** A text of a manifest in readable form: a line for each member, such as `license: MIT`. */
 export function manifestLines(text: string): string[] {
   return bareMembersOf(text).flatMap((member) => lineOf(member) ?? [])
 }
@@ -112,7 +112,7 @@ const DESCRIBING: ReadonlyMap<string, readonly [key: string, read: (value: unkno
     ['engines', ['engines.node', (value) => part(value, 'node')]],
   ])
 
-/** What a member states, on one line; undefined if it does not describe the package. */
+/** A member in readable form, on one line; undefined if it does not describe the package. */
 function lineOf({ name, value }: Member): string | undefined {
   const [key, read] = DESCRIBING.get(name) ?? []
   const text = read?.(value)

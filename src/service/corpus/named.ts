@@ -10,7 +10,7 @@ const MAX_DOCUMENTS = 2_000
 /** Maximum number of documents of a thing. */
 const MAX_ENTITY_DOCUMENTS = 100
 
-/** What has a name, the best first. A folder is introduced by a README or a manifest. */
+/** The kinds of things that have a name, the best first. A folder is introduced by a README or a manifest. */
 const FORMS = ['introduced folder', 'introduction', 'folder', 'title', 'file name'] as const
 
 /** A folder or a document with a name. */

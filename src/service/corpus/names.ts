@@ -8,7 +8,7 @@ export function normalName(name: string): string {
 
 /**
  * The normal names of a document: its title, its file name (whole, without its extension, and up to its first dot), and the names
- * of its parent folders, each also with its scope (`@hono/node-server`). `place` is its path, from `/`.
+ * of its parent folders, each also with its scope (`@hono/node-server`). The parameter `place` is its path, from `/`.
  */
 export function namesOf(place: string, title: string): Set<string> {
   const segments = place.split('/').slice(1)

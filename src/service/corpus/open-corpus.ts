@@ -58,8 +58,8 @@ const CLOCK_TICK = 100
 
 /**
  * Indexes folders of documents in the database, and updates the index when files change. Unchanged files are not read again
- * after a restart. Skips files that are too large, not UTF-8 or not readable; does not follow symbolic links, also not one that
- * takes the place of a file while it is read.
+ * after a restart. Skips files that are too large, not UTF-8 or not readable; does not follow symbolic links, nor one that replaces a file
+ * while it is read.
  *
  * Rejects when a folder is missing. Close the corpus before the database.
  */

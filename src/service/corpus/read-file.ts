@@ -6,12 +6,12 @@ import { type FoundFile, inodeOf } from './files.ts'
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
 
 /**
- * Reads a file that a scan has found. Rejects when another file has taken its place since, also through a symbolic link in its path,
+ * Reads a file that a scan has found. Rejects when another file has replaced it since, also through a symbolic link in its path,
  * or when it is longer than `limit` bytes.
  */
 export async function readFound({ path, inode }: FoundFile, limit: number): Promise<Uint8Array> {
   await using handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-  // Of the open file: the path may lead to another one at any time.
+  // The properties of the open file, since its path may lead to another file at any time.
   const stats = await handle.stat()
   if (!stats.isFile() || inodeOf(stats) !== inode) throw new Error(`${path} is another file than before`)
   if (stats.size > limit) throw new Error(`${path} is longer than ${limit} bytes`)

@@ -9,7 +9,7 @@ interface Form {
 
 const WORD = /[\p{L}\p{N}\p{M}]+/uy
 const LETTER = /[\p{L}\p{N}\p{M}]/u
-/** What may be between the words of a phrase. */
+/** The characters that may be between the words of a phrase. */
 const SEPARATOR = /[^\p{L}\p{N}\p{M}]{1,3}/uy
 
 /**

@@ -47,7 +47,7 @@ const EXCERPTS_PER_RESULT = 8
 /** Maximum length of a full content, in characters. */
 const MAX_FULL_CONTENT = 500_000
 
-/** What became of one URL: the page with its URL, or an error. */
+/** The result of one URL: the page with its URL, or an error. */
 type Outcome =
   | { readonly url: string; readonly page: Page | CorpusDocument }
   | { readonly url: string; readonly error: ExtractError }
@@ -95,7 +95,7 @@ export function createExtract({ corpus, web, isolated, clock }: ExtractOptions):
     }
   }
 
-  /** Loads all pages at once. Those that are not there in time are errors. */
+  /** Loads all pages at once. Pages that are not there in time are errors. */
   async function outcomesOf(
     urls: readonly string[],
     { advanced_settings: settings }: ExtractRequest,

@@ -32,7 +32,7 @@ export function createLimiter(limit: number): Limiter {
       running -= 1
       return
     }
-    // The next task takes the place.
+    // The next task takes the slot.
     waiting.delete(next)
     next()
   }

@@ -10,14 +10,14 @@ import type { Span } from '../corpus/blocks.ts'
 import { splitPassages, wholeCharacters } from '../corpus/passages.ts'
 import { TextRanking } from '../corpus/text-ranking.ts'
 
-/** What excerpts are selected from. */
+/** The text from which excerpts are selected. */
 interface Source {
   readonly text: string
-  /** Of a document of the index; undefined for a page. */
+  /** Kind of a document of the index; undefined for a page. */
   readonly kind?: DocumentKind
 }
 
-/** What excerpts are selected for. */
+/** The query for which excerpts are selected. */
 interface ExcerptQuery {
   readonly queries: readonly string[]
   readonly objective?: string | undefined
@@ -35,9 +35,9 @@ const MAX_PASSAGES = 5_000
 /** Selects the excerpts of one page. */
 export interface ExcerptSelector {
   /**
-   * The passages that match the query best, with those around them. Without a match: the beginning of the text. Of a manifest: all
-   * passages, those that match first. At most 500,000 characters and 5,000 passages are searched, fewer when the signal is aborted.
-   * Yields to the event loop.
+   * The passages that match the query best, with the passages around them. Without a match: the beginning of the text. For a manifest: all
+   * passages, the matching ones first. At most 500,000 characters and 5,000 passages are searched, fewer when the signal is aborted. Yields
+   * to the event loop.
    */
   select(source: Source, query: ExcerptQuery, budget: ExcerptBudget, signal: AbortSignal): Promise<string[]>
   close(): void

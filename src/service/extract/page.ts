@@ -39,7 +39,7 @@ export interface PageSource {
   /** The header of the response; empty if it had none. */
   readonly contentType: string
   readonly body: Uint8Array
-  /** What its links are relative to. */
+  /** The base URL of its links. */
   readonly url: string
 }
 

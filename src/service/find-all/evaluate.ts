@@ -34,7 +34,7 @@ const NEGATION =
 export interface Verdict {
   /** Null if the documents do not say enough to check it. */
   readonly isMatched: boolean | null
-  /** What the documents say about the condition; null if they say nothing. */
+  /** The statement of the documents about the condition; null if they have none. */
   readonly value: string | null
   /** The basis of the value, under the name of the condition. */
   readonly basis: FieldBasis
@@ -131,7 +131,7 @@ function judgeCondition(
   }
 }
 
-/** What a condition requires: its words, and its comparison with a number. */
+/** The requirement of a condition: its words, and its comparison with a number. */
 function readCondition(
   { name, description }: MatchCondition,
   entityType: string,
@@ -173,7 +173,7 @@ function hasTerm(stems: ReadonlySet<string>, term: Term): boolean {
 }
 
 /**
- * The statement that meets the condition, else a few of one passage that meet it together; none if there are none. Those with all of
+ * The statement that meets the condition, else a few of one passage that meet it together; none if there are none. Statements with all of
  * its terms come first.
  */
 function bestOf(
@@ -257,7 +257,7 @@ function wordsOf(terms: readonly Term[]): string {
   return terms.map(({ word }) => word).join(', ')
 }
 
-/** What became of a condition, as a sentence. */
+/** The result of a condition, as a sentence. */
 export function verdictText(isMatched: boolean | null): string {
   if (isMatched === null) return 'It is not known whether the condition is met.'
   return `The condition is ${isMatched ? 'met' : 'not met'}.`

@@ -32,7 +32,7 @@ export interface FindAllOptions extends Pick<
 /** FindAll: its routes and the execution of its runs. */
 export interface FindAll {
   readonly routes: ReturnType<typeof findAllRoutes>
-  /** Creates a run from a valid request. What is not possible throws an HttpProblem. */
+  /** Creates a run from a valid request. Throws an HttpProblem if the run is not possible. */
   create(request: FindAllRequest): FindAllRun
   /** A run with its candidates so far. Throws an HttpProblem if there is none. */
   result(findAllId: string): FindAllResult

@@ -33,7 +33,7 @@ import type { FindAllStore, StoredRun } from './store.ts'
 export interface FindAllRoutesOptions {
   readonly store: FindAllStore
   readonly corpus: Corpus
-  /** What active runs reserve. */
+  /** The credit that active runs reserve. */
   readonly credit: Credit
   /** Checks the schemas of requests. */
   readonly checks: SchemaChecks
@@ -59,7 +59,7 @@ export interface FindAllRoutesOptions {
 const MAX_MATCHES = 1_000
 /** Maximum number of active runs. All but two of them wait. */
 const MAX_ACTIVE = 256
-/** What a client that gets a 503 is asked to wait, in s. */
+/** The `Retry-After` of a 503, in s. */
 const RETRY_AFTER = '5'
 /** Maximum number of enrichments of a run. */
 const MAX_ENRICHMENTS = 10
@@ -227,7 +227,7 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
   return routes
 }
 
-/** Creates a run from a valid request. What is not possible throws an HttpProblem. */
+/** Creates a run from a valid request. Throws an HttpProblem if the run is not possible. */
 export function createRun(
   { store, credit, onWork }: Pick<FindAllRoutesOptions, 'store' | 'credit' | 'onWork'>,
   request: FindAllRequest,

@@ -42,7 +42,7 @@ export interface StoredRun {
   readonly reason: string | undefined
 }
 
-/** A candidate in the database, and its place in the order of generation. */
+/** A candidate in the database, and its index in the order of generation. */
 export interface StoredCandidate {
   readonly rank: number
   readonly candidate: FindAllCandidate
@@ -113,7 +113,7 @@ export class FindAllStore {
     return row === undefined ? undefined : toStored(row)
   }
 
-  /** What a run looks for, without the credentials of its enrichments. */
+  /** The target and conditions of a run, without the credentials of its enrichments. */
   schema(id: string): FindAllSchema {
     const { request, matchLimit } = this.#getStored(id)
     const enrichments = this.#sql.enrichments.all(id).map((row) => parse(row['enrichment']))
@@ -332,7 +332,7 @@ export class FindAllStore {
   }
 }
 
-/** In place of credentials that were deleted. */
+/** Replaces credentials that were deleted. */
 const FORGOTTEN = ''
 
 function hasCredentials(servers: readonly McpServer[] | undefined): boolean {

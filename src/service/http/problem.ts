@@ -33,7 +33,7 @@ export function invalidRequest(issues: readonly ValidationIssue[]): HttpProblem 
   return new HttpProblem(422, { detail: issues })
 }
 
-/** What a client whose request could not be checked is asked to wait, in s. */
+/** The `Retry-After` of a request that could not be checked, in s. */
 const RETRY_AFTER = '1'
 
 /** The problem that a client gets for what was thrown. Calls `onError` with what is an error of the service, and the `ref_id` for it. */

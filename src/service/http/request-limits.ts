@@ -2,10 +2,8 @@ import * as z from 'zod'
 import { MAX_RUN_CHARACTERS, MAX_RUNS_PER_REQUEST } from '../../protocol/limits.ts'
 import type { JsonRole, Limit } from '../../protocol/requests/schema.ts'
 
-/*
- * Limits of a request. Those without a figure in the interface document are beyond it. Together with the limit on bodies
- * they bound the work of a request. Each is far above what a caller needs.
- */
+/* Limits of a request. Limits without a figure in the interface document are beyond it. Together with the limit on bodies
+ * they bound the work of a request. Each is far above what a caller needs. */
 
 /** Each limit by its name in the schemas of requests. Limits of strings are in characters, the others in entries. */
 export const LIMITS = {

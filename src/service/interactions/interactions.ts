@@ -71,8 +71,8 @@ export class Interactions {
   }
 
   /**
-   * The turns of an interaction, oldest first, itself included; undefined if the id is unknown. Of a long interaction only
-   * the latest turns are returned: at most 16, of 32,000 characters together.
+   * The turns of an interaction, oldest first, itself included; undefined if the id is unknown. A long interaction returns only its latest
+   * turns: at most 16, of 32,000 characters together.
    */
   turns(id: string): readonly Turn[] | undefined {
     const turns: Turn[] = []

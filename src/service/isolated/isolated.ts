@@ -41,7 +41,7 @@ export interface Isolated {
   parseHtml(source: string, signal?: AbortSignal): Promise<ParsedText>
   /** Parses Markdown for the index. Rejects with the signal's reason when it aborts. */
   parseMarkdown(source: string, signal?: AbortSignal): Promise<ParsedText>
-  /** Rejects the work for requests and for pages of the web, also later work. That of runs goes on. */
+  /** Rejects the work for requests and for pages of the web, also later work. The work of runs continues. */
   refuse(): void
   /** Ends the thread. Work that waits is rejected. */
   close(): Promise<void>

@@ -63,7 +63,7 @@ export class JobThread<Jobs extends JobTable> {
   #last = ''
   /** How long the thread had used a processor before the current job, in ms. */
   #cpu = 0
-  /** Of the current job, or of the start. It keeps the process alive, which the thread does not. */
+  /** Timer of the current job, or of the start. It keeps the process alive, which the thread does not. */
   #timer: NodeJS.Timeout | undefined
 
   constructor({ file, memory = 256, maxWaiting = 1_000 }: JobThreadOptions) {

@@ -14,8 +14,8 @@ interface ContentInput {
 }
 
 /**
- * What the isolated thread executes. Each job may take any time and any memory. Its modules are loaded when it is first used, which is
- * no part of its time.
+ * The jobs that the isolated thread executes. Each job may take any time and any memory. Its modules are loaded when it is first used,
+ * which is no part of its time.
  */
 export const jobs = {
   async checkSchema() {

@@ -15,7 +15,7 @@ const FEEDS = new Set(['rss', 'feed', 'rdf:rdf'])
 
 /** A response that may be a sitemap or a feed, decompressed. */
 export interface ListingSource {
-  /** What its links are relative to. */
+  /** The base URL of its links. */
   readonly url: string
   /** In lower case, without parameters. */
   readonly mediaType: string
@@ -24,7 +24,7 @@ export interface ListingSource {
   readonly body: Uint8Array
 }
 
-/** What a sitemap or a feed contains. */
+/** The content of a sitemap or a feed. */
 export type ListingContent =
   /** URLs of its own host. */
   | { readonly type: 'sitemap'; readonly entries: readonly ListedUrl[] }

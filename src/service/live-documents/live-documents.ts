@@ -87,7 +87,7 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
   const failures = new Map<string, number>()
   /** Sources that were reported since at least half of their URLs fail. */
   const rotten = new Set<string>()
-  /** What was reported last about the incomplete listing at a URL; empty for a complete one. */
+  /** The last report about the incomplete listing at a URL; empty for a complete one. */
   const left = new Map<string, string>()
   const refresh = createRefresh({ clock, store, visit: visitOne, onError })
 

@@ -7,7 +7,7 @@ const MAX_HOSTS = 8
 /** The longest wait of {@link Refresh.settled}, in ms of real time. */
 const MAX_SETTLING = 10_000
 
-/** What a host allows after a request. */
+/** The limits on requests to a host after a request. */
 export interface HostPause {
   /** How long the next request to this host waits, in ms of real time. */
   readonly delay: number

@@ -92,7 +92,7 @@ function isAllowed(rules: readonly Rule[], { pathname, search }: URL): boolean {
   return best?.isAllowing ?? true
 }
 
-/** The leftmost place of each part is the best one, so no part is tried twice. */
+/** The leftmost match of each part is the best one, so no part is tried twice. */
 function matches({ parts: [first = '', ...others], isEnd }: Rule, path: string): boolean {
   if (!path.startsWith(first)) return false
   const last = others.pop()

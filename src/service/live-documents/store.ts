@@ -3,7 +3,7 @@ import { nextTime } from '../database.ts'
 import { errorCode, type SourceErrorCode } from './source-state.ts'
 
 /**
- * What a URL is expected to be: a source may be anything, the others were found in a listing. An `item` is content of a feed:
+ * The expected role of a URL: a source may be anything, the others were found in a listing. An `item` is content of a feed:
  * it is never requested.
  */
 type Role = 'source' | 'sitemap' | 'page' | 'item'
@@ -26,7 +26,7 @@ export interface Resource {
   readonly error: string | undefined
 }
 
-/** What is stored after a request. */
+/** The result of a request, as it is stored. */
 export interface Visit {
   /** Unix times in ms. */
   readonly fetchedAt: number
@@ -70,7 +70,7 @@ export interface StoreLimits {
 /** The state of a source, from the last request of its URL. */
 export interface StoredSource {
   readonly url: string
-  /** All that is refreshed, also what failed. */
+  /** All URLs that are refreshed, also those that failed. */
   readonly urls: readonly string[]
   /** Number of those that were not read by their last request. */
   readonly failing: number
@@ -251,7 +251,8 @@ export class LiveStore {
 
   /**
    * Adds what a listing contains to the sources of the listing. A URL that is new, and a page that has another date, is due at
-   * once; not a sitemap, since sitemaps may list each other. URLs that are not listed any more stay, until the source reaches its limit. Returns removed URLs, and how many were not added.
+   * once; not a sitemap, since sitemaps may list each other. URLs that are no longer listed stay, until the source reaches its limit.
+   * Returns removed URLs, and how many were not added.
    */
   list(parent: string, entries: readonly ListedUrl[], now: number): { removed: string[]; left: number } {
     const { sourcesOf } = this.#statements
@@ -276,7 +277,7 @@ export class LiveStore {
     let inTotal = Number(count.get()?.['urls'])
     const isNew = ({ url }: ListedUrl) => !linked.has(url)
     const fresh = entries.filter(isNew)
-    // Those that are still listed first, so that none of them is replaced by a new one.
+    // URLs that are still listed come first, so that none of them is replaced by a new one.
     for (const { url, date } of entries.filter((entry) => !isNew(entry))) {
       link.run(source, url, parent, depth, now)
       redate.run(date ?? null, now, url)

@@ -30,7 +30,7 @@ const XML_TYPES = [
   'text/xml',
 ]
 
-/** What a request found. */
+/** The result of a request. */
 type Finding =
   /** The copy in the index is the current one. */
   | { readonly type: 'unchanged'; readonly validators: Validators }
@@ -52,7 +52,7 @@ export interface Visited {
 /** A response that is a failure. */
 export class StatusError extends Error {
   readonly status: number
-  /** What the server asks for, in ms; undefined if it asks for nothing. */
+  /** The wait that the server asks for, in ms; undefined if it asks for none. */
   readonly retryAfter: number | undefined
 
   constructor(status: number, retryAfter: number | undefined) {
@@ -63,7 +63,7 @@ export class StatusError extends Error {
   }
 }
 
-/** What requests need. */
+/** The dependencies of requests. */
 interface VisitContext {
   readonly web: Web
   readonly robots: Robots

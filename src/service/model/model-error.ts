@@ -3,7 +3,7 @@ export class ModelError extends Error {
   override readonly name = 'ModelError'
   /** Whether the same request may succeed in some seconds. */
   readonly isTransient: boolean
-  /** What the server asks to wait before that, in ms; 0 if it asks for nothing. */
+  /** The wait that the server asks for before that, in ms; 0 if it asks for none. */
   readonly retryAfter: number
 
   constructor(message: string, { isTransient = false, retryAfter = 0, cause }: ModelErrorDetails = {}) {

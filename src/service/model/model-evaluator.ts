@@ -18,9 +18,9 @@ const PAUSE = 60_000
 const claimSchema = z.object({ is_matched: z.boolean(), value: z.string().max(5_000).nullish() })
 
 /**
- * Judges conditions with a model, all of a candidate at once. What it says of a condition counts only if one of its quotes stands in the
- * passages word for word. Where the model fails, the fallback judges, and the reasoning of each basis says why. A server that fails is
- * not asked again for a minute.
+ * Judges conditions with a model, all of a candidate at once. Its judgement of a condition counts only if one of its quotes is in the
+ * passages word for word. If the model fails, the fallback judges, and the reasoning of each basis says why. A server that fails is not
+ * asked again for a minute.
  */
 export function modelEvaluator(server: Pick<ModelServer, 'complete'>, fallback: Evaluator): Evaluator {
   let outage: { readonly reason: unknown; readonly until: number } | undefined

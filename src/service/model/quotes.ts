@@ -62,7 +62,7 @@ function oneSpaced(text: string): string {
   return text.replaceAll(/\s+/g, ' ')
 }
 
-/** The part of a text that {@link oneSpaced} has at this place, with its own white space. */
+/** The part of a text that {@link oneSpaced} has at this position, with its own white space. */
 function originalOf(text: string, start: number, length: number): string {
   let at = 0
   let from = 0

@@ -18,7 +18,7 @@ const replySchema = z.object({
     .nullish(),
 })
 
-/** What a model replies. */
+/** The reply of a model. */
 export interface Reply {
   /** A text or an object; null if the passages do not say. */
   readonly answer: string | Readonly<Record<string, unknown>> | null

@@ -41,7 +41,7 @@ interface Execution {
   readonly at: string
 }
 
-/** What an execution found, or the reason why it failed. */
+/** The findings of an execution, or the reason why it failed. */
 type Found =
   | {
       readonly warnings: readonly Warning[]

@@ -17,7 +17,7 @@ interface InterestTerm {
   readonly weight: number
 }
 
-/** What a query in natural language asks for. */
+/** The target of a query in natural language. */
 export interface Interest {
   /** The things whose documents it is about; empty if it names none that has documents now. */
   readonly subjects: readonly Thing[]

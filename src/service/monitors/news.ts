@@ -17,7 +17,7 @@ export interface News {
 const BACKFILL_SAMPLE = 10
 
 /**
- * What an execution reports: the passages with unseen statements about the query. The first execution with `include_backfill` adds
+ * The report of an execution: the passages with unseen statements about the query. The first execution with `include_backfill` adds
  * a sample of the earlier matches before them.
  */
 export function detectNews(

@@ -16,7 +16,7 @@ export interface EventOutput {
   readonly output: TaskOutput
 }
 
-/** What is known of a value that is stated as a field of its own, such as the document's address. */
+/** The confidence in a value that is stated as a field of its own, such as the document's address. */
 const STATED = confidenceOf({
   likelihood: undefined,
   form: true,

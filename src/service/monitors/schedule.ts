@@ -31,7 +31,7 @@ export function nextRun(due: number, frequency: number, now: number): number {
 export function createSchedule(options: {
   readonly clock: Clock
   readonly store: MonitorStore
-  /** The type of the monitors. Those of another type have another schedule, so that neither waits for the other. */
+  /** The type of the monitors. Monitors of another type have another schedule, so that neither waits for the other. */
   readonly type: MonitorRequest['type']
   /** Maximum number of concurrent executions. */
   readonly concurrency: number

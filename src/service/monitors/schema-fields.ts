@@ -4,7 +4,7 @@ import type { News } from './news.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
 
-/** What fills a field of a schema, word for word, besides extraction. */
+/** Fills a field of a schema, word for word, besides extraction. */
 export interface FieldSource {
   /** Its description in the reasoning. */
   readonly name: string

@@ -110,7 +110,7 @@ function passagesAbout({ documents }: Thing, place: Place): Passage[] {
   })
 }
 
-/** Those of both; the words of a plain query come first. */
+/** The results of both queries; the results for the words of a plain query come first. */
 function joined(literal: Found | undefined, read: Found | undefined): Found {
   if (literal === undefined || read === undefined)
     return literal ?? read ?? { passages: [], reasonFor: () => undefined }

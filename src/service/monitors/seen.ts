@@ -20,7 +20,7 @@ export interface FreshPassage extends Passage {
   readonly news: readonly string[]
 }
 
-/** What is new in some passages. */
+/** The new statements in some passages. */
 export interface Comparison {
   /** The passages with a new statement: one that was not seen in the document, and that no earlier one of the passages has. */
   readonly fresh: readonly FreshPassage[]

@@ -41,7 +41,7 @@ const NEARLY = 0.8
 /** Maximum number of statements in which a short value is searched. */
 const MAX_STATEMENTS = 8
 
-/** What a value is taken with. */
+/** The context in which a value is taken from statements. */
 export interface Taking {
   readonly found: Pick<Findings, 'asked' | 'by' | 'evidence'>
   readonly field: FieldWords
@@ -175,7 +175,7 @@ const FORMS: Readonly<Record<string, RegExp>> = {
   uri: /\bhttps?:\/\/[^\s<>()[\]"'`]+/g,
 }
 
-/** The values that a statement has for a field, best first. Those after a stated one are left out. */
+/** The values that a statement has for a field, best first. Values after a stated one are left out. */
 function valuesOf(spec: FieldSpec, evidence: Evidence, taking: Taking): readonly (string | number)[] {
   const { unit, value, key } = evidence
   if (spec.kind === 'number' || spec.kind === 'integer') return numbersOf(spec, evidence, taking)

@@ -7,7 +7,7 @@ import { literal } from './literal.ts'
 import { synonymsOf } from './synonyms.ts'
 import { type Question, questionOf, splitName } from './vocabulary.ts'
 
-/** What the form of an answer must be, as the words of the question have it. */
+/** The form that an answer must have, according to the words of the question. */
 export type AskedForm = 'command' | 'default' | 'number' | 'date' | 'version' | 'address' | 'name'
 
 /** A word of a question, and what it may be replaced with. */
@@ -21,7 +21,7 @@ export interface AskedTerm {
   readonly weight: number
 }
 
-/** What a question asks for. */
+/** The target of a question. */
 export interface Asked {
   readonly text: string
   readonly attribute: Attribute | undefined
@@ -113,7 +113,7 @@ const RELEASE =
 const DECIMAL = /(?<![\w./-])v?(?<number>\d+(?:\.\d+)+(?:\.x)?|\d+\.x(?:-[a-z][\w.]*)?)(?!\w)/gi
 /** A word in quotation marks is a term, even if it is common elsewhere. */
 const QUOTED = /["`“](\w+)["`”]/g
-/** What kind of thing is asked for: the name of a function, not the word `function`. */
+/** The kind of thing that is asked for: the name of a function, not the word `function`. */
 const TYPE_OF_ANSWER =
   /\b(?<which>(?:which|what|name of the|the name of)\s+(?:\w+\s+)?)(?:export|function|method|option|class|property|event|command|package|release|flag|setting|parameter|variable|field)\b/gi
 const ASKS_FOR_NAME =

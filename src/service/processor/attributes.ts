@@ -1,4 +1,4 @@
-/** A property of things that questions often ask for, whose values have a known form and known places. */
+/** A property of things that questions often ask for, whose values have a known form and stand in known parts of documents. */
 type AttributeName =
   | 'licence'
   | 'author'

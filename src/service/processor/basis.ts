@@ -78,7 +78,7 @@ function confidenceOf(searched: Searched): Confidence {
   return features === undefined ? 'low' : levelOf(features)
 }
 
-/** What is known of an answer; undefined if there is none. */
+/** The features of an answer; undefined if there is none. */
 function featuresOf({ found, answer }: Searched): Features | undefined {
   const [best] = answer?.evidence ?? []
   if (best === undefined) return undefined
@@ -107,7 +107,10 @@ function featuresOf({ found, answer }: Searched): Features | undefined {
   }
 }
 
-/** A maintainer is asked for as an author is. Only where the documents say that somebody maintains a thing do they state one. */
+/**
+ * A question about a maintainer may be answered with an author. Documents state a maintainer only if they say that a person maintains the
+ * thing.
+ */
 function isAuthorOnly({ by, asked }: Findings, { unit }: Evidence): boolean {
   const isAuthor = by === 'attribute' && asked.attribute?.name === 'author'
   return isAuthor && MAINTAINER.test(asked.text) && !MAINTAINER.test(`${unit.heading} ${unit.text}`)

@@ -1,6 +1,6 @@
 import { HIGH, MEDIUM } from './statement-weights.ts'
 
-/** What is known of an answer, from which its confidence follows. */
+/** The features of an answer that decide its confidence. */
 export interface Features {
   /** How likely a statement is the answer, 0 to 1; undefined for an attribute or the changes of a version. */
   readonly likelihood: number | undefined
@@ -37,7 +37,7 @@ export function confidenceOf(features: Features): Confidence {
   return likelihood >= MEDIUM ? 'medium' : 'low'
 }
 
-/** Of an attribute or the changes of a version: stated in a place of its own, and not contradicted by another document. */
+/** The confidence in an attribute, or in the changes of a version: stated in a field of its own, and not contradicted by another document. */
 function confidenceOfFact({ own, stated, agreeing, disagreeing, isAuthorOnly }: Features): Confidence {
   if (own && !isAuthorOnly && (stated ? disagreeing <= agreeing : agreeing > 1 && disagreeing === 0))
     return 'high'

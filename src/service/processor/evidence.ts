@@ -23,7 +23,7 @@ export interface Findings {
   readonly sources: readonly string[]
   /** Best first. */
   readonly evidence: readonly Evidence[]
-  /** What the evidence states: an attribute, the changes of a version, or the words of the question. */
+  /** The kind of thing that the evidence states: an attribute, the changes of a version, or the words of the question. */
   readonly by: 'attribute' | 'version' | 'words'
 }
 
@@ -111,7 +111,7 @@ export function findEvidence(search: EvidenceSearch, inquiry: Inquiry): Findings
     { ...inquiry, isOnly: inquiry.isOnly || main === undefined },
     main === undefined ? [] : [main],
   )
-  // What another document states of an attribute is its own.
+  // An attribute that another document states is an attribute of that document.
   if (main !== undefined && asked.attribute !== undefined && first !== undefined) return first
   const found = searchAll(search, asked, main)
   return found.evidence.length > 0 ? found : (first ?? found)
@@ -306,7 +306,7 @@ function searchOwn(
     .map((passage) => place.within(passage))
 }
 
-/** What the changelog says of a version; undefined if it has no section of it. */
+/** The section of the changelog about a version; undefined if it has none. */
 function searchRelease(
   place: Place,
   thing: Thing,

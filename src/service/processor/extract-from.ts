@@ -5,11 +5,11 @@ import { passagesPlace, type SourcePassage } from './place.ts'
 import type { RunResult } from './processor.ts'
 import { Reporter } from './reporter.ts'
 
-/** What to extract from passages that are already found. */
+/** The content to extract from passages that are already found. */
 export interface Extraction {
   /** JSON Schema of an object. */
   readonly schema: Readonly<Record<string, unknown>>
-  /** What the passages were found for. A field without words of its own asks this. */
+  /** The question for which the passages were found. A field without words of its own asks this question. */
   readonly question: string
   readonly isolated: Isolated
   readonly signal: AbortSignal

@@ -6,7 +6,7 @@ import type { ReadUnit, SourcePassage } from './place.ts'
 import type { Surroundings } from './surroundings.ts'
 import type { Matched, Standing, WeighedTerm } from './term-match.ts'
 
-/** What the statements of one question are compared by. Each is a number, mostly from 0 to 1. */
+/** The features by which the statements of one question are compared. Each is a number, mostly from 0 to 1. */
 export const RANKING_FEATURES = [
   // Shares of the weight of the question's words that any passage has, by where these words stand.
   'inUnit',
@@ -49,7 +49,7 @@ export const RANKING_FEATURES = [
   'late',
 ] as const
 
-/** What decides, besides its rank, whether a statement answers the question at all. */
+/** The features that decide, besides the rank, whether a statement answers the question at all. */
 export const ACCEPTANCE_FEATURES = [
   'inUnit',
   'inHeading',
@@ -75,7 +75,7 @@ type Feature = (typeof RANKING_FEATURES)[number] | (typeof ACCEPTANCE_FEATURES)[
 /** The features of a statement. */
 export type Features = Readonly<Record<Feature, number>>
 
-/** What the features of a statement are computed from. */
+/** The observations from which the features of a statement are computed. */
 export interface Observed {
   readonly asked: Asked
   readonly terms: readonly WeighedTerm[]

@@ -148,7 +148,7 @@ async function extractValue(
   return { spec, value, entries: [], findings: [{ spec, path, found, answer, top: names[0] ?? '' }], missing }
 }
 
-/** What is asked of the documents for a field: its description without examples and the word for the kind of its value. */
+/** The question to the documents for a field: its description without examples, and the word for the kind of its value. */
 export function inquiryOf(name: string, spec: FieldSpec): Omit<Inquiry, 'name' | 'isOnly'> {
   const wanted =
     spec.kind === 'string' || spec.kind === 'array' ? wantedOf(name, spec.description) : undefined
@@ -174,7 +174,7 @@ function isNumeric({ kind, alternatives }: FieldSpec): boolean {
   return kind === 'number' || kind === 'integer' || alternatives.some(isNumeric)
 }
 
-/** What a field may be, in words. */
+/** The allowed values of a field, in words. */
 function expected(spec: FieldSpec): string {
   return [spec, ...spec.alternatives]
     .map(({ kind, allowed, format, pattern }) => {

@@ -159,7 +159,7 @@ export function hasNumber(text: string): boolean {
   )
 }
 
-/** What is stated to be the default: `Default: 10`, `defaults to 10`, `10 by default`. */
+/** Patterns of stated defaults: `Default: 10`, `defaults to 10`, `10 by default`. */
 const DEFAULTS: readonly RegExp[] = [
   /\bby default,?[^.`]{0,60}?(?<value>`[^`]+`)/gi,
   /\bdefault(?:s|ed)?(?:\s+(?:value|setting|limit|timeout|size|level|is set))?\s*(?:to|is|are|of|=|:|is:|→)?\s*\**\s*[:=]?\s*\**\s*(?:the\s+)?(?<value>`[^`]+`|"[^"]+"|'[^']+'|[-−]?\d[\d_,]*(?:\.\d+)?(?:\s*(?:ms|s|seconds?|milliseconds?|minutes?|bytes?|[kKMG]i?B)\b)?|(?:true|false|null|undefined|none|Infinity)\b)/gi,

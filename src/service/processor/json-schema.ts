@@ -4,9 +4,9 @@ import { isObject, isText } from '../../protocol/event.ts'
 import { addFormats } from './format.ts'
 import { readSchema } from './schema.ts'
 
-/** What is wrong with a schema, or with a value, and where. */
+/** A problem of a schema, or of a value, and its position. */
 export interface SchemaIssue {
-  /** The keys from the root to the place. */
+  /** The keys from the root to the position. */
   readonly path: readonly string[]
   readonly message: string
   /** Whether the check exceeded its time or memory, so that nothing was found. Default false. */

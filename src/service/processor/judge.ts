@@ -28,7 +28,7 @@ export interface Evidence {
   readonly comment?: string
   /** The first sentence of the list item that the unit continues. */
   readonly opening?: string
-  /** What the unit announces, such as the code after a colon, or continues with. */
+  /** The text that the unit announces, such as the code after a colon, or continues with. */
   readonly continuation?: string
   /** All headings above the unit, the outermost first. */
   readonly headings?: readonly string[]

@@ -38,7 +38,7 @@ export function listedIn(evidence: Pick<Evidence, 'unit' | 'continuation'>): str
   return []
 }
 
-/** What an item of a list is about: its first marked part, its words before a colon or a dash, or all of a short one. */
+/** The subject of a list item: its first marked part, its words before a colon or a dash, or all of a short one. */
 export function headOfItem(item: string): string | undefined {
   const [first] = markedSpans(item)
   if (first?.start === 0) return first.text

@@ -28,15 +28,15 @@ export interface ReadUnit {
 /** A thing, and its own documents. */
 export interface Thing {
   readonly name: string
-  /** Of its own folder, and of the folders below that are not of other things. */
+  /** The documents of its own folder, and of the folders below that do not belong to other things. */
   readonly documents: readonly DocumentSource[]
-  /** Those of its own folder only. */
+  /** The documents of its own folder only. */
   readonly root: readonly DocumentSource[]
 }
 
 /** Where answers are looked for: an index of documents, or a few passages. */
 export interface Place {
-  /** The passages that were already found for the question, if the place is no index. */
+  /** The passages that were already found for the question, if answers are not looked for in an index. */
   readonly given?: readonly SourcePassage[]
   /** The thing of a name; undefined if no document is about it. */
   thing(name: string): Thing | undefined
@@ -57,7 +57,7 @@ const MAX_CACHED = 24
 /** Number of characters before a passage in which its headings are searched. */
 const MAX_ABOVE = 40_000
 
-/** An index as a place, for one run: what it has read is kept. */
+/** An index to look for answers in, for one run: documents are read once. */
 export function corpusPlace(corpus: Corpus, sourcePolicy: SourcePolicy | undefined): Place {
   const documents = new Map<string, CorpusDocument | undefined>()
   const readings = new Map<string, readonly ReadPassage[]>()
@@ -93,7 +93,7 @@ export function corpusPlace(corpus: Corpus, sourcePolicy: SourcePolicy | undefin
   }
 }
 
-/** A few passages as a place, such as what a monitor has found. */
+/** A few passages to look for answers in, such as those that a monitor has found. */
 export function passagesPlace(passages: readonly SourcePassage[]): Place {
   return {
     given: passages,

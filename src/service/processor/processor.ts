@@ -3,7 +3,7 @@ import type { Warning } from '../../protocol/problem.ts'
 import type { RunInput } from '../../protocol/task.ts'
 import type { Turn } from '../interactions/interactions.ts'
 
-/** What a run has done so far, for its event stream. Fields that are absent do not change. */
+/** The progress of a run, for its event stream. Fields that are absent do not change. */
 export interface RunProgress {
   /** A message to add to the run's trace. */
   readonly message?: {

@@ -1,4 +1,4 @@
-/** What a quantity measures. Each unit is a multiple of the first of its dimension. */
+/** The dimension of a quantity. Each unit is a multiple of the first of its dimension. */
 type Dimension = 'time' | 'size'
 
 /** The units of each dimension: their names, and their factor. Months and years have no fixed length. */

@@ -29,7 +29,7 @@ export interface FieldSpec {
   readonly items: FieldSpec | undefined
   /** The properties of an object. */
   readonly properties: readonly FieldSpec[]
-  /** What the field may be otherwise (`anyOf`, `oneOf`, several types), in order. */
+  /** The alternatives of the field (`anyOf`, `oneOf`, several types), in order. */
   readonly alternatives: readonly FieldSpec[]
 }
 

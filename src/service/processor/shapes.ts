@@ -239,12 +239,12 @@ const STATEMENT =
 /** Words after which an example or a remark follows. */
 const ASIDE = /\b(?:e\.g\.|(?:such as|like|for example|for instance|null if|empty if|if stated|as in)\b)/i
 
-/** What a text field wants: a short value of a shape, or words. */
+/** The content that a text field wants: a short value of a shape, or words. */
 export type Wanted = Shape | 'statement' | undefined
 
 /**
- * What a text field wants, by its description first and its name second: a short value of a shape, or words. Undefined if neither
- * says.
+ * The content that a text field wants, according to its description first and its name second: a short value of a shape, or words.
+ * Undefined if neither says.
  */
 export function wantedOf(name: string, description: string): Wanted {
   const text = withoutExample(description)
@@ -281,7 +281,7 @@ function nounIn(text: string): { readonly shape: Shape; readonly index: number }
   let found: { readonly shape: Shape; readonly index: number } | undefined
   let end = -1
   for (const { 0: word, index } of bare.matchAll(/[\p{L}\p{N}-]+/gu)) {
-    // Of nouns in a row the last one counts: an error code is a code.
+    // If several nouns are in a row, the last one counts: an error code is a code.
     if (found !== undefined && index !== end + 1) break
     const shape = shapeOf(word)
     if (shape !== undefined) found = { shape, index: found?.index ?? index }

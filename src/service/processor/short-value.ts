@@ -7,7 +7,7 @@ import { type Shape } from './shapes.ts'
 import { bareText, headingName, headOf, markedSpans, type Span } from './spans.ts'
 import { stemsOf } from './vocabulary.ts'
 
-/** What a field asks, for the choice of a short value. */
+/** The words of a field, for the choice of a short value. */
 export interface FieldWords {
   /** Its name, in words. */
   readonly name: string
@@ -122,7 +122,7 @@ const BEFORE_OLD =
 const AFTER_OLD =
   /^[`"'*\])]*\s*(?:is (?:now|replaced)|was (?:renamed|replaced|removed)|has been (?:renamed|replaced|removed)|→|->|=>)/i
 
-/** Of a value that has changed, the spans of the old or the new one, as the field asks; else all. */
+/** The spans of the old or the new value, as the field asks, if a text states how a value has changed; else all spans. */
 function onSide(text: string, spans: readonly Span[], { name, description }: FieldWords): readonly Span[] {
   const question = `${name} ${description}`
   const asksOld = /\b(?:old|former|formerly|previous|previously|before|earlier|replaced|was)\b/i.test(

@@ -16,7 +16,7 @@ const MAX_TEXT = 4_000
 /** Maximum length of a span, in characters. */
 const MAX_SPAN = 200
 
-/** Marks of Markdown, in the order in which they are read. What a mark contains is not read again. */
+/** Marks of Markdown, in the order in which they are read. The content of a mark is not read again. */
 const MARKS: readonly (readonly [Mark, RegExp])[] = [
   ['code', /(`{1,3})(?!`)(?<value>[^`]+)\1(?!`)/g],
   ['link', /\[(?<value>[^[\]]+)\](?:\([^()\s]*(?:\([^()\s]*\)[^()\s]*)?(?:\s+"[^"]*")?\)|\[[^\]]*\])/g],

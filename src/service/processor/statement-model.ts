@@ -17,7 +17,7 @@ export interface Compared {
   readonly score: number
 }
 
-/** What decides whether a statement is the answer. */
+/** The features that decide whether a statement is the answer. */
 export const ACCEPTANCE_INPUTS = [...ACCEPTANCE_FEATURES, 'rank', 'lead'] as const
 
 /** The bound of a lead: a statement that is further ahead is not more certain. */

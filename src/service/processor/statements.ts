@@ -20,7 +20,7 @@ export interface RankedPassage {
 
 /** Minimum sum of the weights of a question's words. */
 const MIN_ASKED = 0.3
-/** What the definition of a name adds to the coverage of a question about that name. */
+/** Added to the coverage of a statement that defines a name, if the question is about that name. */
 const DEFINES_BONUS = 0.25
 /** Words that weigh no more are not reported as missing. */
 const LIGHT = 0.2

@@ -3,7 +3,7 @@ import type { Turn } from '../interactions/interactions.ts'
 import { isStopWord, words } from '../corpus/terms.ts'
 import type { Place } from './place.ts'
 
-/** What a run is about. */
+/** The subject of a run. */
 export interface Subject {
   /** Names in the input that are the title, file or folder of a document, the main one first. */
   readonly names: readonly string[]

@@ -2,11 +2,11 @@ import { isObject } from '../../protocol/event.ts'
 
 /** The words before the list of a question. */
 const LEAD = /^(?:what (?:are|is)|which are|give me|tell me|list|find|show(?: me)?|extract)\s+/i
-/** Two or more short names. A space has one place in the pattern only, or a long list would take exponential time. */
+/** Two or more short names. A space can match only one part of the pattern, or a long list would take exponential time. */
 const NAMES = String.raw`((?:[\p{L}\p{N} '-]+,)*[\p{L}\p{N} '-]+?),?\s+and\s+([\p{L}\p{N} '-]+?)`
 /** Such a list, and what it belongs to: `the licence, version and author of undici`. */
 const LIST_OF = new RegExp(String.raw`^${NAMES}\s+(?:of|for)\s+\S`, 'iu')
-/** What a list belongs to, and the list: `undici's licence, version and author`. */
+/** A list and the thing that it belongs to: `undici's licence, version and author`. */
 const LIST_AFTER = new RegExp(String.raw`^(?:the\s+)?[^\s,:]+(?:\s[^\s,:]+)?['’]s\s+${NAMES}\s*[?.]?$`, 'iu')
 /** `Acme: founded, CEO, headquarters`. */
 const COLON = /^[^:,?!.]{1,80}:\s+([^:;?!]+?)\.?$/u

@@ -20,7 +20,7 @@ const MATCH = {
 /** Where a word of a question stands: in the unit itself, in a heading above it, as a synonym, … */
 export type Standing = keyof typeof MATCH
 
-/** The nearest place where a word stands; undefined if it stands nowhere near. */
+/** The nearest standing of a word; undefined if it is nowhere near. */
 function standingOf(
   term: AskedTerm,
   { unit, stems, headingStems }: ReadUnit,
@@ -46,7 +46,7 @@ export interface Matched {
   readonly coverage: number
   /** How much of the question is in the statement itself, 0 to 1. */
   readonly direct: number
-  /** Of each word. */
+  /** The standing of each word. */
   readonly standings: readonly (Standing | undefined)[]
 }
 

@@ -50,7 +50,7 @@ export function unitsOf(text: string): readonly Unit[] {
   }))
 }
 
-/** What the members in a passage of a manifest state, each of them a unit. */
+/** The units of a manifest's passage: the statement of each of its members. */
 export function manifestUnits(passage: string): readonly PlacedUnit[] {
   return manifestLines(passage).map((text) => ({ text, kind: 'row', heading: '', headings: [], block: 0 }))
 }

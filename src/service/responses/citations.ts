@@ -6,8 +6,8 @@ import type { AnswerContent, Span } from '../conversations/content.ts'
 const MAX_CITATIONS = 500
 
 /**
- * The citations of an answer, in the order of the text. Each is of the field that it is the source of; in prose, of each
- * paragraph that its excerpts contain. One without such a place is of the whole text.
+ * The citations of an answer, in the order of the text. Each belongs to the field that it is the source of; in prose, to each paragraph
+ * that its excerpts contain. A citation without such a field or paragraph belongs to the whole text.
  */
 export function citationsOf({ text, fields, basis, isFound }: AnswerContent): UrlCitation[] {
   if (!isFound) return []

@@ -47,11 +47,11 @@ export interface GroupRoutesOptions {
   readonly clock: Clock
   /** Default: without faults. */
   readonly openStream?: OpenGroupStream | undefined
-  /** Called before each request for a known group. What it throws is the response. */
+  /** Called before each request for a known group. An error that it throws is the response. */
   readonly beforeRequest?: ((groupId: string) => void) | undefined
   /** Maximum duration of a stream, in ms of real time (§4.4). */
   readonly streamDuration: number
-  /** Called before runs are added, with their number. What it throws is the response. */
+  /** Called before runs are added, with their number. An error that it throws is the response. */
   readonly beforeRuns: (count: number) => void
   /** Called when runs were added. */
   readonly onRuns: () => void

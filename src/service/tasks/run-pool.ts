@@ -79,7 +79,7 @@ export class RunPool {
     this.#end(task, outcome, controller)
   }
 
-  /** Reports to the run's trace. What a processor reports wrongly does not fail its run. */
+  /** Adds reports to the run's trace. An invalid report of a processor does not fail its run. */
   #reporter(runId: string): RunTask['report'] {
     return (progress) => {
       if (this.#stopped) return

@@ -92,7 +92,7 @@ interface ReadSpec {
   readonly spec: TaskSpec | undefined
   readonly characters: number
   readonly warnings: readonly Warning[]
-  /** What is wrong with its JSON schema. */
+  /** The problems of its JSON schema. */
   readonly issues: readonly ValidationIssue[]
   /** Whether reading the JSON schema took too long. */
   readonly isTimeout: boolean

@@ -10,13 +10,13 @@ export interface RunsOptions {
   readonly store: TaskStore
   /** Checks the schemas of requests. */
   readonly checks: SchemaChecks
-  /** Called before runs are added, with their number. What it throws is the response. */
+  /** Called before runs are added, with their number. An error that it throws is the response. */
   readonly beforeRuns: (count: number) => void
   /** Called when a run was added. */
   readonly onRuns: () => void
 }
 
-/** Single runs. What is not possible throws an HttpProblem. */
+/** Single runs. A method throws an HttpProblem if a request is not possible. */
 export interface Runs {
   /** Creates a run from a valid request. */
   create(input: CreateRunRequest, elementBasis: boolean): Promise<TaskRun>

@@ -29,7 +29,7 @@ export interface TasksOptions
   readonly checks: SchemaChecks
   /** The executions in flight, of runs and of requests. */
   readonly slots: ProcessorSlots
-  /** What active runs reserve. */
+  /** The credit that active runs reserve. */
   readonly credit: Credit
   /** Maximum duration of a stream, in ms of real time (§4.4); 570 s at most for the stream of a single run. */
   readonly streamDuration: number

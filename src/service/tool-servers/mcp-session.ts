@@ -4,7 +4,7 @@ import type { WebResponse } from '../web/safe-fetch.ts'
 
 /** The version of the Model Context Protocol that the client offers. */
 const PROTOCOL_VERSION = '2025-06-18'
-/** What a server may use as the id of a session. */
+/** The texts that a server may use as the id of a session. */
 const SESSION_ID = /^[\x21-\x7E]{1,1000}$/
 
 /** A tool of a server, as the server describes it. */

@@ -36,8 +36,9 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(['host', 'content-length', 'con
 /**
  * A processor that also calls the tool servers of a run (§2.8), before the run's own work. It initializes each server, lists its
  * tools, and calls one: the first allowed tool whose only required argument is a string named `query`, `q` or `question`, or a list
- * of strings named `queries` or `search_queries`, and that is not annotated as writing. It is called with the run's input. What a tool returns is reported in `mcp_tool_calls`,
- * and has no influence on the answer. A run that is executed again after a restart calls the tools again.
+ * of strings named `queries` or `search_queries`, and that is not annotated as writing. It is called with the run's input. The result of a
+ * tool is reported in `mcp_tool_calls`, and has no influence on the answer. A run that is executed again after a restart calls the tools
+ * again.
  *
  * A server that cannot be reached, or whose tool fails, has a call with an `error`; its `tool_name` is the failed method of the
  * protocol if no tool was chosen. A server without such a tool has a warning.
@@ -73,7 +74,7 @@ interface Attempt {
   readonly signal: AbortSignal
 }
 
-/** What came of a server. */
+/** The result of trying a server. */
 interface Tried {
   readonly call?: McpToolCall
   readonly warnings?: readonly Warning[]

@@ -16,7 +16,7 @@ export interface WebRequest {
   readonly timeout: number
   /** Maximum size of the decoded body, in bytes. */
   readonly maxBytes: number
-  /** Maximum number of redirects of a GET. Those of a POST are not followed. Default 5. */
+  /** Maximum number of redirects of a GET. Redirects of a POST are not followed. Default 5. */
   readonly maxRedirects?: number
   /** Called with the URL of each redirect before it is followed. The request rejects with the error that it rejects with. */
   readonly checkRedirect?: (url: URL) => Promise<void>
@@ -31,7 +31,7 @@ export interface WebResponse {
   /** The URL after all redirects. */
   readonly url: string
   readonly status: number
-  /** With lowercase names. Of a repeated header the first. */
+  /** Headers, with lowercase names. If a header is repeated, the first one counts. */
   readonly headers: Readonly<Record<string, string>>
   /** The media type in lower case, without parameters; empty if the response states none. */
   readonly mediaType: string

@@ -60,7 +60,7 @@ export class CompletionReader implements AnswerReader<ChatChunk, ChatCompletion>
     }
   }
 
-  /** @param place The place in the list, which is the index where a service omits it. */
+  /** @param place The position in the list, which is the index if a service omits it. */
   #choiceOf(value: unknown, place: number): ChoiceDelta {
     if (!isObject(value)) throw this.#malformed('a choice is not an object')
     const index = value['index'] ?? place

@@ -12,7 +12,7 @@ export interface CheckedEnrichment<Content> {
   readonly misfit?: OutputSchemaError
 }
 
-/** What `findAll.run` emits with a schema, discriminated by `type`. */
+/** An event that `findAll.run` emits with a schema, discriminated by `type`. */
 export type CheckedFindAllEvent<Content> =
   | Exclude<FindAllEvent, EventOf<'findall.candidate.enriched'>>
   | Envelope<'findall.candidate.enriched', FindAllCandidateEvent & CheckedEnrichment<Content>>

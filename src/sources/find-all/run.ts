@@ -53,7 +53,7 @@ export interface RunFindAllOptions extends SourceOptions {
 
 /** Options of `findAll.run` with a schema for the enrichment of each match. */
 export interface EnrichedFindAllOptions<Content> extends RunFindAllOptions {
-  /** What to find out about each match. It is sent as an enrichment, and checks what comes. */
+  /** The information to find about each match. It is sent as an enrichment, and outputs are checked against it. */
   readonly enrich: AnswerSchema<Content>
   /** The processor of the enrichment. Default: the service's, `core`. */
   readonly enrichProcessor?: string
@@ -168,7 +168,7 @@ function creation(
   )
 }
 
-/** The service has made the request, so that it can be wrong at any place. */
+/** The service has made the request, so that any part of it can be wrong. */
 function createIngested(context: Context, request: FindAllRequest): Observable<FindAllRun> {
   try {
     return createFindAll(context, request)

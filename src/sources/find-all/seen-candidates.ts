@@ -9,7 +9,7 @@ export interface CandidateCounts {
   readonly matched: number
 }
 
-/** What {@link SeenCandidates.add} finds out about an event. */
+/** The result of {@link SeenCandidates.add} for an event. */
 export interface Sighting {
   /** Whether it is new, or more complete than before. */
   readonly isNew: boolean

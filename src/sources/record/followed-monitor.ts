@@ -25,8 +25,8 @@ export class FollowedMonitor {
   #hasEnded = false
 
   /**
-   * Wakes the poll. Emits true once the monitor's own stream has brought the event or the group; false where a whole poll has
-   * not brought it, or the monitor is not polled any more.
+   * Wakes the poll. Emits true once the monitor's own stream has brought the event or the group; false if a whole poll has not brought it,
+   * or the monitor is no longer polled.
    */
   brings(key: string): Observable<boolean> {
     return defer(() => {
@@ -59,11 +59,11 @@ export class FollowedMonitor {
   /** A poll has brought all that the service lists. */
   caughtUp(): void {
     const polled = Array.from(this.#expected).filter(([, { isPolled }]) => isPolled)
-    // What is settled may be expected again at once.
+    // A key that is settled may be expected again at once.
     for (const [key] of polled) this.#settle(key, false)
   }
 
-  /** The monitor is not polled any more. */
+  /** The monitor is no longer polled. */
   end(): void {
     this.#hasEnded = true
     for (const key of this.#expected.keys()) this.#settle(key, false)

@@ -5,7 +5,7 @@ import type { Tracking } from '../shapes/tracking.ts'
 import type { FollowedMonitor } from './followed-monitor.ts'
 import type { Reachability } from './reachability.ts'
 
-/** What a recorded stream reports to. */
+/** Receives the events and positions of a recorded stream. */
 export interface TrackedStream {
   readonly stream: RecordedStream
   readonly reachability: Reachability

@@ -65,7 +65,7 @@ export class WebhookDrain {
   readonly #monitors = new Map<string, FollowedMonitor>()
   /** Partial runs that are held, and what drops each. */
   readonly #held = new Map<string, Subject<void>>()
-  /** What is being expanded or held: another delivery of the same waits for it. */
+  /** The deliveries that are being expanded or held, by key. Another delivery with the same key waits. */
   readonly #current = new Map<string, ReplaySubject<void>>()
   #remembered = new RecentKeys(MAX_REMEMBERED)
   readonly #slots = new RequestSlots(MAX_REQUESTS)
@@ -88,7 +88,7 @@ export class WebhookDrain {
     return monitor
   }
 
-  /** The monitor is not polled any more. */
+  /** The monitor is no longer polled. */
   unfollow(source: string, monitor: FollowedMonitor): void {
     if (this.#monitors.get(source) === monitor) this.#monitors.delete(source)
     monitor.end()
@@ -105,15 +105,15 @@ export class WebhookDrain {
   }
 
   /**
-   * Records deliveries until the signal is aborted, once no other recorder does. What is in work then stays in the inbox. Rejects with what the log refuses, and with an
-   * AuthenticationError.
+   * Records deliveries until the signal is aborted, once no other recorder does. Deliveries that are in work then stay in the inbox.
+   * Rejects with errors of the log, and with an AuthenticationError.
    */
   async run(signal: AbortSignal): Promise<void> {
     const failed = Promise.withResolvers<never>()
     // Only awaited once the stream is open.
     failed.promise.catch(() => {})
     const stream = await this.#recorder.openInTurn(STREAM, signal, failed.reject)
-    // What was passed to the recorder in an earlier turn may not have been appended.
+    // Entries that were passed to the recorder in an earlier turn may not have been appended.
     this.#remembered = new RecentKeys(MAX_REMEMBERED)
     const work = new Subscription()
     const end = () => {

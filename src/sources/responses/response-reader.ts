@@ -18,7 +18,7 @@ export type StreamedResponseEvent = ResponseEvent | UnknownResponseEvent
 
 type Wire = Readonly<Record<string, unknown>>
 
-/** What each event must have, so that its type is true for what users read first. */
+/** The fields that each event must have, so that its type is true for the fields that users read first. */
 const KNOWN: Readonly<Record<ResponseEvent['type'], (wire: Wire) => boolean>> = {
   'response.created': hasResponse,
   'response.in_progress': hasResponse,
@@ -42,7 +42,7 @@ export class ResponseReader implements AnswerReader<StreamedResponseEvent, Respo
   #unnumbered = 0
   /** The text of the parts before the current one. */
   #before = ''
-  /** The text of the current part, whose place is `#part`. */
+  /** The text of the current part, whose position is `#part`. */
   #current = ''
   #part: string | undefined
 

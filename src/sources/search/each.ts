@@ -28,7 +28,7 @@ export interface SearchEachOptions extends SourceOptions {
   readonly ordered?: boolean
 }
 
-/** What became of one query: the response, or the error of a search that failed. */
+/** The result of one query: the response, or the error of a search that failed. */
 export type SearchOutcome =
   | { readonly request: SearchRequest; readonly response: SearchResponse; readonly error?: undefined }
   | {

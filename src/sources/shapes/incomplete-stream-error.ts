@@ -7,7 +7,7 @@ export interface Incompleteness {
   readonly missing: number
   /** Number of them that the stream must send. */
   readonly expected: number
-  /** What is missing, and what to do about it, in words. */
+  /** A description of what is missing, and what to do about it. */
   readonly what: string
   readonly advice: string
   /** How long no new event came, in ms. */
@@ -15,8 +15,8 @@ export interface Incompleteness {
 }
 
 /**
- * A task group, a run or a FindAll run is done, but its stream did not send all events, although it was resumed for the client's `patience`.
- * The emitted events are valid. Retryable: subscribe again.
+ * A task group, a run or a FindAll run is done, but its stream did not send all events, although it was resumed for as long as the client's
+ * option `patience` allows. The emitted events are valid. Retryable: subscribe again.
  */
 export class IncompleteStreamError extends RivuletError {
   override readonly name = 'IncompleteStreamError'

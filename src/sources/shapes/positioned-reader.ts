@@ -15,7 +15,7 @@ import { ProtocolErrorLimit } from './protocol-error-limit.ts'
 import type { StreamReader } from './resumable-stream.ts'
 import type { Tracking } from './tracking.ts'
 
-/** What is missing from the stream of a resource that is done. */
+/** The events that are missing from the stream of a resource that is done. */
 export interface Shortfall {
   /** Number of missing runs or candidates; 0 if only the last status is missing. */
   readonly missing: number
@@ -33,7 +33,7 @@ export interface SkippedEvent {
 }
 
 /**
- * What to do after a clean close. A shortfall means that events are missing. `idle` means that completeness is unknown, and
+ * The next step after a clean close. A shortfall means that events are missing. `idle` means that completeness is unknown, and
  * that several connections had no new event.
  */
 export type Decision = 'reconnect' | 'done' | 'idle' | Shortfall
@@ -81,15 +81,15 @@ const MIN_CLOSES = 3
 /** How long without a new event until a stream is done, if the number of its events is unknown, in ms. */
 const IDLE_TIME = 10_000
 
-/** What a stream emits on its own. */
+/** An event that a stream emits on its own. */
 type Report = EventOf<'stream.gap'> | EventOf<'stream.oversized'>
 
 /**
  * Reads a stream that the service resumes after the last event id, and maintains its position.
  *
  * If the service rejects a position that it sent, the stream reports a gap and restarts from the beginning. If the resource is
- * done and events are missing, the stream errors with an {@link IncompleteStreamError} after the client's `patience` without a
- * new event. A subclass makes the events, reads the resource's state, and has the position that decides what is missing.
+ * done and events are missing, the stream errors with an {@link IncompleteStreamError} if no new event came for as long as the client's
+ * option `patience` allows. A subclass makes the events, reads the resource's state, and has the position that decides what is missing.
  */
 export abstract class PositionedReader<
   Event extends ResearchEvent,
@@ -230,8 +230,8 @@ export abstract class PositionedReader<
   }
 
   /**
-   * Emits whether the stream is complete. Errors with an {@link IncompleteStreamError} if events are missing and no new one
-   * came within the client's patience.
+   * Emits whether the stream is complete. Errors with an {@link IncompleteStreamError} if events are missing and no new one came for as
+   * long as the option `patience` allows.
    */
   isDone(): Observable<boolean> {
     if (this.#stream.until === 'closed') return of(false)

@@ -10,7 +10,7 @@ import type { ApiRequest, MessageSink, StreamMessage } from '../../transport/tra
 import type { Context } from '../context.ts'
 import { applyBackpressure } from './backpressure.ts'
 
-/** What differs between kinds of streams: requests, events, the position, and when the stream is done. */
+/** The differences between kinds of streams: requests, events, the position, and when the stream is done. */
 export interface StreamReader<Event> {
   /** The resource, for diagnostics. */
   readonly source: string

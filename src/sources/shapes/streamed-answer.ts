@@ -19,7 +19,7 @@ export interface TextProgress<Event> {
   readonly text: string
 }
 
-/** What a message of the stream brought: an event, the complete answer at the end, both, or neither for a repeated event. */
+/** The result of one message of the stream: an event, the complete answer at the end, both, or neither for a repeated event. */
 export interface AnswerStep<Event, Final> {
   readonly event?: Event
   readonly final?: Final

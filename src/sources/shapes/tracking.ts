@@ -2,7 +2,7 @@ import type { Observable } from 'rxjs'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import type { StreamPosition } from '../../protocol/stream-position.ts'
 
-/** What a recorded stream reports to, and what keeps its position over restarts. */
+/** Receives the events of a recorded stream, and keeps its position over restarts. */
 export interface Tracking {
   /** Where the stream was; undefined at its beginning. */
   readonly position: string | undefined

@@ -56,8 +56,8 @@ const MIN_EARLY = 3
  * while the run is active, and after failures, with backoff.
  *
  * Errors with a {@link RunFailedError} for a run that failed or was cancelled, with a {@link RunTimeoutError} after the
- * `timeout`, and with an `OutputSchemaError` for an output that does not match the `schema`. If the service sends results of a run
- * that has not ended for the client's `patience`, in place of a 408, errors with a `ProtocolError`.
+ * `timeout`, and with an `OutputSchemaError` for an output that does not match the `schema`. If the service sends results of a run that has
+ * not ended instead of a 408, for longer than the client's option `patience` allows, errors with a `ProtocolError`.
  */
 export function createResult(context: Context) {
   function result<Content>(
@@ -185,7 +185,7 @@ class ResultWait {
     }
   }
 
-  /** Counts the result of a run that is active, in place of a 408. Throws once that has lasted for the client's patience. */
+  /** Counts the result of a run that is active, sent instead of a 408. Throws once that has lasted longer than the option `patience` allows. */
   #countEarly(request: RequestLine, now: number): void {
     const { patience } = this.#context
     this.#early ??= { since: now, results: 0 }

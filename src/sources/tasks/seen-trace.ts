@@ -2,11 +2,11 @@
 export const MAX_CONTENTS = 20_000
 
 /**
- * What was emitted of a run's trace, which each connection sends again from its beginning, without ids.
+ * The entries of a run's trace that were emitted. Each connection sends the trace again from its beginning, without ids.
  *
  * An entry is identified by its content and its occurrence in the connection: the second message with equal content is another
  * message, and the same one on the next connection. So the order of a repeated trace does not matter. After
- * {@link MAX_CONTENTS} distinct contents, an entry with another content is identified by its place among these.
+ * {@link MAX_CONTENTS} distinct contents, an entry with another content is identified by its position among these.
  */
 export class SeenTrace {
   readonly #contents = new Map<string, SeenContent>()

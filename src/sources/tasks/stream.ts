@@ -31,8 +31,8 @@ export interface RunStreamOptions {
  * The stream of one run's events over any number of connections, until the last state; beyond the interface document. It cannot
  * be resumed: each connection sends the trace from its beginning, and what was emitted already is dropped.
  *
- * If the run has ended and its last state is missing, it errors with an {@link IncompleteStreamError} after the client's
- * `patience` without a new event.
+ * If the run has ended and its last state is missing, it errors with an {@link IncompleteStreamError} once no new event came for as long as
+ * the client's option `patience` allows.
  */
 export function runStream(
   context: Context,
@@ -251,8 +251,8 @@ class RunReader implements StreamReader<RunEvent> {
   }
 
   /**
-   * Emits whether the stream is complete. Errors with an {@link IncompleteStreamError} if the run has ended and its last state
-   * did not come within the client's patience.
+   * Emits whether the stream is complete. Errors with an {@link IncompleteStreamError} if the run has ended and its last state did not come
+   * for as long as the option `patience` allows.
    */
   isDone(): Observable<boolean> {
     if (this.#holdsLast) return of(this.#isComplete)

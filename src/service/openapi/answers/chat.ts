@@ -67,7 +67,7 @@ const chunk = s.component(
   ),
 )
 
-/** What the stream of a chat completion sends before `[DONE]`: chunks, or an error in place of the rest. */
+/** The messages in the stream of a chat completion before `[DONE]`: chunks, or an error in place of the rest. */
 export const chatStreamMessage = s.component('ChatStreamMessage', { anyOf: [chunk, errorResponse] })
 
 /** The models of chat completions; beyond the interface document. */

@@ -23,7 +23,7 @@ import { errorEvent } from './tasks.ts'
 
 /* All of this file is beyond the interface document. */
 
-/** What a run looks for. */
+/** The target of a run and its conditions. */
 export const findAllSchema = s.component(
   'FindAllSchema',
   s.object<FindAllSchema>(
@@ -138,7 +138,7 @@ const candidateEvent = s.component(
   ),
 )
 
-/** What the stream of a run sends. */
+/** A message in the stream of a run. */
 export const findAllStreamEvent = s.component(
   'FindAllStreamEvent',
   s.variants<StreamEvent, 'type'>({

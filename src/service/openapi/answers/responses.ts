@@ -102,7 +102,7 @@ const partEvent = s.component(
   ),
 )
 
-/** What the stream of a response sends (§1). */
+/** A message in the stream of a response (§1). */
 export const responseStreamEvent = s.component(
   'ResponseStreamEvent',
   s.variants<ResponseEvent, 'type'>({

@@ -10,7 +10,7 @@ const result = s.component(
   ),
 )
 
-/** What a request consumed; beyond the interface document. */
+/** A resource that a request consumed, and how much of it; beyond the interface document. */
 export const usage = s.component('Usage', s.object<Usage>({ name: s.text, count: s.count }, {}))
 
 /** The response of `POST /v1/search` (§4.7). */

@@ -43,7 +43,7 @@ export const addRunsResponse = s.component(
   ),
 )
 
-/** What the stream of a group sends (§4.4). */
+/** A message in the stream of a group (§4.4). */
 export const groupStreamEvent = s.component(
   'TaskGroupStreamEvent',
   s.variants<TaskGroupStreamEvent, 'type'>({
@@ -56,7 +56,7 @@ export const groupStreamEvent = s.component(
   }),
 )
 
-/** What the stream of a group's runs sends (§4.5). */
+/** A message in the stream of a group's runs (§4.5). */
 export const groupRunsStreamEvent = s.component(
   'TaskGroupRunsStreamEvent',
   s.variants<TaskRunEvent | ErrorEvent, 'type'>({ 'task_run.state': taskRunEvent, error: errorEvent }),

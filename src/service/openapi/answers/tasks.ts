@@ -72,7 +72,7 @@ const progressMessage = s.component(
   ),
 )
 
-/** What the stream of one run sends; beyond the interface document. */
+/** A message in the stream of one run; beyond the interface document. */
 export const runStreamEvent = s.component(
   'RunStreamEvent',
   s.variants<RunStreamEvent, 'type'>({
