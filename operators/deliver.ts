@@ -21,7 +21,7 @@ export interface DeliverConfig<T> extends Backoff {
   readonly key?: (event: T) => string
   /**
    * Number of buffered events, without those in flight, at which sources are paused. They resume when half of the buffer
-   * is left. Default: 64 or twice the concurrency, whichever is greater.
+   * is left. Default: 64 or twice the concurrency, the greater of the two.
    */
   readonly highWaterMark?: number
   /**

@@ -187,7 +187,7 @@ export interface ResearchClient {
      * replaces a run twice, by a second call either.
      */
     retry(groupId: string, options?: RetryOptions): AwaitableSource<RetriedRun, RetriedRun[]>
-    /** Groups the failed runs by their error, updated while the group runs; an `await` returns those of the whole group. */
+    /** Groups the failed runs by their error, updated while the group runs; an `await` returns the errors of the whole group. */
     errors(groupId: string, options?: SourceOptions): AwaitableSource<GroupErrors>
     /** Emits status updates and run completions (§4.4), resumed automatically until the group is done. */
     events(groupId: string, options?: GroupEventsOptions): Source<GroupEvent>

@@ -44,7 +44,7 @@ const INITIAL_SIZE = 64
  * A bounded LRU set of event identities, with the completeness of each event.
  *
  * Each call is O(1) and needs no timer: expired identities are removed when the next event arrives. Identities are 128-bit
- * hashes in typed arrays: about 45 bytes each, where the strings alone take twice that, and no work for the garbage collector.
+ * hashes in typed arrays: about 45 bytes each, while the strings alone take twice that, and no work for the garbage collector.
  *
  * With many identities, cache misses dominate. So a slot of the hash table stores the first number of the hash beside the
  * entry: detecting a new identity costs one miss, and forgetting an old one another.

@@ -18,7 +18,7 @@ Examples:
   $ rivulet log stats --log nats://localhost:4222/watch
   $ rivulet log read --log rivulet.db --type task_run.state --json | jq .data.output`
 
-/** `rivulet log`: what is in an event log. */
+/** `rivulet log`: reads and maintains an event log. */
 export function addEventLog(program: Command, signal: AbortSignal): void {
   const group = program
     .command('log')

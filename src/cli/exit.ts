@@ -120,7 +120,7 @@ export function exitCodeOfSignal(signal: 'SIGINT' | 'SIGTERM'): number {
   return signal === 'SIGINT' ? EXIT.interrupted : EXIT.terminated
 }
 
-/** The message to print on stderr; undefined where there is no failure, or commander has printed it. */
+/** The message to print on stderr; undefined if there is no failure, or commander has printed it. */
 export function errorMessageOf(thrown: unknown): string | undefined {
   const error = firstOf(thrown)
   if (error instanceof OutputClosed || error instanceof Interrupted) return

@@ -226,7 +226,7 @@ async function retry(id: string, { status, mcpHeaders, ...options }: GroupRetryO
   await output.hint(`Watch their results: ${invocation()} watch --group ${id}`)
 }
 
-/** Reads a file with headers by URL. Its values are secrets, so a message shows nothing of the file, as one of the JSON parser does. */
+/** Reads a file with headers by URL. Its values are secrets, so a message shows no part of the file. A message of the JSON parser would. */
 function headersFile(path: string): HeadersByUrl {
   let file: JsonObject
   try {

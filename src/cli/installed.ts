@@ -45,7 +45,7 @@ export async function installedDocuments(): Promise<InstalledDocuments> {
   return { docs: await packageFolders(), include: isPackageDocument, enter: isPackageFolder }
 }
 
-/** Folders with installed packages: next to this package's package.json, or its parent where it is a dependency. */
+/** Folders with installed packages: next to this package's package.json, or its parent if it is a dependency. */
 async function packageFolders(): Promise<string[]> {
   const root = packageRoot()
   const around = dirname(root)
@@ -66,7 +66,7 @@ function isPackageDocument(path: string): boolean {
   return name === 'package.json' || (DOCUMENT_NAME.test(name) && !NO_TEXT.test(name))
 }
 
-/** Whether the folder is that of a package, `name` or `@scope/name`. Deeper folders contain code. */
+/** Whether the folder belongs to a package, `name` or `@scope/name`. Deeper folders contain code. */
 function isPackageFolder(folder: string): boolean {
   return /^(?:[^.@/][^/]*|@[^/]+(?:\/[^/]+)?)$/.test(folder)
 }
@@ -85,8 +85,8 @@ export async function installedReadmes(): Promise<InstalledDocument[]> {
 }
 
 /**
- * The packages for the demonstration's questions: the installed direct dependencies, filled up with other installed packages
- * where these are few, as when this package is a dependency itself.
+ * The packages for the demonstration's questions: the installed direct dependencies, filled up with other installed packages if these are
+ * few, as when this package is a dependency itself.
  */
 export async function knownPackages(): Promise<string[]> {
   const folders = await packageFolders()

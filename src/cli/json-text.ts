@@ -18,7 +18,7 @@ export function jsonText(value: unknown): string {
   return JSON.stringify(Object.fromEntries(fields))
 }
 
-/** Undefined where the value is nested too deeply. */
+/** Undefined if the value is nested too deeply. */
 function stringify(value: unknown): string | undefined {
   try {
     return plain(JSON.stringify(value) ?? 'null')

@@ -98,7 +98,7 @@ function memoryOf({ scope }: ScopeOptions): string {
   return scope === undefined ? 'The personal memory' : `The memory ${oneLine(scope, 80)}`
 }
 
-/** Asks on a terminal. A script is not asked: it means what it says. */
+/** Asks on a terminal. A script is not asked to confirm. */
 export async function isConfirmed(
   question: string,
   signal: AbortSignal,

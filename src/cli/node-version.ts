@@ -1,7 +1,7 @@
 type Version = readonly [major: number, minor: number, patch: number]
 
 /**
- * The error message for an unsupported version of Node; undefined where it is in the range of package.json's `engines`.
+ * The error message for an unsupported version of Node; undefined if it is in the range of package.json's `engines`.
  *
  * Unsupported versions run this code, so it is limited to ES2020.
  */

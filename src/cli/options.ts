@@ -51,7 +51,7 @@ export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: 
   }
 }
 
-/** Reads where a log begins to be read: `start`, `end`, or a time in ISO 8601. */
+/** Parses the position from which a log is read: `start`, `end`, or a time in ISO 8601. */
 export function startAt(text: string): StartAt {
   if (text === 'start' || text === 'end') return text
   const time = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN

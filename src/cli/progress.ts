@@ -6,7 +6,7 @@ import { endedRuns } from './event-line.ts'
 export interface Progress {
   /** Updates the progress from an event. */
   take(event: ResearchEvent): void
-  /** Updates the progress of what is no group of runs. */
+  /** Updates the progress of work that is no group of runs. */
   set(done: number, total: number): void
   /** Prints something else, with the bar hidden meanwhile. */
   aside(print: () => Promise<void>): Promise<void>
@@ -23,7 +23,7 @@ interface Host {
 /**
  * One bar for all task groups, on stderr if that is a terminal. It is removed even when a second Ctrl-C ends the process.
  *
- * @param unit What it counts.
+ * @param unit The unit of the count.
  */
 export function createProgress(
   stream: NodeJS.WriteStream = process.stderr,

@@ -24,7 +24,7 @@ interface RecordCommandOptions extends ConnectionOptions, SourceOptions {
   readonly maxSize?: number
 }
 
-/** How long the service may take to name what is to be recorded before the recording begins without that, in ms. */
+/** How long the service may take to name the sources, in ms. After that, the recording begins without their names. */
 const CHECK_TIMEOUT = 5_000
 
 const EXAMPLES = `
@@ -158,7 +158,7 @@ interface Counted {
   readonly failure: Error | undefined
 }
 
-/** Counts what is recorded, shows the progress of groups, and logs the sources that fail. */
+/** Counts the recorded entries, shows the progress of groups, and logs the sources that fail. */
 function countEntries(recorded: EventLog, log: Logger, progress: Progress): Counted {
   const counted: { -readonly [Key in keyof Counted]: Counted[Key] } = {
     entries: 0,

@@ -16,10 +16,10 @@ export interface InputOptions {
 }
 
 /**
- * The inputs of a command line: those of `--input`, then those of `--file`. Without either, they are read from standard
+ * The inputs of a command line: first from `--input`, then from `--file`. Without either, they are read from standard
  * input, unless that is a terminal.
  *
- * @throws UsageError where there are none, and for a malformed line.
+ * @throws UsageError if there are none, and for a malformed line.
  */
 export async function runInputs(
   { input: texts = [], file, processor }: InputOptions,

@@ -19,7 +19,7 @@ export function isServerAddress(place: string): boolean {
 /**
  * The log of an address such as `nats://host:4222/NAME`, with the credentials of the environment.
  *
- * @throws {UsageError} for another address, and where the environment cannot be right. It has no part of an address that may be secret.
+ * @throws {UsageError} for another address, and if the environment is invalid. It has no part of an address that may be secret.
  */
 export async function serverLog(address: string, create: boolean): Promise<LogStore> {
   const { servers, name } = serversOf(address)

@@ -37,9 +37,9 @@ export interface DashboardOptions {
 /** A page over a log: a function from `Request` to `Response`, which `nodeListener` mounts on `node:http`. */
 export interface Dashboard extends AsyncDisposable {
   (request: Request): Promise<Response>
-  /** The address to open in a browser, with the key, where it is served at this one: `http://127.0.0.1:8080`. */
+  /** The address to open in a browser, with the key, if the dashboard is served at the given address: `http://127.0.0.1:8080`. */
   address(base: string): string
-  /** Rejects when a view cannot be processed any more. Resolves after `close`. */
+  /** Rejects when a view can no longer be processed. Resolves after `close`. */
   readonly done: Promise<void>
   close(): Promise<void>
 }
@@ -53,7 +53,7 @@ const OPTIONS = Object.keys({
   key: true,
 } satisfies Record<keyof DashboardOptions, true>)
 
-/** Who uses the page, in the gateway's grants and events. */
+/** The subject of the page in the gateway's grants and events. */
 const SUBJECT = 'dashboard'
 
 const MIN_KEY = 16
@@ -63,7 +63,7 @@ const LIVE = '/live'
 
 /**
  * Creates the dashboard of a log: a page with monitors, task groups, alerts, searches and the log itself, up to date while it is open.
- * Its views are made when it is first opened. It needs no other server, and loads nothing from elsewhere. Who has the key of its
+ * Its views are made when it is first opened. It needs no other server, and loads nothing from elsewhere. Everyone with the key in its
  * address sees the whole log.
  *
  * @throws ArgumentError for an invalid setting.
@@ -102,7 +102,7 @@ export function createDashboard(options: DashboardOptions): Dashboard {
       name: 'dashboard',
       // It may never be opened again.
       holdsRetention: false,
-      // Its tokens end with it. A page that is still open gets another one.
+      // Its tokens end with it. A page that is still open gets a new one.
       tokens: { secret: randomBytes(32).toString('base64url'), audience: 'rivulet-dashboard' },
       path: LIVE,
       ...(origins !== undefined && { origins }),

@@ -5,7 +5,7 @@ export interface DashboardDocument {
   readonly text: string
 }
 
-/** The document with this URL; undefined where there is none. */
+/** The document with this URL; undefined if there is none. */
 export type FindDocument = (
   url: string,
 ) => DashboardDocument | undefined | PromiseLike<DashboardDocument | undefined>
@@ -21,7 +21,7 @@ export interface FoundDocument extends DashboardDocument {
 const MAX_URL = 8_192
 const MAX_TEXT = 2_000_000
 
-/** Finds a document. Undefined where there is none. */
+/** Finds a document. Undefined if there is none. */
 export async function findDocument(
   find: FindDocument | undefined,
   url: string | null,

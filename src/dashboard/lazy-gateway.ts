@@ -22,7 +22,7 @@ export class LazyGateway {
     this.#done.promise.catch(() => {})
   }
 
-  /** Rejects as that of the gateway. Resolves after `close`. */
+  /** Rejects when the promise of the gateway does. Resolves after `close`. */
   get done(): Promise<void> {
     return this.#done.promise
   }

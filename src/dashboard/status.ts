@@ -22,10 +22,10 @@ const MAX_ALERTS = 1_000
 const MAX_AGE = 1_000
 const REST = 10
 
-/** How long a reading that does not end is waited for by those who ask, in ms: the calls of a log end within half of it. */
+/** How long callers wait for a reading that does not end, in ms: the calls of a log end within half of it. */
 const MAX_READING = 60_000
 
-/** Reads the status of a log, once for all who ask within a second. */
+/** Reads the status of a log, once for all callers within a second. */
 export class StatusReader {
   readonly #log: EventLog
   readonly #can: DashboardStatus['can']

@@ -13,7 +13,7 @@ export type Views = Readonly<Record<string, View<unknown, string>>>
 export interface TokenOptions {
   /** At least 32 bytes of UTF-8. If there are several, the first one signs and each verifies, so that the secret can be changed. */
   readonly secret: string | readonly string[]
-  /** Another one for each gateway that shares the secret. Default `rivulet`. */
+  /** Each gateway that shares the secret needs another one. Default `rivulet`. */
   readonly audience?: string
 }
 
@@ -49,8 +49,8 @@ export interface GatewayOptions<V extends Views> {
   /** Where it is mounted. Default `/live`. */
   readonly path?: string
   /**
-   * Origins of the pages that may use it, such as `https://app.example`, and its own where that is another one: it answers only
-   * for their hosts and this machine's. Default: pages of this machine, at any port.
+   * Origins of the pages that may use it, such as `https://app.example`, and the gateway's own origin if it differs: the gateway answers
+   * only for their hosts and this machine's. Default: pages of this machine, at any port.
    */
   readonly origins?: readonly string[]
   /** For the requests that grants allow, such as a client of `createClient`. Default: all of them are refused. */
@@ -77,7 +77,7 @@ export interface Gateway<V extends Views> extends AsyncDisposable {
   ): Promise<LiveSnapshot>
   /** Observes the gateway from now on, for metrics, until the returned function is called. */
   observe(observer: GatewayObserver): () => void
-  /** Rejects when a view cannot be processed any more. */
+  /** Rejects when a view can no longer be processed. */
   readonly done: Promise<void>
   close(): Promise<void>
 }

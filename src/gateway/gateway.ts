@@ -47,7 +47,7 @@ interface Endpoint {
 }
 
 /**
- * Serves views of a log to browsers: who has a token gets the rows, then their changes.
+ * Serves views of a log to browsers: a client with a token gets the rows, then their changes.
  *
  * ```ts
  * import { createServer } from 'node:http'
@@ -192,7 +192,7 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
   })
 }
 
-/** Names are parts of those of processes, which a `/` separates. */
+/** Names are parts of the processes' names, which a `/` separates. */
 function checkNames(gateway: unknown, views: readonly string[]): void {
   if (gateway !== undefined && !(typeof gateway === 'string' && /^[a-z\d][\w.-]{0,63}$/i.test(gateway))) {
     const expected = 'a letter or digit, and up to 63 letters, digits, `.`, `_` and `-` after it'

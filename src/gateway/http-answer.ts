@@ -15,7 +15,7 @@ const STATUS: Readonly<Record<RefusalCode, number>> = {
 
 /** The parts of a refusal that differ from the default of its code. */
 export interface RefusalDetails {
-  /** Default: that of the code. */
+  /** Default: the status of the code. */
   readonly status?: number
   /** When to try again, in ms from now: in the body, and in whole seconds in `Retry-After`. */
   readonly retryAfter?: number

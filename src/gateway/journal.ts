@@ -29,7 +29,7 @@ export class Journal {
   readonly #log: EventLog
   #writer: Promise<Writer> | undefined
   #pending: Pending[] = []
-  /** Appends what is pending, while there is something. */
+  /** Appends pending events, while there are some. */
   #appending: Promise<void> | undefined
   #isClosed = false
 
@@ -47,10 +47,10 @@ export class Journal {
   }
 
   /**
-   * Records an event where the log does not have its identity yet, in any process that writes to it. Resolves with whether it has
-   * been recorded, and with false where that is unknown.
+   * Records an event if the log does not have its identity yet, from any process that writes to it. Resolves with whether it has
+   * been recorded, and with false if that is unknown.
    *
-   * @param isOwn Whether an entry is of this call, and not of another one with the same identity.
+   * @param isOwn Whether an entry is from this call, and not from another call with the same identity.
    */
   async recordOnce(event: ResearchEvent, isOwn: (entry: Entry) => boolean): Promise<boolean> {
     let position = await this.#log.positionAt('end')
@@ -63,7 +63,7 @@ export class Journal {
     }
   }
 
-  /** Appends what was recorded. */
+  /** Appends the recorded events. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#appending

@@ -1,6 +1,6 @@
 import type { RefusalCode } from '../protocol/live.ts'
 
-/** An endpoint of a gateway, below its path; `other` for what is none. */
+/** An endpoint of a gateway, below its path; `other` for another path. */
 export type GatewayEndpoint = 'stream' | 'session' | 'search' | 'runs' | 'log' | 'other'
 
 /**
@@ -8,7 +8,7 @@ export type GatewayEndpoint = 'stream' | 'session' | 'search' | 'runs' | 'log' |
  * subject and no row.
  */
 export interface GatewayObserver {
-  /** Around the answer to a request, which is that of `proceed` in any case; of a stream, until its response begins. */
+  /** Wraps the answer to a request, which is always the result of `proceed`. For a stream, it lasts until the response begins. */
   request?(
     request: { readonly endpoint: GatewayEndpoint; readonly method: string },
     proceed: () => Promise<Response>,

@@ -7,7 +7,7 @@ const RETRY = 1_000
 
 /**
  * Runs the process of a view until the signal is aborted or the log closed. Waits while another gateway runs it, in any process
- * that opens the log, and goes on where that ends. Rejects when the view cannot be made any more.
+ * that opens the log, and continues when that gateway ends. Rejects when the view can no longer be maintained.
  *
  * @param name Of the process.
  */

@@ -18,11 +18,11 @@ export interface ViewOptions<Row, Type extends ResearchEventType, Param extends 
   readonly params?: readonly Param[]
   /** The path of the row that an entry changes, or of several; undefined for an entry that the view does not want. */
   readonly key: (entry: EntryOf<Type>) => RowPath | readonly RowPath[] | undefined
-  /** The row after an entry; null removes it. JSON. `row` is undefined where there is none. */
+  /** The row after an entry; null removes it. JSON. `row` is undefined if there is none. */
   readonly reduce: (row: Row | undefined, entry: EntryOf<Type>, path: RowPath) => Row | null
   /**
-   * The resource that a row is about, which a grant must name. Called with a row's path, and with the params alone, where undefined
-   * means that each row decides. Default: rows are visible only to grants of all sources.
+   * The resource that a row is about, which a grant must name. Called with a row's path, and with the params alone; then undefined means
+   * that each row decides. Default: rows are visible only to grants of all sources.
    */
   readonly source?: (path: RowPath) => string | undefined
   /** Where a view begins to read. Default `start`. */

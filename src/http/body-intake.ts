@@ -24,7 +24,7 @@ export class BodyIntake {
     this.#maxBytesInFlight = maxBytesInFlight
   }
 
-  /** Why to refuse a body of the declared length without reading it; undefined where it is accepted. */
+  /** Why to refuse a body of the declared length without reading it; undefined if it is accepted. */
   refusalOf(contentLength: string | null | undefined): BodyFailure | undefined {
     const declared = Number(contentLength ?? 0)
     if (declared > this.maxBodyBytes) return 'body_too_large'
@@ -36,7 +36,7 @@ export class BodyIntake {
     return new IncomingBody(this)
   }
 
-  /** Reserves memory for a body. Returns false where that would exceed the limit. */
+  /** Reserves memory for a body. Returns false if that would exceed the limit. */
   reserve(bytes: number): boolean {
     if (this.#reserved + bytes > this.#maxBytesInFlight) return false
     this.#reserved += bytes

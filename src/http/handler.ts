@@ -3,7 +3,7 @@ import type { IncomingBody } from './body-intake.ts'
 /** A request, independent of the server. */
 export interface HttpRequest {
   readonly method: string
-  /** The value of a header, null where it is absent. The name is in lower case; repeated lines are joined by `, `. */
+  /** The value of a header, null if it is absent. The name is in lower case; repeated lines are joined by `, `. */
   header(name: string): string | null
   /** Starts to read the exact bytes of the body into `body`. Throws a TypeError if they were already read. */
   read(body: IncomingBody): void

@@ -9,9 +9,9 @@ import { NodeRequest, webRequest } from './node-request.ts'
 /**
  * A listener for `node:http`, `node:https` and `node:http2` servers, and a route handler for frameworks built on them. It takes a receiver,
  * or any function from `Request` to `Response`, such as one that wraps `receiver.handle`. Mount it before any body parser: it
- * throws a TypeError if the body was already read or has an encoding. A `Request` has the whole URL that the client has sent, which frameworks
- * keep as `originalUrl` where they cut the prefix of a mount off. A `Response` with a stream as its body is sent with the
- * socket's backpressure; the stream is cancelled when the connection closes.
+ * throws a TypeError if the body was already read or has an encoding. A `Request` has the whole URL that the client has sent, which
+ * frameworks keep as `originalUrl` when they remove the prefix of a mount. A `Response` with a stream as its body is sent with the socket's
+ * backpressure; the stream is cancelled when the connection closes.
  *
  * @throws {ArgumentError} for anything else.
  * @example

@@ -50,7 +50,7 @@ function fieldsOf(headers: Headers): ReadonlyMap<string, string | readonly strin
 }
 
 /**
- * Calls the function once, when the response cannot be sent any more or was sent. Returns a function that ends that.
+ * Calls the function once, when the response was sent or can no longer be sent. Returns a function that ends that.
  *
  * The socket is watched too: in some versions of Node, a response queued behind a pipelined one emits no `close`. Streams of HTTP/2
  * share a socket, which outlives them.
@@ -70,7 +70,7 @@ export function onceClosed(incoming: NodeIncoming, outgoing: NodeOutgoing, call:
   return stop
 }
 
-/** Whether nothing can be sent any more. */
+/** Whether the response can no longer be sent. */
 export function isGone(incoming: NodeIncoming, outgoing: NodeOutgoing): boolean {
   return incoming.socket.destroyed || outgoing.stream?.destroyed === true
 }

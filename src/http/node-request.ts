@@ -47,7 +47,7 @@ export function readIncoming(incoming: Readable, body: IncomingBody): void {
 }
 
 /**
- * The same request as a `Request`, or undefined where that cannot represent it.
+ * The same request as a `Request`, or undefined if that cannot represent it.
  *
  * @param signal Aborted when the client is gone.
  */

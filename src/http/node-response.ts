@@ -39,7 +39,7 @@ export async function streamResponse(
   if (isGone(incoming, outgoing)) return cancel()
   let resume = () => {}
   let failure: { readonly error: unknown } | undefined
-  /** Returns a promise only where the socket is full. */
+  /** Returns a promise only if the socket is full. */
   const write = (chunk: Uint8Array): Promise<void> | undefined => {
     // The chunk was read before the stream failed.
     if (failure !== undefined) throw failure.error

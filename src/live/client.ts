@@ -13,7 +13,7 @@ import type { joinTabs, Tabs, TabsOwner } from './tabs.ts'
 import { Tokens } from './tokens.ts'
 import { ViewStore } from './view-store.ts'
 
-/** How long a view is followed without a listener, in ms: a page that goes on to another one asks for it again. */
+/** How long a view is followed without a listener, in ms: a user who moves to another page asks for it again. */
 const LINGER = 5_000
 /** How long changes of the set of views are collected, in ms. */
 const COLLECT = 25
@@ -21,7 +21,7 @@ const COLLECT = 25
 const LOAD_TIMEOUT = 5_000
 /** A view that was denied is asked for again after so long at least, in ms. */
 const ASK_AGAIN = 1_000
-/** A view that the gateway could not make is asked for again after so long, in ms, where the gateway does not say when. */
+/** A view that the gateway could not make is asked for again after so long, in ms, if the gateway does not say when. */
 const ASK_AGAIN_UNAVAILABLE = 60_000
 
 /** The status of a connection that follows nothing. */
@@ -38,7 +38,7 @@ interface TabsModule {
   readonly joinTabs: typeof joinTabs
 }
 
-/** The views of one tab, and what brings their rows: its own connection, or that of another tab. */
+/** The views of one tab, and the source of their rows: its own connection, or the connection of another tab. */
 export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
   readonly tokens: Tokens
   readonly url: string
@@ -163,7 +163,7 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
     return { state, since: this.#environment.now(), error: new LiveError('closed', '`close` was called') }
   }
 
-  /** Its rows stay as they are. One without rows gets none any more. */
+  /** Its rows stay as they are. A view without rows gets none from now on. */
   #endStore(store: ViewStore | undefined): void {
     if (store === undefined) return
     store.listeners.clear()
@@ -183,7 +183,7 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
     if (offline && indexedDB !== undefined) this.#loadingOffline = this.#loadOffline(indexedDB)
   }
 
-  /** Undefined where it cannot be loaded, such as after another version was deployed: this tab has a connection of its own then. */
+  /** Undefined if it cannot be loaded, such as after another version was deployed: this tab has a connection of its own then. */
   #loadTabs(): Promise<TabsModule | undefined> {
     return new Promise((resolve) => {
       const giveUp = () => resolve(undefined)
@@ -192,7 +192,7 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
     })
   }
 
-  /** Its code is loaded where it is used alone. Without it, rows come from the gateway alone. */
+  /** Its code is loaded only when it is used. Without it, rows come from the gateway alone. */
   async #loadOffline(indexedDB: IDBFactory): Promise<void> {
     const loaded = await import('./offline.ts').catch(() => undefined)
     if (loaded === undefined) return
@@ -266,7 +266,7 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
     this.#connection.tick()
   }
 
-  /** Shares no connection any more. */
+  /** No longer shares a connection. */
   excluded(): void {
     this.#loadingTabs = undefined
     this.#leaveTabs()

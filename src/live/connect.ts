@@ -8,7 +8,7 @@ import { LiveError } from './live-error.ts'
 import type { ViewStore } from './view-store.ts'
 
 /**
- * Connects a page to a gateway. Nothing is sent before the first subscription to a view, so it can be called where a server renders.
+ * Connects a page to a gateway. Nothing is sent before the first subscription to a view, so it can be called while a server renders.
  *
  * ```ts
  * import { connect } from 'rivulet/live'
@@ -36,7 +36,7 @@ export function connectIn<V extends ViewShapes>(options: ConnectOptions, environ
     const store = client.store(request)
     return (store.view ??= makeView(store, client))
   }
-  // Its code is loaded where it is used alone.
+  // Its code is loaded only when it is used.
   const ask = async (path: string, body: object, signal: AbortSignal | undefined) => {
     const { askGateway } = await import('./requests.ts').catch((cause: unknown) => {
       throw new LiveError('network', 'The code of requests did not load', { cause })
@@ -92,7 +92,7 @@ function observableOf<Value>(
       return Object.assign(end, { unsubscribe: end })
     },
     getSnapshot,
-    // Libraries look for the symbol where the platform or a polyfill has it, else for this text.
+    // Libraries look for the symbol if the platform or a polyfill has it, else for this text.
     [Symbol.observable ?? '@@observable']: observable,
     '@@observable': observable,
   } as LiveObservable<Value>

@@ -17,7 +17,7 @@ export interface ConnectionOwner {
   readonly wanted: readonly FollowedView[]
   /** Takes a frame about a view, or of the connection. Returns whether it is progress. */
   take(frame: Frame): boolean
-  /** The connection is open or not any more, or its error is another one. */
+  /** The connection was opened or lost, or its error has changed. */
   connectionChanged(): void
 }
 
@@ -33,7 +33,7 @@ const OPEN_TIMEOUT = 20_000
 /** Bounds of `heartbeat`, in ms, whatever a gateway says. */
 const MIN_HEARTBEAT = 1_000
 const MAX_HEARTBEAT = 120_000
-/** A connection that has lasted so long was a good one: where it ends in order, the next one is made soon, in ms. */
+/** Minimum duration of a good connection, in ms. When such a connection ends in order, the next one is made soon. */
 const GOOD = 1_000
 /**
  * The longest wait after such an end, in ms. A gateway that restarts ends all its connections at once, and tokens that were issued
@@ -136,14 +136,14 @@ export class Connection {
     } else if (this.error?.retryAfter === undefined) this.#endPause()
   }
 
-  /** Does what is due. Timers of a hidden page may be late by a minute. */
+  /** Performs the actions that are due. */
   tick(): void {
     const now = this.#environment.now()
     if (this.#attempt !== undefined) this.#endIfSilent(this.#attempt, now)
     else if (now >= this.#pausedUntil) this.#endPause()
   }
 
-  /** The connection is of no use any more, such as one without a network. */
+  /** Drops a connection that can no longer be used, such as one without a network. */
   drop(): void {
     this.#end('dead')
   }
@@ -153,7 +153,7 @@ export class Connection {
     this.#end('views')
   }
 
-  /** Views that are live stay live for a moment: a connection of this tab goes on where that of another one was. */
+  /** Views that are live stay live for a moment: a connection of this tab continues from the position of another tab's connection. */
   grace(): void {
     this.#graceSince = this.#environment.now()
     this.#owner.connectionChanged()
@@ -167,7 +167,7 @@ export class Connection {
     this.#endPause()
   }
 
-  /** Ends the connection for another one. One whose request is not sent yet asks for what is wanted then. */
+  /** Replaces the connection with a new one. If its request is not sent yet, it will ask for the views that are wanted then. */
   #end(restart: Restart): void {
     if (this.#attempt === undefined) return
     if (this.#carried === undefined && this.#owner.wanted.length > 0) return
@@ -239,7 +239,7 @@ export class Connection {
     if (this.isOpen && (isOrderly || this.#restart === 'views')) this.#graceSince = now
     this.isOpen = false
     const wasGood = now - openedAt >= GOOD
-    // Where connections are short, those of progress are followed quickly, but not at once.
+    // If connections are short, the next one follows quickly after progress, but not at once.
     if (hasProgressed) this.#failures = wasGood ? 0 : Math.min(this.#failures, 2)
     const delay = this.#nextDelay(wasGood && isOrderly)
     this.#owner.connectionChanged()
@@ -257,7 +257,7 @@ export class Connection {
     const { random, now } = this.#environment
     const delay = isOrderly ? random() * SPREAD : backoffDelay(this.#failures++, {}, random)
     const isHurried = remaining(this.#wokenAt, HURRY, now()) > 0
-    // All who were refused together do not come back together.
+    // Clients that were refused together must not come back together.
     return 1 + retryAfter + (isHurried ? Math.min(delay, HURRY_DELAY) : delay)
   }
 
@@ -299,7 +299,7 @@ export class Connection {
     this.#owner.connectionChanged()
   }
 
-  /** Ends the connection when nothing has come for too long, by the clock of the day, which goes on while the machine sleeps. */
+  /** Ends the connection when nothing has come for too long, by the time of day, which continues while the machine sleeps. */
   #watch(attempt: AbortController): () => void {
     let cancel = () => {}
     const arm = () => {

@@ -2,17 +2,17 @@ import type { Environment } from './environment.ts'
 
 /** The callbacks of a tab in its group. */
 export interface ElectionOwner<Wish, Sent> {
-  /** This tab leads from now on, or does not any more. */
+  /** This tab leads from now on, or no longer leads. */
   elected(isLeader: boolean): void
   /** Another tab leads. The data that this tab has is from another leader. */
   led(): void
   /** The leader has sent something. */
   received(sent: Sent): void
-  /** Another tab wants this and nothing else; undefined where it is gone. */
+  /** Another tab wants this and nothing else; undefined if it is gone. */
   wanted(tab: string, wish: Wish | undefined): void
-  /** Another tab shows that time goes on: timers of a hidden page may be late by a minute. */
+  /** Another tab shows that time has passed: timers of a hidden page may be late by a minute. */
   tick(): void
-  /** The browser gives no locks here, such as where it blocks storage: there is no group. */
+  /** The browser has no locks here, for instance because it blocks storage: there is no group. */
   failed(): void
 }
 
@@ -30,8 +30,8 @@ const TICK = 400
 const MAX_UNANSWERED = 3
 
 /**
- * The tabs of an origin that share a connection. The one that holds a Web Lock leads. The browser gives the lock to the next tab when the leader is
- * closed or crashes. A leader that hangs keeps it, so the others ask for signs of life, and steal it.
+ * The tabs of an origin that share a connection. The tab that holds a Web Lock leads. The browser gives the lock to the next tab when the
+ * leader is closed or crashes. A leader that hangs keeps it, so the others ask for signs of life, and steal it.
  */
 export class Election<Wish, Sent> {
   readonly name: string
@@ -113,7 +113,10 @@ export class Election<Wish, Sent> {
     if (this.#others.size > 0) this.#send({ kind: 'sent', sent })
   }
 
-  /** Sends something to one tab that follows. It may come before what was sent to all of them before, or after what is sent later. */
+  /**
+   * Sends something to one tab that follows. It may come before messages that were sent to all tabs earlier, or after messages that are
+   * sent later.
+   */
   sendTo(tab: string, sent: Sent): void {
     if (this.#left.signal.aborted) return
     const channel = new this.#Channel(this.#presence(tab))
@@ -184,7 +187,7 @@ export class Election<Wish, Sent> {
       // It was given up meanwhile. A request that steals has no signal.
       if (term.signal.aborted) return
       this.isLeader = true
-      // Later than the term before, also where the clock was set back.
+      // Later than the term before, also if the clock was set back.
       this.#leaderSince = Math.max(this.#environment.now(), this.#leaderSince + 1)
       this.#leader = undefined
       this.#lead()

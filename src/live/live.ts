@@ -58,7 +58,7 @@ export interface LiveStore<Value> {
   getSnapshot(): Value
 }
 
-/** The rows of a view with its params, kept up to date while anyone subscribes. */
+/** The rows of a view with its params, kept up to date while it has subscribers. */
 export interface LiveView<Row> extends LiveStore<ViewSnapshot<Row>> {
   readonly address: string
   /** The snapshot that the server has rendered, for hydration. */
@@ -86,7 +86,7 @@ export interface ObservableView<Row> extends LiveView<Row>, LiveObservable<ViewS
   subscribe: LiveObservable<ViewSnapshot<Row>>['subscribe']
 }
 
-/** A connection as developers look at it. Made where it is asked for; times in Unix ms. */
+/** A connection as developers look at it. Made when it is requested; times in Unix ms. */
 export interface LiveInspection {
   /**
    * `leader`: it has the connection of all tabs. `follower`: it gets its rows from that tab. `alone`: it has a connection of its own.
@@ -98,11 +98,11 @@ export interface LiveInspection {
   /** The connection of this tab; undefined if it has none. */
   readonly connection?: {
     readonly state: 'connecting' | 'open' | 'waiting'
-    /** Since when it is open, or the attempt goes on. */
+    /** When it was opened, or when the attempt began. */
     readonly since: number
     /** When anything came last. */
     readonly lastBytes: number
-    /** How long ago the oldest entry was recorded that the views have not processed, in ms, as of the last heartbeat. */
+    /** The age of the oldest entry that the views have not processed, in ms, at the last heartbeat. */
     readonly behind: number
     /** Attempts without success since the last one with. */
     readonly failures: number
@@ -132,9 +132,9 @@ export interface Live<V extends ViewShapes> extends Disposable {
     name: Name,
     ...params: [ParamOf<V[Name]>] extends [never] ? [] : [params: ParamsOf<V[Name]>]
   ): ObservableView<RowOf<V[Name]>>
-  /** The connection's own state: that of its worst view, or of the token. */
+  /** The connection's own status: the status of its worst view, or of the token. */
   readonly status: LiveObservable<LiveStatus>
-  /** For developers: roles, positions and times. Costs nothing where it is not asked for. */
+  /** For developers: roles, positions and times. Costs nothing until it is used. */
   readonly inspect: LiveObservable<LiveInspection>
   /** Rejects with a `LiveError`. */
   search(request: SearchRequest, options?: { readonly signal?: AbortSignal }): Promise<SearchResponse>

@@ -93,7 +93,7 @@ export class OfflineRows {
     return IDBKeyRange.bound([this.#gateway], [this.#gateway, []])
   }
 
-  /** One transaction after another. Undefined where it fails. */
+  /** One transaction after another. Undefined if it fails. */
   #do<Result>(
     mode: IDBTransactionMode,
     use: (store: IDBObjectStore) => Result | Promise<Result>,

@@ -15,11 +15,11 @@ export interface OfflineOwner {
   readonly stores: readonly ViewStore[]
   /** Rows have come from the disk. */
   settle(): void
-  /** The rows that came from the disk are those of another subject. */
+  /** The rows that came from the disk belong to another subject. */
   forget(): void
 }
 
-/** The copy of the last rows on the disk. Rows of one subject are never shown to another one whose token is there. */
+/** The copy of the last rows on the disk. Rows of one subject are never shown to another subject whose token is present. */
 export class Offline {
   readonly #environment: Environment
   readonly #owner: OfflineOwner

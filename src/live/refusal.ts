@@ -21,7 +21,7 @@ const MAX_RETRY_AFTER = 600_000
 /**
  * The error of a response that is not ok, from its body `{ error: Refusal }` and its `Retry-After`.
  *
- * @param failed The code of a failed server whose body does not say it, such as that of a proxy.
+ * @param failed The code of a failed server whose body does not say it, such as an error page of a proxy.
  */
 export async function refusalOf(
   response: Response,
@@ -36,7 +36,7 @@ export async function refusalOf(
   return errorOf(isRecord(body) ? body['error'] : undefined, fallback, `HTTP ${status}`, wait)
 }
 
-/** The body of a response. Rejects where it is no JSON, or longer than `max` characters: the rest of it is not read. */
+/** The body of a response. Rejects if it is no JSON, or longer than `max` characters: the rest of it is not read. */
 export async function jsonOf({ body }: Response, max: number, signal: AbortSignal): Promise<unknown> {
   let text = ''
   await readText(body, signal, (part) => {

@@ -14,8 +14,8 @@ const MAX_ANSWER = 16 * 1024 * 1024
 const TIMEOUT = 120_000
 
 /**
- * A request to the gateway itself. It is sent again only where the token was refused, once and with a new one: the gateway has not taken it then.
- * Rejects with a {@link LiveError}, or with the reason of the signal.
+ * A request to the gateway itself. It is sent again only if the token was refused, once and with a new token: the gateway has not accepted
+ * it then. Rejects with a {@link LiveError}, or with the reason of the signal.
  */
 export async function askGateway(
   url: string,

@@ -70,7 +70,7 @@ interface Place {
   status: LiveStatus | undefined
 }
 
-/** Joins the tabs whose tokens have the same rights. Undefined where the browser does not let tabs share. */
+/** Joins the tabs whose tokens have the same rights. Undefined if the browser does not let tabs share. */
 export function joinTabs(
   gateway: string,
   rights: string,
@@ -79,7 +79,7 @@ export function joinTabs(
 ): Tabs | undefined {
   const { locks, BroadcastChannel } = environment
   if (locks === undefined || BroadcastChannel === undefined) return undefined
-  // Other versions of this code may run in other tabs. The number is that of what tabs send to each other.
+  // Other versions of this code may run in other tabs. The number is the version of the messages between tabs.
   const name = `rivulet live 1 ${gateway} ${rights}`
   try {
     return new Tabs(name, rights, environment, locks, BroadcastChannel, owner)

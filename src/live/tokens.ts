@@ -7,12 +7,12 @@ const MAX_TOKEN = 16_384
 
 /** The tokens of `getToken`, and what they say of themselves. */
 export class Tokens {
-  /** The last token, and when it ends in Unix ms; 0 where it does not say so. */
+  /** The last token, and when it ends in Unix ms; 0 if it does not say so. */
   last = ''
   lastExpires = 0
   /** Called when a token has other rights than the one before it. */
   onOtherRights = () => {}
-  /** The rights of the last token, as text: its payload without times and id. Undefined before the first one, and where it is opaque. */
+  /** The rights of the last token, as text: its payload without times and id. Undefined before the first token, and if the token is opaque. */
   rights: string | undefined
   readonly #getToken: () => string | PromiseLike<string>
 
@@ -20,7 +20,7 @@ export class Tokens {
     this.#getToken = getToken
   }
 
-  /** A new token. Rejects when the signal aborts, even where `getToken` never settles. */
+  /** A new token. Rejects when the signal aborts, even if `getToken` never settles. */
   async take(signal: AbortSignal): Promise<string> {
     const text = await untilAborted(this.#call(), signal)
     if (typeof text !== 'string' || text.length > MAX_TOKEN || !/^[\w.~+/=-]+$/.test(text)) {
@@ -45,7 +45,7 @@ export class Tokens {
   }
 }
 
-/** The payload of a signed token (RFC 7519); undefined where it is something else. The gateway verifies it, this does not. */
+/** The payload of a signed token (RFC 7519); undefined if it is something else. The gateway verifies it, this does not. */
 function payloadOf(token: string): Readonly<Record<string, unknown>> | undefined {
   try {
     // The bytes of its texts stay as they are: rights are compared, never shown.

@@ -131,14 +131,14 @@ export class ViewStore {
     this.disconnected()
   }
 
-  /** The connection has ended. The parts of a snapshot do not go on with those of another connection. */
+  /** The parts of a snapshot do not continue those of another connection. */
   disconnected(): void {
     this.#parts = undefined
     this.isCurrent = false
     this.refusal = undefined
   }
 
-  /** Publishes what has changed. Returns whether something has. */
+  /** Publishes the changes. */
   publish(): boolean {
     const { rows, ready, status, gaps } = this.snapshot
     const isReady = ready || this.position !== undefined

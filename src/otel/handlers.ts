@@ -38,7 +38,7 @@ export class Handlers {
     })
   }
 
-  /** Calls a handler, and returns or throws what it returns or throws. */
+  /** Calls a handler, and returns its result or throws its error. */
   call(consumer: string, event: unknown, handle: () => Handled, kind?: 'consumer' | 'process'): Handled {
     const call = ignoringErrors(() => this.#begin(consumer, event, kind))
     if (call === undefined) return handle()

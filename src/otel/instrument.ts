@@ -42,7 +42,7 @@ const OPTIONS = Object.keys({
 /** Metrics and traces that are being collected. */
 export interface Instrumentation extends Disposable {
   /**
-   * Wraps a handler of `deliver`, so that its calls are measured as those of `log.consume`, which needs no wrapper.
+   * Wraps a handler of `deliver`, so that its calls are measured. The handlers of `log.consume` need no wrapper.
    *
    * @param name Names the handler in the attributes `messaging.consumer.group.name`.
    */

@@ -65,7 +65,7 @@ export function expectAcknowledgements(gate: Gate): void {
  * Reports that a value was received by a consumer that will acknowledge it. The value may be an array.
  *
  * @param gate The gate that the value came through.
- * @throws AcknowledgementError where the source expects what the value cannot give.
+ * @throws AcknowledgementError if the source expects what the value cannot give.
  */
 export function receive(value: unknown, gate: Gate): void {
   const isExpected = acknowledging.has(gate)
@@ -131,7 +131,7 @@ export function acknowledgerOf(value: object): Acknowledger | undefined {
   return isAcknowledgeable(value) ? value[ACKNOWLEDGER] : undefined
 }
 
-/** Undefined where the value, or one in its array, has no position. */
+/** Undefined if the value, or one in its array, has no position. */
 function acknowledgeablesIn(value: unknown, isExpected: boolean): readonly Acknowledgeable[] | undefined {
   const own = acknowledgeablesOf(value)
   // An array of something else is not searched.

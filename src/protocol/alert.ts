@@ -1,9 +1,9 @@
-/** An event that had a part in an alert. */
+/** An event that contributed to an alert. */
 export interface AlertCause {
   readonly source: string
   readonly id: string
   readonly type: string
-  /** RFC 3339; null where it is not known. */
+  /** RFC 3339; null if it is not known. */
   readonly time: string | null
 }
 
@@ -40,7 +40,7 @@ export interface AlertResolved extends AlertData {
   readonly reason: 'condition' | 'expired' | 'cancelled' | 'rule'
 }
 
-/** It is not known whether a condition holds, since events may be missing. The alert stays what it was. */
+/** It is not known whether a condition holds, since events may be missing. The state of the alert does not change. */
 export interface AlertUnknown {
   readonly alert: string
   readonly group: string | null

@@ -1,7 +1,7 @@
 /**
  * An invalid argument, reported at the call and before any request.
  *
- * `argument` is its name (`advanced_settings.location`), `value` the given value, or `(not shown)` where it may be secret.
+ * `argument` is its name (`advanced_settings.location`), `value` the given value, or `(not shown)` if it may be secret.
  */
 export class ArgumentError extends TypeError {
   override readonly name = 'ArgumentError'
@@ -10,7 +10,7 @@ export class ArgumentError extends TypeError {
 
   /**
    * @param expected What it must be, as in "limit must be an integer from 1 to 100, got 500", or the whole message.
-   * @param value The given value; `hidden(value)` where it may be secret.
+   * @param value The given value; `hidden(value)` if it may be secret.
    */
   constructor(argument: string, expected: string | { readonly message: string }, value: unknown) {
     super(

@@ -50,7 +50,7 @@ export function retryDelay(
 export interface Retryable {
   /** Whether the same request may succeed later. */
   readonly retryable: boolean
-  /** How long to wait before a retry, in ms, where the service gave it. */
+  /** How long to wait before a retry, in ms, if the service gave it. */
   readonly retryAfter?: number | undefined
 }
 
@@ -69,7 +69,7 @@ export function usableDelay(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 ? value : undefined
 }
 
-/** The error's `retryable`, undefined where it has none. */
+/** The error's `retryable`, undefined if it has none. */
 export function retryableOf(error: unknown): unknown {
   return isObject(error) ? error['retryable'] : undefined
 }

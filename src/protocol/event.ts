@@ -34,11 +34,11 @@ export interface Cause {
   readonly source: string
   readonly id: string
   readonly revision: number
-  /** The name of the timer, where one made it. */
+  /** The name of the timer, if a timer made it. */
   readonly timer?: string
   /** When that timer was due, in Unix ms. */
   readonly due?: number
-  /** The source of the event from elsewhere, where another process has appended the one that was processed. */
+  /** The source of the event outside the log, if the processed event was itself appended by another process. */
   readonly origin?: string
   /** How many processes there are between this event and one that came from elsewhere: 1 for the first. */
   readonly hops: number
@@ -52,7 +52,7 @@ export interface Envelope<Type extends string, Data> {
   readonly source: string
   /** Discriminates `data`. */
   readonly type: Type
-  /** RFC 3339, as the service gave it; null where it gave none. */
+  /** RFC 3339, as the service gave it; null if it gave none. */
   readonly time: string | null
   /** The wire object, in the interface's own names. */
   readonly data: Data
@@ -74,9 +74,9 @@ export interface TaskRunState {
 
 /** Events are missing because the service no longer has them. */
 export interface StreamGap {
-  /** The time or `event_date` of the last event before the gap; null where unknown. */
+  /** The time or `event_date` of the last event before the gap; null if unknown. */
   readonly from: string | null
-  /** The time or `event_date` of the first event after the gap; null where unknown. */
+  /** The time or `event_date` of the first event after the gap; null if unknown. */
   readonly to: string | null
   readonly reason: string
 }
@@ -99,7 +99,7 @@ export interface SourceLive {
   readonly lost: string | null
 }
 
-/** A source of a recorder cannot be reached at the moment. The recorder goes on trying. */
+/** A source of a recorder cannot be reached at the moment. The recorder keeps trying. */
 export interface SourceLost {
   /** Why. */
   readonly message: string
@@ -115,7 +115,8 @@ export interface LogTick {
 export interface LogClock {
   /**
    * `ahead`: it has jumped forward, and is not believed until this has lasted for ten minutes. `accepted`: that is over, and the log has its
-   * time. `behind`: it was set back, and the time of the log goes on by a clock that is never set. `returned`: it has the time of the log again.
+   * time. `behind`: it was set back, and the time of the log continues by a clock that is never set. `returned`: it has the time of the log
+   * again.
    */
   readonly state: 'ahead' | 'accepted' | 'behind' | 'returned'
   /** Difference of the wall clock to the time that the log has expected, in ms. Negative if it is behind. */
@@ -128,11 +129,11 @@ export interface LogClock {
 export interface LogGap {
   /** The reader's position in the log. */
   readonly from: string
-  /** The position at which it goes on. */
+  /** The position at which it continues. */
   readonly to: string
 }
 
-/** The data of each type of event. */
+/** The type of `data` for each type of event. */
 export interface ResearchEventData {
   'monitor.event_stream': MonitorEventStreamEvent
   'monitor.snapshot': MonitorSnapshotEvent
@@ -487,7 +488,7 @@ const INPUT = 4
 const BASIS = 32
 
 /**
- * How complete the event is, as bits to compare with those of a duplicate: a run's output, error and input, or a candidate's
+ * How complete the event is, as bits, which are compared with the bits of a duplicate: a run's output, error and input, or a candidate's
  * output and basis. A run's webhook has its error but not its output; a stream has its output and its input when asked. A
  * candidate's webhook may lack what the stream has.
  */

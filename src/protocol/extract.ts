@@ -26,7 +26,7 @@ export interface ExtractResult {
   readonly title?: string | null
   readonly publish_date?: string | null
   readonly excerpts: readonly string[]
-  /** The whole page as Markdown, where it was requested. */
+  /** The whole page as Markdown, if it was requested. */
   readonly full_content?: string | null
 }
 

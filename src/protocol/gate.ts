@@ -111,7 +111,7 @@ export function subscribeWithGate<T>(source: Observable<T>, subscriber: Subscrib
 /**
  * Subscribes a consumer under this gate. Sources that are subscribed for it, now or later, obey it.
  *
- * @param outer The gate of the consumer's own subscriber; undefined where it has none.
+ * @param outer The gate of the consumer's own subscriber; undefined if it has none.
  */
 export function subscribeUnderGate<T>(
   gate: Gate,

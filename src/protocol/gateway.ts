@@ -4,7 +4,7 @@ import type { SearchRequest, SearchResponse } from './search.ts'
 export interface GatewaySearch {
   /** The subject of the grant. */
   readonly sub: string
-  /** The `session_id` of the response or of the request; where neither has one, the id of the grant. */
+  /** The `session_id` of the response or of the request; if neither has one, the id of the grant. */
   readonly session: string
   readonly request: SearchRequest
   readonly response: SearchResponse
@@ -23,9 +23,9 @@ export interface GatewaySession {
 
 /** Grants were revoked: all of a subject that were made until then, or one. */
 export interface GatewayRevoked {
-  /** Null where one grant is revoked. */
+  /** Null if one grant is revoked. */
   readonly sub: string | null
-  /** The id of the grant; null where those of a subject are revoked. */
+  /** The id of the grant; null if all grants of a subject are revoked. */
   readonly grant: string | null
   /** When, in RFC 3339. */
   readonly at: string

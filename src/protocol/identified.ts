@@ -3,8 +3,8 @@ import type { EventOf } from './event.ts'
 import type { CANDIDATE_CHANGES } from './find-all.ts'
 
 /**
- * Anything with an identity: the pair of `source` and `id`, as in CloudEvents, where an id is unique only within its
- * source. Every `ResearchEvent` has one. Without a `source`, the `id` is the identity.
+ * Anything with an identity: the pair of `source` and `id`, as in CloudEvents: an id is unique only within its source. Every
+ * `ResearchEvent` has one. Without a `source`, the `id` is the identity.
  */
 export interface Identified {
   readonly id: string

@@ -9,8 +9,8 @@ export const hash = new Int32Array(4)
  * Hashes an identity to 128 bits. A million identities collide with a probability of 10⁻²⁶, so the hash represents the
  * identity. It does not resist attacks with chosen ids; the service chooses them.
  *
- * The state has four words. Each word of the text is mixed into the oldest one. Mixing and finalization are those of
- * MurmurHash3 (x86, 128 bits).
+ * The state has four words. Each word of the text is mixed into the oldest one. Mixing and finalization are taken from MurmurHash3 (x86,
+ * 128 bits).
  */
 export function hashIdentity(event: Identified): void {
   const run = taggedRun(event)

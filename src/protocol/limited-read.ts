@@ -3,7 +3,7 @@ const GIVEN_UP = 10
 
 /**
  * Returns a function that reads, and resolves with undefined when that takes longer than the limit. Calls share the read that is under way.
- * One that does not end is given up, and the next call begins another one: later each time, so that reads that never end stay few.
+ * A read that does not end is given up, and the next call begins another one: later each time, so that reads that never end stay few.
  *
  * @param limit In ms.
  */

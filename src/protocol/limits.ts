@@ -30,7 +30,7 @@ export const MAX_SECONDS = 999_999_999.999
 
 const FREQUENCY_UNITS: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
-/** A frequency such as `12h` in ms (§2.1); undefined where it is malformed or outside 1h to 30d. */
+/** A frequency such as `12h` in ms (§2.1); undefined if it is malformed or outside 1h to 30d. */
 export function parseFrequency(frequency: string): number | undefined {
   const match = /^([1-9]\d{0,3})([hdw])$/.exec(frequency)
   if (match === null) return undefined

@@ -1,6 +1,6 @@
 /**
- * The path of a row, as text: its parts, escaped and joined with `/`. The first parts are the view's params. A row belongs to
- * what a client asks for where its path begins with the client's params.
+ * The path of a row, as text: its parts, escaped and joined with `/`. The first parts are the view's params. A row belongs to a client's
+ * request if its path begins with the client's params.
  */
 export type RowKey = string
 
@@ -136,7 +136,7 @@ export interface LiveFrames {
   denied: { readonly view: string; readonly problem: Refusal }
   /**
    * `behind` is how long ago the oldest entry was recorded that a view of this connection has not processed, in ms; 0 for none.
-   * It is left out where the gateway cannot read that at the moment.
+   * It is left out if the gateway cannot read it at the moment.
    */
   heartbeat: { readonly now: number; readonly behind?: number }
   /** The last frame. */

@@ -56,7 +56,7 @@ export type Monitor =
       readonly output?: { readonly latest_snapshot?: TaskOutput | null } | null
     })
 
-/** The body that creates a monitor; beyond the interface document, its fields are those of §2.1. */
+/** The body that creates a monitor; beyond the interface document, with the fields of §2.1. */
 export type CreateMonitorRequest = {
   /** A number and `h`, `d` or `w`; 1h to 30d. */
   readonly frequency: string

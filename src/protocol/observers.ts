@@ -37,7 +37,7 @@ export class Observers<Observer extends object> {
   }
 }
 
-/** Calls the function once, where `wrap` calls it or after that, and returns its result alone. */
+/** Calls the function once, when `wrap` calls it or after that, and returns only its result. */
 function guarded<Result>(call: () => Result, wrap: (proceed: () => Result) => unknown): Result {
   let outcome: (() => Result) | undefined
   const proceed = () => {
@@ -49,7 +49,7 @@ function guarded<Result>(call: () => Result, wrap: (proceed: () => Result) => un
   return proceed()
 }
 
-/** Calls the function. The returned one returns or throws what it has returned or thrown. */
+/** Calls the function. The returned function has the same result, or throws the same error. */
 function outcomeOf<Result>(call: () => Result): () => Result {
   try {
     const result = call()
@@ -61,7 +61,7 @@ function outcomeOf<Result>(call: () => Result): () => Result {
   }
 }
 
-/** An observer must not affect what it observes. */
+/** An observer must not affect the observed object. */
 export function ignoringErrors<Result>(call: () => Result): Result | undefined {
   try {
     return call()

@@ -42,7 +42,7 @@ export interface TextOutput extends OutputBase {
 export interface JsonOutput extends OutputBase {
   readonly type: 'json'
   readonly content: Readonly<Record<string, unknown>>
-  /** The schema that the service chose, where the task gave none. */
+  /** The schema that the service chose, if the task gave none. */
   readonly output_schema?: Readonly<Record<string, unknown>> | null
 }
 

@@ -3,7 +3,7 @@
 /** Every effort of a response's reasoning (§1). */
 export const REASONING_EFFORTS = ['low', 'medium', 'high'] as const
 
-/** A part of a message's content: `output_text` is that of an earlier response. Beyond the interface document. */
+/** A part of a message's content: `output_text` is the text of an earlier response. Beyond the interface document. */
 export interface ResponseTextPart {
   readonly type: 'input_text' | 'output_text'
   readonly text: string

@@ -6,8 +6,8 @@ import type { RunProgressMessage, RunProgressStats } from './run-trace.ts'
 /**
  * The event of a message of a run's own stream; beyond the interface document. `receivedAt` is Unix time in ms.
  *
- * The trace has no ids, so a message's id is made from its content. The client's stream appends `:2` to that of the second
- * message with equal content, and so on.
+ * The trace has no ids, so a message's id is made from its content. The client's stream appends `:2` to the id of the second message with
+ * equal content, and so on.
  */
 export function runTraceEvent(
   runId: string,

@@ -26,7 +26,7 @@ export interface StandardIssue {
 export interface StandardJsonSchema {
   readonly '~standard': {
     readonly jsonSchema: {
-      /** The JSON Schema of the schema's input. Throws where there is none. */
+      /** The JSON Schema of the schema's input. Throws if there is none. */
       readonly input: (options: { readonly target: string }) => Readonly<Record<string, unknown>>
     }
   }

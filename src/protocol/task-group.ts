@@ -56,7 +56,7 @@ export interface TaskRunEvent {
   readonly run: TaskRun
   /** Sent with `include_input`. */
   readonly input?: RunInput | null
-  /** Sent with `include_output`, where the run completed; beyond the interface document. */
+  /** Sent with `include_output`, if the run completed; beyond the interface document. */
   readonly output?: TaskOutput | null
 }
 

@@ -92,7 +92,7 @@ function execution(
 
   const wire = { ...event, event_type: kind, timestamp }
   if (kind === 'completion') return monitorEvent(monitorId, wire, 'webhook', receivedAt)
-  // The type has a message, so it is empty where the service sent none.
+  // The type has a message, so it is empty if the service sent none.
   const message = isText(event['error_message']) ? event['error_message'] : ''
   return monitorEvent(monitorId, { ...wire, error_message: message }, 'webhook', receivedAt)
 }

@@ -12,7 +12,7 @@ const AFTER_DENIAL = 250
 
 const waits = new WeakMap<LiveView<unknown>, FirstRows>()
 
-/** A subscription on behalf of components that are not mounted yet, since React keeps nothing of a component that suspends. */
+/** A subscription on behalf of components that are not mounted yet, since React discards a component that suspends. */
 class FirstRows {
   /** Resolves when the view has rows or is denied, and when the wait is over. The same one for each attempt to render. */
   readonly promise: Promise<void>
@@ -84,7 +84,7 @@ export function firstRows(view: LiveView<unknown>): FirstRows {
 }
 
 /**
- * Begins to follow views before the components that show them are rendered, so that none of them waits for another one. Followed
+ * Begins to follow views before the components that show them are rendered, so that the components do not wait for each other. Followed
  * for 5 s after the first rows, unless a component is mounted by then.
  *
  * ```ts

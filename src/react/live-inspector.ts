@@ -23,8 +23,8 @@ interface Seen {
 }
 
 /**
- * A panel for developers in the corner of the page: which tab has the connection, how far the gateway is behind, each view with its
- * rows, position and subscribers, and what has happened to them. A bundler leaves it out where nothing imports it.
+ * A panel for developers in the corner of the page: which tab has the connection, how far the gateway is behind, each view with its rows,
+ * position and subscribers, and the changes of each view. A bundler leaves it out if nothing imports it.
  *
  * ```ts
  * import { createElement } from 'react'

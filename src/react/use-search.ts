@@ -11,10 +11,7 @@ export interface UseSearchOptions {
 
 /** The result of `useSearch`. */
 export interface UseSearchResult {
-  /**
-   * Searches for a text or a whole request, instead of what was searched for before. A text is one query in `fast` mode (§4.7), in
-   * the session of the answer before it, unless a search has failed since. An empty text ends the search. The same function in each rendering.
-   */
+  /** Searches for a text or a whole request, which replaces the last one. */
   readonly search: (query: string | SearchRequest) => void
   /** The results of the last answer, also while the next one is awaited and after an error. Empty before. */
   readonly results: readonly SearchResult[]

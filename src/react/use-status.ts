@@ -3,7 +3,7 @@ import type { LiveStatus, LiveStore, LiveView } from '../live/live.ts'
 import { useSelection } from './use-selection.ts'
 import { whole } from './use-view.ts'
 
-/** The same on the server and while its HTML is hydrated, where times differ. */
+/** The same on the server and while its HTML is hydrated, when times differ. */
 const ON_SERVER: LiveStatus = { state: 'connecting', since: 0 }
 
 /** The status of a view, or of a whole connection: `connecting`, `live`, `stale`, `offline` or `denied`, since when, and why. */

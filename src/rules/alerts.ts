@@ -27,8 +27,8 @@ const MAX_WAIT = 60_000
  * alerts:  -----fr------|
  * ```
  *
- * Events count when they come, or at their own `time` where that is before. Deadlines, such as that of `for` or of an event that
- * leaves a window, are kept by the scheduler while the source is silent. State is lost with the subscription: rules over a log keep it.
+ * Events count when they come, or at their own `time` if that is earlier. The scheduler keeps deadlines while the source is silent, such as
+ * the end of `for`, or the moment when an event leaves a window. State is lost with the subscription: rules over a log keep it.
  *
  * Completes and fails with the source, at once: what waits for a deadline then is not emitted. Unsubscribing ends the wait.
  *

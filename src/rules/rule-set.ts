@@ -30,7 +30,7 @@ export class RuleSet {
     this.disabled = disabled
   }
 
-  /** How many rules there are, without those of {@link disabled}. */
+  /** The number of rules, without the rules of {@link disabled}. */
   get size(): number {
     return this.names.length
   }

@@ -99,7 +99,7 @@ export function prepareArrays(database: DatabaseSync, sql: string): StatementSyn
   return statement
 }
 
-/** The time after `now` that a statement selects as `at`, undefined where it selects none. `more` are its other parameters. */
+/** The time after `now` that a statement selects as `at`, undefined if it selects none. `more` are its other parameters. */
 export function nextTime(
   statement: StatementSync,
   now: number,

@@ -106,7 +106,7 @@ export class ValidationError extends ApiError {
   override readonly name = 'ValidationError'
 }
 
-/** 429: too many requests. `retryAfter` is how long to wait, in ms, where the service gave it. */
+/** 429: too many requests. `retryAfter` is how long to wait, in ms, if the service gave it. */
 export class RateLimitError extends ApiError {
   override readonly name = 'RateLimitError'
 }

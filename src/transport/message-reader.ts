@@ -3,7 +3,7 @@ import type { EventSourceParser } from 'eventsource-parser'
 
 /** One message of an event stream, its fields as the server wrote them. */
 export interface StreamMessage {
-  /** The `id:` field of this message; undefined where it has none, even after a message with one. */
+  /** The `id:` field of this message; undefined if it has none, even after a message with one. */
   readonly id?: string | undefined
   /** The `event:` field. */
   readonly event?: string | undefined

@@ -14,7 +14,7 @@ export interface QuotaWait {
 /** Limits of quotas, which replace the known ones; false for no limits. */
 export type QuotaSettings = false | QuotaLimits
 
-/** Returns the queue of a quota; undefined where there is no limit. */
+/** Returns the queue of a quota; undefined if there is no limit. */
 export type QuotaLimiter = (quota: Quota | undefined) => QuotaQueue | undefined
 
 /** Creates the queues of a transport. Throws an ArgumentError for an invalid limit. */

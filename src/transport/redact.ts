@@ -89,7 +89,7 @@ interface Range {
   readonly to: number
 }
 
-/** The end of the regular expression's match that begins at `from`; undefined where there is none. */
+/** The end of the regular expression's match that begins at `from`; undefined if there is none. */
 type ReadAt = (source: string, text: string, from: number) => number | undefined
 
 /** Caches the regular expressions, since most characters of a secret share their spellings. */

@@ -11,7 +11,7 @@ export interface ApiResponse {
   readonly status: number
   /** Reads one header, by its name in lower case. */
   readonly header: HeaderReader
-  /** The parsed JSON; undefined where the body is empty. */
+  /** The parsed JSON; undefined if the body is empty. */
   readonly body: unknown
 }
 

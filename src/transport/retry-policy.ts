@@ -33,7 +33,7 @@ function isRetryableStatus(status: number): boolean {
   return status >= 500 && status !== 501 && status !== 505
 }
 
-/** Whether the service may have acted on a request with this status. `fromService` is false where a proxy may have answered. */
+/** Whether the service may have acted on a request with this status. `fromService` is false if a proxy may have answered. */
 function takenAt(status: number, fromService: boolean): 'no' | 'maybe' {
   // A 408 may come while the work is in progress. The service sends 503 before any work begins, but a proxy also sends it when
   // the service fails midway.

@@ -9,7 +9,7 @@ interface ParsedObject {
 /** Has no state between two bodies, not even after a malformed one. */
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Parses bytes as a JSON object; undefined where they are anything else. */
+/** Parses bytes as a JSON object; undefined if they are anything else. */
 export function parseObject(bytes: Uint8Array): ParsedObject | undefined {
   try {
     const text = utf8.decode(bytes)

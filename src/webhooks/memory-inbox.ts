@@ -6,7 +6,7 @@ import type { InboxOutcome, WebhookDelivery, WebhookInbox } from '../protocol/we
 /** The inbox of a receiver that emits its deliveries itself. They are lost with the process. */
 export interface MemoryInbox extends WebhookInbox {
   put(delivery: WebhookDelivery): Promise<InboxOutcome>
-  /** Removes and returns the oldest delivery, whose id stays known; undefined where there is none. */
+  /** Removes and returns the oldest delivery, whose id stays known; undefined if there is none. */
   take(): WebhookDelivery | undefined
 }
 

@@ -255,7 +255,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     return gates.some((gate) => gate.closed)
   }
 
-  /** Emits the next delivery. Returns false where there is no subscriber or no delivery. */
+  /** Emits the next delivery. Returns false if there is no subscriber or no delivery. */
   function emitNext(): boolean {
     if (!delivered.observed) return false
     const delivery = take()

@@ -51,7 +51,7 @@ export function isWebhookTimestamp(text: string): boolean {
   return /^\d{1,12}$/.test(text)
 }
 
-/** The well-formed entries of a signature header (§6.1): `v1,` and the Base64 of 32 bytes. Empty where there are too many. */
+/** The well-formed entries of a signature header (§6.1): `v1,` and the Base64 of 32 bytes. Empty if there are too many. */
 export function signatureEntries(signatureHeader: string): readonly string[] {
   const entries = signatureHeader.split(' ', MAX_SIGNATURES + 1)
   if (entries.length > MAX_SIGNATURES) return []

@@ -46,7 +46,7 @@ export function addRead(group: Command, signal: AbortSignal): void {
     .action((options: ReadCommandOptions) => read(options, signal))
 }
 
-/** `rivulet log tail`: the log, and what is added to it. */
+/** `rivulet log tail`: the log, then entries as they are added. */
 export function addTail(group: Command, signal: AbortSignal): void {
   const command = group.command('tail').description('Print new entries of a log as they are recorded.')
   addEntriesOptions(command, 'end')

@@ -1,7 +1,7 @@
 import type { EventLog, LogReader, LogStats } from 'rivulet'
 import { UsageError } from '../exit.ts'
 
-/** The reader that the options name; undefined where they name none. */
+/** The reader that the options name; undefined if they name none. */
 export function readerOf(options: {
   readonly consumer?: string
   readonly process?: string
@@ -11,7 +11,7 @@ export function readerOf(options: {
   return consumer === undefined ? undefined : { consumer }
 }
 
-/** The numbers of a reader. Throws a UsageError that has the known names, where the log does not know it. */
+/** The numbers of a reader. Throws a UsageError that has the known names, if the log does not know it. */
 export async function knownReader(
   log: EventLog,
   { consumer, process: name = consumer }: LogReader,

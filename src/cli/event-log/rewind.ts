@@ -22,7 +22,7 @@ recorded again. To avoid that, put the database back to the same moment as the l
 Example:
   $ rivulet log rewind --log rivulet.db --consumer ledger --effects ledger.db`
 
-/** `rivulet log rewind`: sets the position beside the effects of a consumer to the one that the log has. */
+/** `rivulet log rewind`: sets the position that a consumer's effects store to the position in the log. */
 export function addRewind(group: Command, signal: AbortSignal): void {
   const command = group
     .command('rewind')

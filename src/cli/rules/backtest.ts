@@ -23,7 +23,7 @@ interface BacktestCommandOptions extends ConnectionOptions {
   readonly timeline?: string
 }
 
-/** The events of the past, and what is known of them. */
+/** The events of the past, and facts about them. */
 interface Past {
   readonly events: BacktestEvents
   /** Up to when time passes, in Unix ms. */
@@ -115,7 +115,7 @@ class Lines {
     this.#values.push(value)
   }
 
-  /** The events, each after what was added because of the ones before it is printed. */
+  /** The events. Each comes after the output that the events before it have caused was printed. */
   async *before(events: BacktestEvents): AsyncGenerator<ResearchEvent> {
     if (!(Symbol.asyncIterator in events || Symbol.iterator in events)) return
     for await (const event of events) {

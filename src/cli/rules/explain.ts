@@ -73,7 +73,7 @@ async function eventOfLog(log: EventLog, id: string, signal: AbortSignal): Promi
   return found
 }
 
-/** The alerts of the rule that the event had a part in. */
+/** The alerts of the rule to which the event contributed. */
 async function alertsOf(
   log: EventLog,
   rule: string,
@@ -110,7 +110,7 @@ async function eventOfFile(file: string, id: string): Promise<ResearchEvent | un
   return found
 }
 
-/** Rules take the rest as it is: what is missing is a missing field. */
+/** Rules accept everything else: an absent property is a missing field. */
 function isEvent(value: unknown): value is ResearchEvent {
   if (!isJsonObject(value)) return false
   const { id, source, type, time = null } = value

@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 const INTERVAL = 1_000
 
 /**
- * Calls the function when rule files have changed, also where files were added, replaced or removed. It looks at their times instead of
+ * Calls the function when rule files have changed, also if files were added, replaced or removed. It looks at their times instead of
  * watching them: that also sees files that are mounted, or replaced by a link to others.
  *
  * @param files Paths and patterns. Resolves when the signal aborts.

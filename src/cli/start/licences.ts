@@ -4,7 +4,7 @@ import { filter, firstValueFrom, scan } from 'rxjs'
 /** Names of licences, as answers have them in their sentences. */
 const NAMES = /\b(MIT|Apache|ISC|BSD|MPL|GPL|Unlicense)\b/
 
-/** The licence in the answer about a package, `other` for one of another name; undefined where there is none. */
+/** The licence in the answer about a package, `other` for one of another name; undefined if there is none. */
 export function licenceOf(entry: Entry): string | undefined {
   if (entry.type !== 'task_run.state' || entry.data.output?.type !== 'json') return undefined
   const { licence } = entry.data.output.content

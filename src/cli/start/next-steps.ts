@@ -28,7 +28,7 @@ const COMMANDS = [
   ['start --json', 'the output above as NDJSON, for other programs'],
 ] as const
 
-/** The path relative to the current folder; absolute where it is outside of it. */
+/** The path relative to the current folder; absolute if it is outside the folder. */
 function shortest(path: string, folder: string): string {
   const from = relative(folder, path)
   return from.startsWith('..') ? path : from

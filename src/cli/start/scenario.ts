@@ -137,7 +137,7 @@ export async function runScenario({
   const summary = audit.summary(service.records(), found)
   await narrator.summary(summary)
   if (stay !== undefined) {
-    // The summary is what is printed last.
+    // The summary is printed last.
     diagnostics.unsubscribe()
     await printing.stop()
     await log.remove({ consumer: 'story' })

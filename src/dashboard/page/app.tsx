@@ -94,7 +94,7 @@ function placeOf(route: Route): string {
   return route.section
 }
 
-/** The id of what is shown; undefined for a section as a whole. */
+/** The id of the item that is shown; undefined for a section as a whole. */
 function idOf(route: Route): string | undefined {
   if (route.section === 'monitors') return route.monitor
   if (route.section === 'groups') return route.group
@@ -114,7 +114,7 @@ const TITLES: Readonly<Record<Route['section'], string>> = {
   unknown: 'Not found',
 }
 
-/** The title says where the page is, and the focus follows to its subject: the heading, or the field of the search. */
+/** The title names the current section, and the focus moves to its subject: the heading, or the field of the search. */
 function useTitleAndFocus(route: Route, main: { readonly current: HTMLElement | null }): void {
   const place = placeOf(route)
   const id = idOf(route)
@@ -134,7 +134,7 @@ function useTitleAndFocus(route: Route, main: { readonly current: HTMLElement | 
   }, [place, main])
 }
 
-/** Shows a section that failed as such, so that the others go on. */
+/** Replaces a section that failed with an error, so that the others continue. */
 class Failures extends Component<{ readonly children: ReactNode }, { readonly error: Error | undefined }> {
   override state: { readonly error: Error | undefined } = { error: undefined }
 

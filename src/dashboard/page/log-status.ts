@@ -4,14 +4,14 @@ import type { DashboardStatus } from '../status.ts'
 export interface ShownStatus {
   /** The last one that came; undefined before the first. */
   readonly status: DashboardStatus | undefined
-  /** Why the last request failed; undefined where it did not. */
+  /** Why the last request failed; undefined if it did not. */
   readonly error: Error | undefined
 }
 
 /** How often the status is fetched, in ms. */
 const PERIOD = 2_000
 
-/** The status of the log, fetched again and again while anyone subscribes and the page is visible. */
+/** The status of the log, fetched again and again while it has subscribers and the page is visible. */
 export class LogStatus {
   readonly #fetch: (signal: AbortSignal) => Promise<DashboardStatus>
   readonly #listeners = new Set<() => void>()

@@ -22,7 +22,7 @@ export type FindAllRow = RowOf<DashboardViews['findAll']>
 export type FindAllRunRow = Extract<FindAllRow, { readonly kind: 'run' }>
 export type CandidateRow = Extract<FindAllRow, { readonly kind: 'candidate' }>
 
-/** A monitor: what it has reported, and whether it can be reached. */
+/** A monitor: its reports, and whether it can be reached. */
 export type MonitorsRow = RowOf<DashboardViews['monitors']>
 
 /** An entry of a monitor's timeline. */

@@ -15,7 +15,7 @@ export class Server {
   /** The status of the log. */
   readonly fetchStatus = (signal: AbortSignal): Promise<DashboardStatus> => this.#json('/status', { signal })
 
-  /** A document that is cited; undefined where the server does not have it. */
+  /** A document that is cited; undefined if the server does not have it. */
   readonly fetchDocument = async (url: string, signal: AbortSignal): Promise<QuotedDocument | undefined> => {
     const response = await this.#fetch(`/document?${new URLSearchParams({ url }).toString()}`, { signal })
     if (response.status === 404) return undefined

@@ -17,7 +17,7 @@ const WORDS = {
 /** How long a state lasts before it is announced, in ms: a connection that is back at once is no news. */
 const SETTLED = 1_500
 
-/** The state of the connection and the lag of what is shown, in the header. */
+/** The state of the connection and the lag of the data, in the header. */
 export function ConnectionStatus(): ReactNode {
   const status = useConnection()
   return (

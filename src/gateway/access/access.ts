@@ -20,16 +20,16 @@ export interface Access {
   /** The same text for grants that leave out the same fields. */
   readonly shape: string
   readonly requests: GrantedRequests
-  /** Types of the entries of the log itself that may be seen, those of applications too. */
+  /** Types of the log's entries that may be seen, including types of applications. */
   readonly types: readonly string[]
   maySeeView(name: string): boolean
   /** @param source Undefined for something without one, which only grants of all sources see. */
   maySeeSource(source: string | undefined): boolean
   /** Whether an entry of the log itself may be seen: its type, and its source. A group's grant is good for its runs too. */
   maySeeEntry(entry: Entry): boolean
-  /** The value without the omitted fields; the value itself where there are none. */
+  /** The value without the omitted fields; the value itself if it has none. */
   omit(value: unknown): unknown
-  /** Calls the listener once the access has ended, in a microtask where it has. Returns a function that removes it. */
+  /** Calls the listener once the access has ended; in a microtask if it has already ended. Returns a function that removes it. */
   onEnd(listener: (reason: AccessEnd) => void): () => void
 }
 

@@ -40,7 +40,7 @@ export interface AuthorityOptions {
 /** When to try again while the log cannot be read, in ms. */
 const RETRY_AFTER = 1_000
 
-/** Decides who may see and do what: signs grants, and verifies requests. */
+/** Decides about access: signs grants, and verifies requests. */
 export class Authority {
   readonly #tokens: Tokens
   readonly #views: readonly string[]
@@ -105,10 +105,7 @@ export class Authority {
     return new GrantedAccess(checked, { grant: crypto.randomUUID(), issued, expires }, this.#open)
   }
 
-  /**
-   * Answers a request by the function, where its host and origin may use the gateway. Answers preflights itself, and lets pages
-   * of allowed origins read the answer.
-   */
+  /** Answers a request with the function if its host and origin may use the gateway. */
   async protect(request: Request, answer: () => Promise<Response>): Promise<Response> {
     const response = this.#origins.refusalOf(request) ?? this.#origins.preflight(request)
     if (response !== undefined) return response
@@ -203,7 +200,7 @@ export class Authority {
     }
   }
 
-  /** When a grant is made: after the last revocation of its subject, also where the clock of another gateway is ahead. */
+  /** When a grant is made: after the last revocation of its subject, also if the clock of another gateway is ahead. */
   #issue(sub: string): number {
     return Math.max(this.#scheduler.now(), this.#revocations.subjectAt(sub) + 1)
   }

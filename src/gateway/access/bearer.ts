@@ -1,4 +1,4 @@
-/** The bearer token of a request, a malformed one as an empty text; undefined where it has no `Authorization`. */
+/** The bearer token of a request, a malformed one as an empty text; undefined if it has no `Authorization`. */
 export function bearerOf(request: Request): string | undefined {
   const authorization = request.headers.get('authorization')
   if (authorization === null) return undefined

@@ -38,7 +38,7 @@ export class OpenAccesses implements Endings {
       },
     }
     this.#watched.add(watched)
-    // It may have ended since it was verified, and a timer is late for what is sent at once.
+    // It may have ended since it was verified, and a timer is too late for bytes that are sent at once.
     queueMicrotask(() => {
       if (this.#isRevoked(access)) watched.end('revoked')
       else if (access.expires <= this.#scheduler.now()) watched.end('expired')

@@ -1,11 +1,11 @@
-/** Names of one level, and what is left out below them. */
+/** Names of one level, and the fields to omit below them. */
 interface OmittedNames {
   /** Whether a path ends here. */
   isEnd: boolean
   readonly below: Map<string, OmittedNames>
 }
 
-/** A part of a value that is to be copied: where from, where to, and the paths that have begun above it. */
+/** A part of a value that is being copied: its source, its target, and the paths that began above it. */
 interface Copying {
   readonly from: object
   readonly to: object
@@ -29,7 +29,7 @@ export class Omission {
   }
 
   /**
-   * The value without the fields; the value itself where none is left out anywhere. A copy has own properties alone, whatever
+   * The value without the fields; the value itself if no field is left out. A copy has own properties alone, whatever
    * their names are. It takes time and memory linear in the value, however deep that is.
    */
   of(value: unknown): unknown {
@@ -62,7 +62,7 @@ export class Omission {
     node.isEnd = true
   }
 
-  /** The paths that go on below a field; undefined where the field is left out. */
+  /** The paths that go on below a field; undefined if the field is left out. */
   #reached(name: string, begun: readonly OmittedNames[]): readonly OmittedNames[] | undefined {
     const reached: OmittedNames[] = []
     for (const { below } of [this.#root, ...begun]) {

@@ -32,8 +32,8 @@ export class Origins {
   }
 
   /**
-   * Why a request is refused before anything else of it counts: its host is none of the gateway's, which a page of an attacker
-   * reaches when its name resolves to this machine; or it comes from a page of another origin.
+   * The reason to refuse a request before it is read: its host is not one of the gateway's (an attacker's page can reach the gateway when
+   * its name resolves to this machine), or it comes from a page of another origin.
    */
   refusalOf(request: Request): Response | undefined {
     if (!hostsOf(request).every((host) => this.#isHost(host))) {

@@ -53,7 +53,7 @@ type KeptState = KeptRevocation | { readonly gaps: number }
  * Follows the revocations in a log, of all gateways.
  *
  * A process keeps them, for which retention does not wait. So an entry may be deleted before the process has read it: the gateway that
- * revokes waits until its revocation is kept, and records it again where entries were deleted meanwhile. Each gateway follows the log,
+ * revokes waits until its revocation is kept, and records it again if entries were deleted meanwhile. Each gateway follows the log,
  * which is faster, and what the process has kept, which has each revocation that the log has deleted.
  */
 export class RevocationFeed {
@@ -108,14 +108,14 @@ export class RevocationFeed {
     while (!isDone) {
       const position = await this.#log.positionAt('end')
       const before = await this.#log.states.end(`process:${PROCESS}`)
-      // Its state does not change where it has kept one as late, such as of a gateway whose clock is ahead.
+      // Its state does not change if it has already stored a revocation that is as late, such as one of a gateway whose clock is ahead.
       const wasKept = isKept(await this.#log.state<KeptState>(PROCESS).get(key), since)
       const cancelled = new Subject<never>()
       const outcome = wasKept ? Promise.resolve(true) : this.#outcome(key, since, before, cancelled)
       outcome.catch(() => {})
       try {
         await record()
-        // Without waiting for the next look of the feed. It begins to keep what it finds.
+        // Without waiting for the next look of the feed. It begins to store the revocations that it finds.
         await this.#follow(position)
       } catch (error) {
         cancelled.error(error)
@@ -197,7 +197,7 @@ export class RevocationFeed {
     )
     while (!signal.aborted) {
       try {
-        // It ends where the log is closed.
+        // It ends when the log is closed.
         return await lastValueFrom(taken, { defaultValue: undefined })
       } catch {
         // The process was removed, or the log could not be read. Reading revocations twice does no harm.
@@ -246,7 +246,7 @@ export class RevocationFeed {
   /**
    * Runs the process from now on.
    *
-   * @param from Where it begins if it is new, in Unix ms.
+   * @param from The time from which it reads if it is new, in Unix ms.
    */
   #beginToKeep(from: number): void {
     this.#followingKept ??= this.#followKept()

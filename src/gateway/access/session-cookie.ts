@@ -9,7 +9,7 @@ export class SessionCookie {
   readonly #path: string
 
   /**
-   * @param path Where the gateway is mounted.
+   * @param path The path at which the gateway is mounted.
    * @throws ArgumentError for a path that cannot be in a cookie.
    */
   constructor(path: string) {

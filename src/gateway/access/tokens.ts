@@ -66,7 +66,7 @@ export class Tokens {
     this.#secrets = secretsOf(secret)
   }
 
-  /** @throws ArgumentError where the token is longer than this. */
+  /** @throws ArgumentError if the token is longer than this. */
   async sign({ kind, grant, id, issued, expires, until }: TokenToSign): Promise<string> {
     const { sub, timeToLive: _, ...rights } = grant
     const token = await new SignJWT({ ...rights, ...(until !== undefined && { until: until / 1000 }) })
@@ -141,7 +141,7 @@ export class Tokens {
     return undefined
   }
 
-  /** No token has such a text as what is signed of it, since that has no brackets. */
+  /** The signed text of a token never looks like this, since it has no brackets. */
   #sealed(id: string, sub: string): Uint8Array<ArrayBuffer> {
     return new TextEncoder().encode(JSON.stringify([this.#audience, sub, id]))
   }

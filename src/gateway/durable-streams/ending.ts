@@ -5,7 +5,7 @@ export class Ending {
 
   /**
    * @param signals Of the gateway and the request.
-   * @param release What has to be undone in the end.
+   * @param release Called at the end, to release resources.
    */
   constructor(
     onGrantEnd: (listener: () => void) => () => void,

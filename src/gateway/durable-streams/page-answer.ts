@@ -15,7 +15,7 @@ export interface PageDetails {
   readonly cursor?: string | null
 }
 
-/** A page as JSON: an array of entries; 304 where the client has it. */
+/** A page as JSON: an array of entries; 304 if the client has it. */
 export async function pageAnswer(
   page: VisiblePage,
   { caching, ifNoneMatch = null, cursor }: PageDetails,

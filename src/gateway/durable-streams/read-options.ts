@@ -10,7 +10,7 @@ export interface StreamReadOptions {
   readonly cursor: string | null
 }
 
-/** The options in a query; a text that says what is wrong with it. Parameters that the protocol does not know are ignored. */
+/** The options in a query, or a text that describes the problem with it. Parameters that the protocol does not know are ignored. */
 export function streamReadOptions(query: URLSearchParams): StreamReadOptions | string {
   const offsets = query.getAll('offset')
   const [offset] = offsets

@@ -20,7 +20,7 @@ export class Counters {
     this.observers.notify((observer) => observer.refused?.({ endpoint, code }))
   }
 
-  /** A stream has begun. Returns what is called when it has ended. */
+  /** A stream has begun. Returns a function to call when it has ended. */
   connected(): () => void {
     const ends = this.observers.notify((observer) => observer.connected?.())
     return () => {

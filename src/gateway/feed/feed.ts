@@ -21,7 +21,7 @@ export interface FeedFollower {
 }
 
 /**
- * The changes of a view for all who follow it. New changes are read once, as segments that continue each other; the last ones
+ * The changes of a view for all of its followers. New changes are read once, as segments that continue each other; the last ones
  * are kept. A follower at another position reads the store, up to the latest segment.
  */
 export class Feed {
@@ -38,7 +38,7 @@ export class Feed {
   #running: Promise<Position> | undefined
   #next: Promise<Position> | undefined
 
-  /** @param onForget Called where what is in memory of the view is over. */
+  /** @param onForget Called when the view's data in memory is no longer valid. */
   constructor(view: ViewRows, onForget: () => void) {
     this.#view = view
     this.#onForget = onForget
@@ -62,7 +62,7 @@ export class Feed {
     }
   }
 
-  /** The segment after a position, where it is in memory. */
+  /** The segment after a position, if it is in memory. */
   peek(position: Position): Segment | undefined {
     return this.#kept.get(position)
   }
@@ -73,7 +73,7 @@ export class Feed {
   }
 
   /**
-   * The segment after a position; undefined where there is none yet, and followers are called then. Rejects with a
+   * The segment after a position; undefined if there is none yet, and followers are called then. Rejects with a
    * `LogPositionError`.
    */
   async read(position: Position): Promise<Segment | undefined> {

@@ -42,7 +42,7 @@ export class FollowedView implements ViewRows {
     this.#params = definition.params ?? []
   }
 
-  /** The scope of these params; undefined where they are not those of the view. */
+  /** The scope of these params; undefined if they are not those of the view. */
   scope(params: Readonly<Record<string, string>>): Scope | undefined {
     const names = this.#params
     const path = names.flatMap((name) => (Object.hasOwn(params, name) ? (params[name] ?? []) : []))
@@ -66,7 +66,7 @@ export class FollowedView implements ViewRows {
     return this.#source(rowPath(key))
   }
 
-  /** The resource of all rows of a scope; undefined where each row decides. */
+  /** The resource of all rows of a scope; undefined if each row decides. */
   sourceOfScope({ path }: Scope): string | undefined {
     return path.length === 0 ? undefined : this.#source(path)
   }

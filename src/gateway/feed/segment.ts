@@ -6,13 +6,13 @@ import { RowSet } from './row-set.ts'
 import type { Scope, ViewRows } from './view-rows.ts'
 import { GAPS_KEY } from './view-process.ts'
 
-/** The rows of one scope, and their frames, by who sees the same of them. */
+/** The rows of one scope, and their frames, grouped by accesses with the same rights. */
 interface ScopedRows {
   readonly rows: RowSet
   readonly encoded: Map<string, Uint8Array>
 }
 
-/** Changes of a view from one position to another. They stay the same, so that all who are at its beginning can share it. */
+/** Changes of a view from one position to another. They never change, so that all followers at its beginning can share it. */
 export class Segment {
   readonly to: Position
   /** The size of the states, in characters, plus that of the frames, in bytes. */
@@ -43,7 +43,7 @@ export class Segment {
     this.#isGap = isGap
   }
 
-  /** The frames for one access, encoded once for all who see the same; undefined where it sees no change. */
+  /** The frames for one access, encoded once for all accesses that see the same rows; undefined if it sees no change. */
   framesFor(scope: Scope, access: Access): Uint8Array | undefined {
     const scoped = this.#scopedRows(scope)
     const visible = scoped?.rows.visibleTo(access)

@@ -23,11 +23,11 @@ export interface PartPlace {
   readonly since: Position | undefined
 }
 
-/** A part of the rows of a view, and its frames by who sees the same of them. */
+/** A part of a view's rows, and its frames, grouped by accesses with the same rights. */
 export class SnapshotPart {
   /** The position of the first part. */
   readonly position: Position
-  /** The last key; undefined where no part follows. */
+  /** The last key; undefined if no part follows. */
   readonly last: string | undefined
   /** Whether the view has missed entries of the log before this part was read. */
   readonly hasMissed: boolean
@@ -79,7 +79,7 @@ export class SnapshotParts {
   }
 
   /**
-   * Reads a part. Rejects with a `LogPositionError` where the view was built again after the first part.
+   * Reads a part. Rejects with a `LogPositionError` if the view was built again after the first part.
    *
    * @param isFresh Whether the part must be read after this call.
    */

@@ -26,7 +26,7 @@ export function viewProcessName(gateway: string | undefined, view: string): stri
 /** The process that makes a view: its states are the rows, by {@link RowKey}. */
 export function viewProcess(definition: ViewDefinition, holdsRetention = true): ProcessOptions<unknown> {
   const { version, types, where, key, reduce, startAt, timeToLive, params = [] } = definition
-  // A view gets the gaps of the log as entries only where it asks for them.
+  // A view gets the gaps of the log as entries only if it asks for them.
   const isOwn = ({ type }: Entry) => type !== 'log.gap' || types?.includes('log.gap') === true
   const wanted = (entry: Entry) => isOwn(entry) && (where === undefined || where(entry))
   return {
@@ -45,7 +45,7 @@ export function viewProcess(definition: ViewDefinition, holdsRetention = true): 
     init: () => null,
     event: (state, entry, context) => {
       if (context.key === GAPS_KEY) return context.set({ gaps: gapsOf(state) + 1 })
-      // A state is never null where there is a row.
+      // If there is a row, its state is never null.
       const row = reduce(state ?? undefined, entry, rowPath(context.key))
       context.set(row)
       if (typeof timeToLive !== 'function') return

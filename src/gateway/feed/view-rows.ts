@@ -7,7 +7,7 @@ export interface Scope {
   readonly address: string
   /** The key of the params; empty for all rows. */
   readonly prefix: RowKey
-  /** How the keys of its rows begin, but that of {@link Scope.own}. Empty for all rows. */
+  /** Prefix of the keys of its rows, except for the key of {@link Scope.own}. Empty for all rows. */
   readonly below: string
   /** The key of the row whose path is the params themselves; undefined for all rows. */
   readonly own: RowKey | undefined
@@ -15,7 +15,7 @@ export interface Scope {
   readonly path: readonly string[]
 }
 
-/** Where the rows of a view are stored, and what is known of a row by its key. */
+/** The storage of a view's rows, and the facts about a row that follow from its key. */
 export interface ViewRows {
   /** The reader under which its states are stored. */
   readonly reader: string
@@ -23,6 +23,6 @@ export interface ViewRows {
   readonly counters: Counters
   /** The prefix of the scope of a row. */
   scopeOf(key: RowKey): RowKey
-  /** The resource that a row is about; undefined where there is none. */
+  /** The resource that a row is about; undefined if there is none. */
   sourceOf(key: RowKey): string | undefined
 }

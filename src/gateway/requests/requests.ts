@@ -65,7 +65,7 @@ const PAGE_RUNS: Shape = {
 
 /** Settings of {@link GatewayRequests}. */
 export interface RequestsOptions {
-  /** Undefined where every request is refused. */
+  /** Undefined if every request is refused. */
   readonly client: GatewayClient | undefined
   readonly journal: Pick<Journal, 'record'>
   readonly sessions: Authority['sessions']
@@ -90,7 +90,7 @@ export class GatewayRequests {
     maxBytesInFlight: 32 * MIB,
     bodyTimeout: BODY_TIMEOUT,
   })
-  /** So that the bodies of one subject leave room for those of others. */
+  /** Limits the bodies of one subject, so that they leave room for the bodies of others. */
   readonly #running = new SubjectConnections(MAX_RUNNING)
   readonly #closing = new AbortController()
 
@@ -127,7 +127,7 @@ export class GatewayRequests {
     return answered(access, { ...response, session_id: session }, false)
   }
 
-  /** Answers `POST …/runs`, whose body is that of the service with the `group`. It is sent to the service once. */
+  /** Answers `POST …/runs`, whose body is the body of the service's call with the `group`. It is sent to the service once. */
   async addRuns(request: Request, access: Access): Promise<Response> {
     const granted = access.requests.addRuns
     if (this.#client === undefined || granted === undefined) return forbidden('adding runs')

@@ -5,8 +5,8 @@ import { refusalResponse } from '../http-answer.ts'
 const MAX_RETRY_AFTER = 3_600_000
 
 /**
- * The answer to a page whose request has failed at the service. It has nothing of the error but its kind: a service's words, a URL
- * or a key are no business of a page.
+ * The answer to a page whose request has failed at the service. It shows only the kind of the error: a page must not see a service's words,
+ * a URL or a key.
  *
  * @param isWrite Whether the request may do something twice.
  */
@@ -31,7 +31,7 @@ export function serviceRefusal(error: unknown, isWrite: boolean): Response {
       return refusalResponse('invalid', 'its state does not allow this request', { status: 409 })
     case 429:
       return refusalResponse('too_many', 'the service has too many requests', details)
-    // Not those of the page's own token, which it would renew: the gateway's key is refused.
+    // The service refuses the gateway's key. The codes for a refused token do not fit: the page would renew its token.
     case 401:
     case 402:
     case 403:

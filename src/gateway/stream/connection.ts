@@ -25,7 +25,7 @@ export interface ConnectionOptions {
   readonly heartbeat: number
   /** Whether each frame has an `id` with the positions of all views, for `EventSource`. */
   readonly hasIds: boolean
-  /** How long the oldest entry waits that one of these views has not processed, in ms; undefined where that is unknown. */
+  /** How long the oldest entry waits that one of these views has not processed, in ms; undefined if that is unknown. */
   readonly behind: (views: readonly string[]) => Promise<number | undefined>
   /** Called for what the client has taken, with its size in bytes. */
   readonly onSent: (bytes: number) => void
@@ -170,8 +170,8 @@ export class Connection {
   }
 
   /**
-   * The next frames that the client may have; `again` where there may be some; undefined for none at the moment. A promise only
-   * where something is read: with many clients, promises would be most of the memory that an event takes.
+   * The next frames for the client; `again` if there may be more; undefined for none at the moment. Returns a promise only if
+   * something is read: with many clients, promises would be most of the memory that an event takes.
    */
   #next(): NextFrames | Promise<NextFrames> {
     if (this.#frames.length > 0) return this.#withId(this.#frames.splice(0).join(''))

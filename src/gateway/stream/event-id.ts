@@ -6,7 +6,7 @@ export function eventId(positions: readonly (Position | undefined)[]): string {
   return positions.map((position) => encodeURIComponent(position ?? '')).join()
 }
 
-/** The positions of a `Last-Event-ID`, none where it has another number of them. */
+/** The positions of a `Last-Event-ID`; none if it has another number of positions. */
 export function positionsOf(id: string, count: number): readonly (Position | undefined)[] {
   const parts = id.split(',')
   if (parts.length !== count) return []

@@ -58,7 +58,7 @@ async function viewSnapshot(view: FollowedView, scope: Scope, access: Access): P
   }
 }
 
-/** The states at one moment: read by key, then what has changed meanwhile. */
+/** The states at one moment: read by key, then updated with the changes that came meanwhile. */
 async function readStates(
   { states: stored, reader, name }: FollowedView,
   { below, own: ownKey }: Scope,

@@ -67,7 +67,7 @@ export class Streams {
     })
   }
 
-  /** Ends a view for all who follow it. */
+  /** Ends a view for all of its followers. */
   deny(view: string, problem: Refusal): void {
     for (const each of this.#open) each.deny(view, problem)
   }

@@ -22,13 +22,13 @@ const GAPS: Readonly<Record<PositionProblem, GapReason>> = {
 
 /** The next step of a subscription. */
 type Phase =
-  /** It sends the rows, after the key where it is. `since` is the position of the first part. */
+  /** It sends the rows after a key. `since` is the position of the first part. */
   | { readonly at: 'rows'; readonly after?: string; readonly since?: Position }
-  /** It sends what has changed while the rows were sent, up to a position. */
+  /** It sends the changes that came while the rows were sent, up to a position. */
   | { readonly at: 'catch-up'; readonly position: Position; readonly until: Position }
   | { readonly at: 'changes'; readonly position: Position }
 
-/** Frames; `again` where there may be some although there are none now; undefined where the client has all. */
+/** Frames; `again` if there are none now, but may be more at once; undefined if the client has all. */
 export type NextFrames = Uint8Array | 'again' | undefined
 
 /** One view of a connection: a position that moves when the connection asks for more. */
@@ -60,9 +60,7 @@ export class Subscription {
     return this.#view
   }
 
-  /**
-   * The next frames; a promise where they are not in memory. Where the position is refused, a gap and a snapshot follow.
-   */
+  /** The next frames; a promise if they are not in memory. If the position is refused, a gap and a snapshot follow. */
   next(): NextFrames | Promise<NextFrames> {
     if (this.#phase.at === 'changes') {
       const { position } = this.#phase
@@ -74,7 +72,7 @@ export class Subscription {
     return this.#read()
   }
 
-  /** A frame with the position; empty where it has not moved since the last one. */
+  /** A frame with the position; empty if it has not moved since the last one. */
   positionFrame(): string {
     if (this.position === undefined || this.position === this.#sent) return ''
     this.#sent = this.position

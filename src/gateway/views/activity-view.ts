@@ -6,7 +6,7 @@ import type { ViewAge } from './view-age.ts'
 
 /** How late events were recorded. */
 export interface ActivityLag {
-  /** Number of events with a time of the service, without those of a first walk into the past. */
+  /** Number of events that have a time of the service, without the events of a first walk into the past. */
   readonly count: number
   /** Sum of the lags of all these events, in ms. */
   readonly sum: number
@@ -18,7 +18,7 @@ export interface ActivityLag {
 export interface ActivityRow {
   /** When the minute began, in Unix ms. */
   readonly minute: number
-  /** Number of entries, without ticks and those of gateways. */
+  /** Number of entries, without ticks and entries of gateways. */
   readonly events: number
   /** Number of entries by type. */
   readonly types: Readonly<Partial<Record<ResearchEventType, number>>>

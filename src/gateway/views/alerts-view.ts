@@ -14,9 +14,9 @@ export interface AlertRow extends Omit<AlertData, 'episode'> {
   readonly state: 'firing' | 'resolved' | 'unknown'
   /** See {@link AlertData}; null for a state that is unknown. */
   readonly episode: string | null
-  /** Why a resolved alert is over; null for another one. */
+  /** Why a resolved alert is over; null for other alerts. */
   readonly resolved: AlertResolved['reason'] | null
-  /** Why it is not known whether the condition holds, of an alert that fires, too; null where it is known. */
+  /** Why it is not known whether the condition holds, also for an alert that fires; null if it is known. */
   readonly unknown: AlertUnknown['reason'] | null
   /** When the last change was recorded, in Unix ms. */
   readonly changed: number

@@ -1,4 +1,4 @@
-/** A value that was shortened where it was too long. */
+/** A value that was shortened if it was too long. */
 export interface Bounded<T> {
   readonly value: T
   readonly isTruncated: boolean

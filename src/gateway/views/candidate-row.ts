@@ -11,7 +11,7 @@ export interface CandidateRow {
   readonly kind: 'candidate'
   /** With the outputs and the evidence of all its events. */
   readonly candidate: FindAllCandidate
-  /** RFC 3339, the time of its last event; null where the service gave none. */
+  /** RFC 3339, the time of its last event; null if the service gave none. */
   readonly time: string | null
   /** Where a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
   readonly truncated?: true
@@ -30,7 +30,7 @@ const MAX_TIME = 64
 
 const STATUSES = ['generated', 'matched', 'unmatched', 'discarded'] as const
 
-/** The candidate's own part of the event; undefined where it is none. */
+/** The candidate's own part of the event; undefined if it is none. */
 export function candidateOf({ data }: CandidateEntry): FindAllCandidate | undefined {
   // The service may send anything, and a program may append anything.
   if (!isObject(data) || !isObject(data.data)) return undefined

@@ -23,7 +23,7 @@ export interface FindAllRunRow {
   readonly run: FindAllRun | null
   /** The schema of the run, once it was extended or enriched; else null, since earlier events do not have it. */
   readonly schema: FindAllSchema | null
-  /** RFC 3339, the time of the last state; null where the service gave none. */
+  /** RFC 3339, the time of the last state; null if the service gave none. */
   readonly time: string | null
   /** When the last change was recorded, in Unix ms. */
   readonly updated: number
@@ -50,7 +50,8 @@ const MAX_RUN = 32_768
 const MAX_SCHEMA = 65_536
 
 /**
- * One FindAll run: its state and counts, its candidates with their outputs and evidence, and what was missed, by the param `findAll`.
+ * One FindAll run: its state and counts, its candidates with their outputs and evidence, and the events that were missed, by the param
+ * `findAll`.
  *
  * @param options `timeToLive`: default 90 days.
  */

@@ -19,7 +19,7 @@ export interface FindAllsRow {
   readonly run: FindAllRun | null
   /** The objective of the run, once it was extended or enriched; else null, since earlier events do not have it. */
   readonly objective: string | null
-  /** RFC 3339, the time of the last state; null where the service gave none. */
+  /** RFC 3339, the time of the last state; null if the service gave none. */
   readonly time: string | null
   /** When something of the run was last recorded, in Unix ms. */
   readonly updated: number
@@ -71,7 +71,7 @@ export interface KnownRun {
   readonly time: string | null
 }
 
-/** The later one of a known state and that of an event: webhooks may be ahead of the stream. `maxBytes` is the most that is kept. */
+/** The later of a known state and an event's state: webhooks may be ahead of the stream. `maxBytes` is the most that is kept. */
 export function laterRun(
   { run, time }: KnownRun,
   { data, time: at }: EntryOf<'findall.status'>,

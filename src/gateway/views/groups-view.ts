@@ -47,7 +47,7 @@ export function groupsView({ timeToLive = 90 * DAY }: ViewAge = {}): View<Groups
   })
 }
 
-/** The later one of a status and that of an event: events of a group may come in another order, from several streams. */
+/** The later of a known status and an event's status: events of a group may come in another order, from several streams. */
 export function laterStatus(
   before: TaskGroupStatus | null,
   { data }: EventOf<'task_group.status'>,

@@ -38,9 +38,9 @@ const TYPES = [
 export type MonitorRow = {
   readonly [Each in MonitorRowType]: {
     readonly type: Each
-    /** The data of the event; null where even the shortened one was too long. */
+    /** The data of the event; null if even the shortened one was too long. */
     readonly event: ResearchEventData[Each] | null
-    /** RFC 3339, as the service gave it; null where it gave none. */
+    /** RFC 3339, as the service gave it; null if it gave none. */
     readonly time: string | null
     /** When it was first recorded, in Unix ms. */
     readonly recorded: number
@@ -56,7 +56,7 @@ const MAX_EVENT = 229_376
 const MAX_TIME = 64
 
 /**
- * The timeline of a monitor: what it has reported, its gaps and errors, and when it could not be reached, by the param `monitor`.
+ * The timeline of a monitor: its reports, its gaps and errors, and when it could not be reached, by the param `monitor`.
  *
  * @param options `timeToLive`: default 30 days.
  */
@@ -74,7 +74,7 @@ export function monitorView({ timeToLive = 30 * DAY }: ViewAge = {}): View<Monit
     source: ([monitor = '']) => monitorSource(monitor),
     reduce: (row: MonitorRow | undefined, { type, data, time, recorded }): MonitorRow => {
       const { value: event, isTruncated } = bounded<unknown, null>(data, MAX_EVENT, null)
-      // The type and the data are those of one entry.
+      // The type and the data belong to one entry.
       return {
         type,
         event,

@@ -41,7 +41,7 @@ const TYPES = [
 
 type MonitorEntry = EntryOf<(typeof TYPES)[number]>
 
-/** Each monitor of a log: what it has reported, and whether it can be reached, by `[monitor]`. */
+/** Each monitor of a log: its reports, and whether it can be reached, by `[monitor]`. */
 export function monitorsView(): View<MonitorsRow> {
   return view({
     version: 1,

@@ -15,7 +15,7 @@ export interface TraceMessage {
   readonly type: string
   /** The text, shortened to about 1,000 bytes. */
   readonly message: string
-  /** RFC 3339, as the service gave it; null where it gave none. */
+  /** RFC 3339, as the service gave it; null if it gave none. */
   readonly time: string | null
 }
 
@@ -23,9 +23,9 @@ export interface TraceMessage {
 export interface RunMeter {
   /** 0 to 100; null before the first one. */
   readonly meter: number | null
-  /** Null where the service did not send it. */
+  /** Null if the service did not send it. */
   readonly sourcesRead: number | null
-  /** Null where the service did not send it. */
+  /** Null if the service did not send it. */
   readonly sourcesConsidered: number | null
 }
 

@@ -13,7 +13,7 @@ import { shownId } from './resource.ts'
 export interface GroupRunRow {
   readonly kind: 'run'
   readonly run: TaskRun
-  /** Null where the run has none, and where the events did not bring it. */
+  /** Null if the run has none, or if the events did not bring it. */
   readonly output: TaskOutput | null
   /** Where the events have brought it. */
   readonly input?: RunInput

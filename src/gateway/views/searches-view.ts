@@ -26,7 +26,7 @@ export interface SearchesRow {
   readonly searches: readonly RecordedSearch[]
 }
 
-/** The most searches of a session, and what is kept of one of them, in bytes. Together they fit into the state of a process. */
+/** Maximum number of searches of a session, and maximum size of one of them, in bytes. Together they fit into the state of a process. */
 const MAX_SEARCHES = 20
 const MAX_REQUEST = 2_048
 const MAX_RESULTS = 9_216

@@ -155,7 +155,7 @@ export function withDefault<Value>(value: Schema<Value>, fallback: Value): Schem
   return { kind: 'defaulted', value, fallback }
 }
 
-/** An object with these fields. The compiler checks them against those of `T`. */
+/** An object with these fields. The compiler checks them against the fields of `T`. */
 export function object<T>(required: RequiredFields<T>, optional: OptionalFields<T>): Schema<T> & ObjectShape {
   return { kind: 'object', required, optional }
 }
@@ -181,7 +181,10 @@ export function variants<T extends { readonly type: string }>(
   return { kind: 'variants', variants: objects, fallback }
 }
 
-/** The characters of a URI: its authority, then its path and query, then its fragment. No part matches what another one does, so it takes linear time. */
+/**
+ * The characters of a URI: its authority, then its path and query, then its fragment. No two parts match the same characters, so it takes
+ * linear time.
+ */
 const URI =
   /^https?:\/\/(?:\[[\da-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})+)(?::\d*)?(?:[/?](?:[\w.~!$&'()*+,;=:@/?-]|%[\da-f]{2})*)?(?:#(?:[\w.~!$&'()*+,;=:@/?-]|%[\da-f]{2})*)?$/i
 

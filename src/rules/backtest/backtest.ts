@@ -17,13 +17,13 @@ export type BacktestEvents = Iterable<RuleInput> | AsyncIterable<RuleInput> | Ob
 
 /** Settings of {@link backtest}. */
 export interface BacktestOptions {
-  /** Called for each event of an alert, in order. The report has only a part of them where there are very many. */
+  /** Called for each event of an alert, in order. The report has only a part of them if there are very many. */
   readonly onAlert?: (event: AlertEvent) => void
   /** Up to when time passes after the last event, in Unix ms, so that deadlines fire. Default: no further. */
   readonly until?: number
   /**
    * The name of the process that ran rules over the log. Its own events in the log do not move the time, as they did not for that
-   * process. Default `rules`, as that of `runRules`.
+   * process. Default `rules`, as in `runRules`.
    */
   readonly name?: string
 }

@@ -35,7 +35,7 @@ export interface PlaceOptions {
    * the clock of a service may be ahead.
    */
   readonly now?: number
-  /** Leaves out what is earlier, in Unix ms. Default: nothing. */
+  /** Leaves out earlier events, in Unix ms. */
   readonly since?: number
 }
 
@@ -46,7 +46,7 @@ const EVENT_DATE = /^\d{4}(?:-\d{2}(?:-\d{2})?)?$/
 
 /**
  * Gives the detections of a monitor a time, which its list has not. An execution that finds something has no completion: so its
- * detections are between the completions and errors beside them in the list, spread evenly, those of one execution together.
+ * detections are between the completions and errors beside them in the list, spread evenly, with the detections of one execution together.
  * Beside one of them only, they are at the monitor's frequency from it. Without any, they are at the first moment of their
  * `event_date`, and without that they are left out.
  *

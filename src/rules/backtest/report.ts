@@ -55,7 +55,7 @@ export interface BacktestEpisode {
   readonly since: number
   /** When it fired. */
   readonly fired: number
-  /** Null where it is firing at the end. */
+  /** Null if it is firing at the end. */
   readonly resolved: number | null
   readonly reason: string | null
   /** The events that caused it, at most 20. */
@@ -76,7 +76,7 @@ const MAX_UNKNOWN = 1_000
 
 type Changing<Type> = { -readonly [Name in keyof Type]: Type[Name] }
 
-/** Adds up what rules emit. It keeps what is firing, and a bounded number of episodes. */
+/** Adds up what rules emit. It keeps the alerts that fire, and a bounded number of episodes. */
 export class Recorder {
   readonly #rules: ReadonlyMap<string, Changing<BacktestRule>>
   readonly #episodes: Changing<BacktestEpisode>[] = []

@@ -63,7 +63,7 @@ function wholeMonths(from: number, to: number, most: number): readonly number[] 
   return times
 }
 
-/** The time of a day, or the date where the day begins; the year where it is another one. */
+/** The time of a day, or the date at the beginning of a day, with the year if it differs. */
 function labelOf(date: Date, last: Date | undefined, step: number): string {
   const text = date.toISOString()
   const isNewDay = last === undefined || last.toISOString().slice(0, 10) !== text.slice(0, 10)

@@ -18,7 +18,7 @@ export function escaped(text: string, length = 300): string {
   return cut.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character)
 }
 
-/** `2026-01-31 12:00`, with seconds where they are not 0. */
+/** `2026-01-31 12:00`, with seconds if they are not 0. */
 export function timeText(at: number): string {
   const text = new Date(at).toISOString()
   return `${text.slice(0, 10)} ${text.slice(11, text.slice(17, 19) === '00' ? 16 : 19)}`

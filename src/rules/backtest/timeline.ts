@@ -131,7 +131,7 @@ interface Packed {
   readonly count: number
 }
 
-/** Gives each episode the first row that is free; the last row where none is. */
+/** Gives each episode the first row that is free; the last row if none is free. */
 function packed(
   episodes: readonly BacktestEpisode[],
   extent: (episode: BacktestEpisode) => readonly [left: number, right: number],

@@ -12,9 +12,9 @@ import { textLiteralAt } from './tokens.ts'
 export interface CheckedScope {
   /** The event types that it reads; undefined for all but `unknown`. */
   readonly types?: ReadonlySet<string> | undefined
-  /** Names and what they have: those of the event, or those of an alert. */
+  /** Names and the shapes of their values: of the event, or of an alert. */
   readonly names: ReadonlyMap<string, readonly Shape[]>
-  /** Whether the names are those of an event. */
+  /** Whether the names belong to an event. */
   readonly hasEvent: boolean
   readonly allowChanged: boolean
   /** `bool`: a condition. `text`: anything but a list or a map. `value`: anything. */
@@ -113,7 +113,7 @@ class Checker {
     }
   }
 
-  /** Whether the result can be what it must be, as far as it is known. */
+  /** Whether the result can have the required type, as far as it is known. */
   checkResult(root: Expr): void {
     const kind = this.#kindOf(root)
     const { result } = this.#scope
@@ -310,7 +310,7 @@ class Checker {
       const types = this.#scope.types
       const at = this.#at(node)
       const length = Math.abs(textLiteralAt(this.#syntax.text, at) ?? 1)
-      // An application may have types of its own: only what is nearly a known one is a mistake.
+      // An application may have its own types: only a name that is nearly a known one is a mistake.
       const known = EVENT_TYPES.includes(value) ? undefined : nearestName(value, EVENT_TYPES)
       if (known !== undefined && types?.has(value) !== true) {
         this.#report(`There is no event type '${value}': did you mean '${known}'?`, at, length)

@@ -44,7 +44,7 @@ const everyCharacter: Cost = (values) =>
 /** Functions that count their work themselves. */
 const itself = () => 0
 
-/** Functions whose work does not depend on what is given. */
+/** Functions whose work does not depend on their arguments. */
 const constant: Cost = () => 0
 
 const perCharacter =

@@ -262,10 +262,10 @@ function remainder(a: number, b: number): number {
   return a % b
 }
 
-/** Maximum number of places where `replace` replaces. */
+/** Maximum number of replacements of `replace`. */
 const MAX_PARTS = 10_000
 
-/** Functions of texts, those of CEL and of its extension for texts, with bounds. */
+/** Functions of texts from CEL and from its extension for texts, with bounds. */
 const TEXTS: readonly CelFunc[] = [
   celFunc('_+_', [STRING, STRING], STRING, (a, b) => made(a.length + b.length, () => a + b)),
   celFunc('size', [STRING], INT, characters),

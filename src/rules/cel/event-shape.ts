@@ -295,7 +295,7 @@ export const DATA_SHAPES = {
   unknown: 'any',
 } as const
 
-/** The fields of an event besides `data`. `backfill` and `revision` are those of its entry in a log. */
+/** The fields of an event besides `data`. `backfill` and `revision` come from its entry in a log. */
 export const ENVELOPE_FIELDS = {
   id: 'value',
   source: 'value',

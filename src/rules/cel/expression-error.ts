@@ -1,6 +1,6 @@
 /** An error in an expression, and its position. */
 export interface ExpressionProblem {
-  /** One sentence, which says what to write instead where that is known. */
+  /** One sentence, with the correction if it is known. */
   readonly message: string
   /** Where it begins in the text, in characters (UTF-16 code units). */
   readonly offset: number

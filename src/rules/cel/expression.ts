@@ -20,7 +20,7 @@ export interface Expression {
   /**
    * Its value for an event, as JSON.
    *
-   * @param changed For each of {@link watched}, whether its value is another one than that of the key's last event.
+   * @param changed For each of {@link watched}, whether its value differs from the value for the key's last event.
    */
   evaluate(view: EventView, changed?: readonly boolean[]): Json | Problem
 }
@@ -38,7 +38,7 @@ export interface Template {
   readonly text: string
   /** The parts that depend on the event, evaluated; a missing field gives an empty text. Kept for `render`. */
   fromEvent(view: EventView): readonly string[]
-  /** The text. `parts` are of {@link fromEvent}; absent where there was no event. */
+  /** The text. `parts` are of {@link fromEvent}; absent if there was no event. */
   render(parts: readonly string[], alert: AlertScope): string
 }
 

@@ -24,7 +24,7 @@ const MAX_VALUES = 10_000
 /** The JSON that a map or list of CEL was made from. */
 const ORIGINS = new WeakMap<object, object>()
 
-/** A JSON value as CEL value. An object and a list are read where they are asked: the library would copy them. A number is a double. */
+/** An object and a list are read when their members are requested: the library would copy them. */
 export function toCelValue(json: unknown): CelValue {
   switch (typeof json) {
     case 'string':
@@ -59,7 +59,7 @@ function isScalar(value: unknown): value is string | number | boolean | null {
   )
 }
 
-/** A list whose members become values of CEL where they are read. The library takes only lists that it made itself. */
+/** A list whose members become values of CEL when they are read. The library takes only lists that it made itself. */
 function lazyList(json: readonly unknown[]): CelList {
   const members = function* (): Generator<CelValue> {
     for (const member of json) yield toCelValue(member)

@@ -75,9 +75,8 @@ export function domainsOf(json: unknown): readonly string[] {
 }
 
 /**
- * The registrable domain of a URL: `example.co.uk`, `a.github.io`, since those who publish below such a suffix are
- * independent of each other. An address stands for itself. Undefined for what is no http or https URL, and for what has no
- * domain that anybody can register.
+ * The registrable domain of a URL: `example.co.uk`, `a.github.io`, since publishers below such a suffix are independent of each other. An
+ * address stands for itself. Undefined for a text that is no http or https URL, and for a URL whose domain cannot be registered.
  */
 function domainOf(url: string): string | undefined {
   if (url.length > 4_096) return undefined
@@ -128,7 +127,7 @@ export function urlsOf(bases: readonly Readonly<Record<string, unknown>>[]): rea
 
 const LEVELS = ['low', 'medium', 'high']
 
-/** The lowest confidence among the bases; undefined where none has one. */
+/** The lowest confidence among the bases; undefined if none has one. */
 export function confidenceOf(bases: readonly Readonly<Record<string, unknown>>[]): string | undefined {
   const levels = bases.map(({ confidence }) => confidence).filter((level) => typeof level === 'string')
   return levels.toSorted((a, b) => LEVELS.indexOf(a) - LEVELS.indexOf(b))[0]

@@ -6,7 +6,7 @@ const MAX_PATTERN = 500
 /** Maximum size of its program, in instructions: `{1000}` makes many of few characters. */
 const MAX_PROGRAM = 500
 
-/** Maximum number of states of its automaton. A text that needs more has no answer. The library goes on without states, slowly. */
+/** Maximum number of states of its automaton. A text that needs more has no answer. The library continues without states, slowly. */
 const MAX_STATES = 500
 
 /** A regular expression in RE2 syntax, which takes a time that is linear in the text. */

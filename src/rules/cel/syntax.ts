@@ -55,7 +55,7 @@ function parsedOf(text: string): ReturnType<typeof parse> {
   }
 }
 
-/** The parser says what it found and not what is wrong: its message names the token instead. */
+/** The parser reports what it found and not the cause: the message names the token instead. */
 function syntaxProblem(text: string, error: unknown): ExpressionError {
   const offset = offsetOf(error) ?? 0
   const token = tokenAt(text, offset)

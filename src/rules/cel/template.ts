@@ -39,7 +39,7 @@ type Part =
 /**
  * A text with `${…}`. Each one has fields of the event, or `key`, `labels` and `value`, and not both. `$${` stands for `${`.
  *
- * @throws {ExpressionError} An interpolation is not closed, is no CEL, or names what is not there.
+ * @throws {ExpressionError} An interpolation is not closed, is no CEL, or uses an unknown name.
  */
 export function compileTemplate(text: string, scope: TemplateScope): Template {
   if (text.length > MAX_LENGTH) {
@@ -77,7 +77,7 @@ interface Interpolation {
   readonly offset: number
 }
 
-/** The parts of a template: texts, and what is between `${` and `}`. */
+/** The parts of a template: texts, and the contents of `${` and `}`. */
 function pieces(text: string): readonly (string | Interpolation)[] {
   const found: (string | Interpolation)[] = []
   let plain = ''

@@ -1,4 +1,4 @@
-/** The length of the text literal at this position, or undefined where none begins. Unclosed: up to the end, and a negative number. */
+/** The length of the text literal at this position, or undefined if none begins. Unclosed: up to the end, and a negative number. */
 export function textLiteralAt(text: string, at: number): number | undefined {
   const prefix = /^(?:[rR][bB]?|[bB][rR]?)?(?='|")/.exec(text.slice(at, at + 3))
   if (prefix === null) return undefined

@@ -8,7 +8,7 @@ import { ALERT_WORK, Allowance, EVENT_WORK, spending, uncounted } from './work.t
 /** An event, or an entry of a log. */
 export type ViewedEvent = ResearchEvent & { readonly revision?: number; readonly backfill?: boolean }
 
-/** An event as expressions see it. Make one for each event: what was computed for it once is kept. */
+/** An event as expressions see it. Make one for each event: it caches computed values. */
 export function viewOf(event: ViewedEvent): EventView {
   return new View(event)
 }
@@ -52,7 +52,7 @@ export function changedVariable(index: number): string {
 /** The variables of rewritten expressions. Each reads the view whose expression is evaluated. */
 export const VARIABLES: Record<string, CelInput> = {}
 
-/** An event, and what was computed for it. */
+/** An event, with the values that were computed for it. */
 export class View implements EventView {
   readonly event: ViewedEvent
   isCut = false

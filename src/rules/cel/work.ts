@@ -1,6 +1,6 @@
 /**
  * How much work the rules of one event may do together. A unit is about a nanosecond in the worst case. Work is counted from the sizes of
- * what is read and written and never measured, so that a replay refuses the same expressions on every machine.
+ * inputs and outputs, and never measured, so that a replay refuses the same expressions on every machine.
  */
 export const EVENT_WORK = 24_000_000
 
@@ -51,7 +51,7 @@ export function spend(units: number): void {
   if (current.left < 0) throw new WorkExceededError()
 }
 
-/** An allowance without an end, for what is computed once for an event and bounded by itself. */
+/** An unlimited allowance, for a computation that is done once for an event and has its own bound. */
 export function uncounted<T>(compute: () => T): T {
   return spending(new Allowance(Infinity), compute)
 }

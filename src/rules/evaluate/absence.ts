@@ -38,7 +38,7 @@ const ROOTS = [
   ['/v1/tasks/groups/', 'task_group.'],
 ] as const
 
-/** Whether a source reports in time. Its times are those of recording. */
+/** Whether a source reports in time. Its times are the times of recording. */
 export class AbsenceWatch {
   readonly #prepared: PreparedRule
   readonly #within: number
@@ -189,7 +189,7 @@ export class AbsenceWatch {
     return (q - s + this.#within) / 1_000
   }
 
-  /** It is reported once. An alert that fires goes on; one that is pending is given up. */
+  /** An alert that fires continues; a pending alert is given up. */
   #unknown(reason: 'lost' | 'downtime' | 'gap', now: number): void {
     const state = this.#state
     if (state.f === undefined) end(state)

@@ -57,7 +57,7 @@ export function causeOf([source, id, type, time]: Cause): AlertCause {
   return { source, id, type, time }
 }
 
-/** The alert of a rule that is gone ends, where it was firing. */
+/** Ends the alert of a rule that was removed, if it was firing. */
 export function endOfGone(name: string, state: RuleState): AlertOutput | undefined {
   if (state.f === undefined) return undefined
   const data = { ...alertData(name, state, state.f), reason: 'rule' as const }

@@ -1,7 +1,7 @@
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { isObject } from '../../protocol/event.ts'
 
-/** An event, with what a log knows of it where it comes from one. */
+/** An event, with the fields of its log entry if it comes from a log. */
 export type RuleInput = ResearchEvent & {
   /** When a log recorded it, in Unix ms. */
   readonly recorded?: number

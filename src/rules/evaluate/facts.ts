@@ -31,7 +31,7 @@ export interface KeyedFact {
 const NOTHING: readonly Outcome[] = [{ m: null }]
 const MATCH: readonly Outcome[] = [{ m: [] }]
 
-/** Evaluates the conditions of a rule. Undefined where the event cannot change anything of the rule. */
+/** Evaluates the conditions of a rule. Undefined if the event cannot change anything of the rule. */
 export function keyedFact(
   prepared: PreparedRule,
   event: RuleInput,

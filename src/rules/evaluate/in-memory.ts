@@ -32,17 +32,14 @@ export interface MemorySnapshot {
 export interface MemoryOptions {
   /** Maximum number of keys of all rules together. Events of further keys are not evaluated. Default 100,000. */
   readonly maxKeys?: number
-  /** Goes on from an earlier run. */
+  /** The state of an earlier run, from which this one continues. */
   readonly from?: MemorySnapshot
 }
 
 /** The name of the process in what rules emit without a log. */
 const PROCESS = 'rules'
 
-/**
- * Evaluates rules in memory, synchronously: the alerts, their ids and their order are those of
- * the process `rules` over a log with the same entries.
- */
+/** Evaluates rules in memory, synchronously: with the same alerts, ids and order as the process `rules` over a log with the same entries. */
 export class InMemoryRules {
   readonly #program: RuleProgram
   readonly #rules: readonly CompiledRule[]
@@ -71,7 +68,7 @@ export class InMemoryRules {
   }
 
   /**
-   * Evaluates an event. Returns what was emitted because of it: also that of deadlines up to its time, which come first.
+   * Evaluates an event. Returns the events that it causes: first those of deadlines up to its time, then its own.
    *
    * @param event With `recorded`, when it came, in Unix ms; default: its `received`.
    */
@@ -84,7 +81,7 @@ export class InMemoryRules {
     return this.#taken()
   }
 
-  /** Moves the time, as a `log.tick` does. Returns what was emitted. @param at Unix ms. */
+  /** Moves the time, as a `log.tick` does. Returns the emitted events. @param at Unix ms. */
   tick(at: number): readonly AlertEvent[] {
     this.#fire(Math.max(this.#event, at), Math.max(this.#recorded, at))
     return this.#taken()

@@ -12,7 +12,7 @@ export function keyPrefix({ name, version }: Pick<CompiledRule, 'name' | 'versio
   return `${name}/${version}/`
 }
 
-/** The key of a rule's state for these values. `prefix` is that of {@link keyPrefix}. */
+/** The key of a rule's state for these values. `prefix` is the result of {@link keyPrefix}. */
 export function stateKey(prefix: string, values: readonly string[]): string {
   const text = JSON.stringify(values)
   return prefix + (text.length > MAX_KEY_TEXT ? `#${hashOf(text)}` : text)

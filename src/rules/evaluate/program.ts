@@ -21,10 +21,7 @@ import { Timeline } from './timeline.ts'
 export interface RuleProgram {
   /** The types of the entries that they read; undefined for all. */
   readonly types: readonly ResearchEventType[] | undefined
-  /**
-   * Goes on from the state of a rule, whose key is the name of the rule. Absence depends on it, and the state of a source cannot have it:
-   * there may be a million sources.
-   */
+  /** Continues from the state of a rule, whose key is the name of the rule. */
   resume(state: RuleState): void
   /**
    * The keys of the states that an entry may change. Conditions are evaluated here, once. Call it before the timers fire that a `log.gap`
@@ -64,7 +61,7 @@ export function ruleProgram(rules: readonly CompiledRule[], viewOf: ViewOf): Rul
 }
 
 /**
- * The keys of states that no rule has any more: of rules that were removed, disabled or edited so that their state begins anew.
+ * The keys of states that no longer have a rule: of rules that were removed, disabled or edited so that their state begins anew.
  * Give them to `event` of the program, with any entry.
  */
 export function staleKeys(stateKeys: Iterable<string>, rules: readonly CompiledRule[]): readonly string[] {

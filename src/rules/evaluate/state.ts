@@ -15,13 +15,13 @@ export interface RuleState {
   p?: number
   /** The text of the last value of `new` or `changed`. */
   v?: string
-  /** The latest events that had a part, oldest first. */
+  /** The latest events that contributed, oldest first. */
   e?: Cause[]
   /** For windows that hold: when each of `e` leaves the last of them. */
   i?: number[]
   /** The parts of the annotations, of the latest one of them. */
   a?: Parts
-  /** Hashes of the identities that counted, oldest first, where an event can come in several revisions. */
+  /** Hashes of the identities that counted, oldest first, if an event can come in several revisions. */
   c?: string[]
   /** Hashes of the values that `changed()` compares with; null for none yet. */
   l?: (string | null)[]
@@ -33,7 +33,7 @@ export interface RuleState {
   f?: Fired
   /** When the level became false, while `keep_firing_for` keeps the alert. */
   q?: number
-  /** 1 where the level ended by `resolve.after`. */
+  /** 1 if `resolve.after` ended the level. */
   x?: 1
   /** When its timer is due. */
   d?: number
@@ -83,7 +83,7 @@ export interface Chain {
 /** For each annotation, the parts that depend on an event. */
 export type Parts = readonly (readonly string[])[]
 
-/** An event that had a part: source, id, type, time as text. */
+/** An event that contributed: source, id, type, time as text. */
 export type Cause = readonly [source: string, id: string, type: string, time: string | null]
 
 /**
@@ -95,9 +95,9 @@ export type WindowMatch = number | readonly string[]
 
 /** The result of evaluating an event for a rule. */
 export interface Outcome {
-  /** For each window, whether the event matches, and how. Null where it does not match the rule. */
+  /** For each window, whether the event matches, and how. Null if it does not match the rule. */
   readonly m: readonly (WindowMatch | null)[] | null
-  /** 1 where it resolves. */
+  /** 1 if the event resolves the alert. */
   readonly r?: 1
 }
 
@@ -112,7 +112,7 @@ export interface Fact {
   readonly l?: readonly (string | null)[]
   /** The parts of the annotations. */
   readonly a?: Parts
-  /** The hash of its identity, where it can come in several revisions. */
+  /** The hash of its identity, if it can come in several revisions. */
   readonly c?: string
 }
 

@@ -113,7 +113,7 @@ export class Timeline {
     this.#step(time)
   }
 
-  /** Does what is due. */
+  /** Performs the actions that are due. */
   #at(time: number): void {
     const state = this.#state
     const { windows, rule, family } = this.#prepared
@@ -193,7 +193,7 @@ export class Timeline {
     else state.a = a
   }
 
-  /** Forgets events that are in no window any more. */
+  /** Forgets events that are no longer in any window. */
   #trimCauses(time: number): void {
     const { e = [], i: times = [] } = this.#state
     if (times.every((each) => each > time)) return

@@ -13,7 +13,7 @@ export interface MemoryTimer {
   readonly due: number
   /** The event that set the timer, or that caused its output. */
   readonly cause: Pick<Cause, 'source' | 'id' | 'revision' | 'hops'>
-  /** The chain of the timer that set it, as the ids of its output need it; null where an event set it. */
+  /** The chain of the timer that set it, as the ids of its output need it; null if an event set it. */
   readonly chain: string | null
 }
 

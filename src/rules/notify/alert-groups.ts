@@ -86,7 +86,7 @@ export class AlertGroups<T> {
     }
   }
 
-  /** When to take again; Infinity where nothing waits. */
+  /** When to take again; Infinity if nothing waits. */
   next(now: number): number {
     let next = Infinity
     for (const group of this.#groups.values()) {

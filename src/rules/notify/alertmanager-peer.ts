@@ -13,7 +13,7 @@ const MAX_ALERTS = 500
 /** Maximum length of a request, in characters of JSON. */
 const MAX_LENGTH = 1024 * 1024
 
-/** How long changes are gathered, in ms, so that those of one moment are one request. */
+/** How long changes are gathered, in ms, so that simultaneous changes are one request. */
 const GATHERED = 50
 
 /** How long an open alert lives at a receiver after it is no longer sent, as a multiple of `resend`: as in Prometheus. */
@@ -22,7 +22,7 @@ const LIFE = 4
 /** Names that every version of Alertmanager takes. Later ones than 0.26 also take others. */
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** Statuses with which Alertmanager refuses what is in a request, instead of the request. */
+/** Statuses with which Alertmanager refuses the content of a request, instead of the request. */
 const REFUSED = new Set([400, 413, 422])
 
 /** Settings of all {@link Peer}s. */
@@ -138,7 +138,7 @@ export class Peer {
     return batch
   }
 
-  /** Sends a batch, and where that is refused, its alerts one by one. */
+  /** Sends a batch. If it is refused, sends its alerts one by one. */
   async #send(batch: readonly Item[]): Promise<NotifyError | undefined> {
     const [first] = batch
     if (first === undefined) return undefined
@@ -172,7 +172,7 @@ export class Peer {
   #itemOf(alert: Alert): Item {
     const { labels, annotations, startsAt } = alert
     const end = this.#alerts.endOf(alert)
-    // It refuses an alert that ends before it starts, and keeps the earlier one where it ends as it starts.
+    // It refuses an alert that ends before it starts, and keeps the earlier one if it ends as it starts.
     const endsAt = end === undefined ? Date.now() + LIFE * this.#settings.resend : Math.max(end, startsAt + 1)
     const { generatorUrl } = this.#settings
     const wire = {

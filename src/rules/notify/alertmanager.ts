@@ -41,7 +41,7 @@ export interface AlertmanagerOptions extends NotifierOptions {
    * 5 min and 15 s.
    */
   readonly minOpen?: number
-  /** `generatorURL` of all alerts: a URL of http or https where a person finds the rules. Default: none. */
+  /** `generatorURL` of all alerts: an http or https URL at which a person finds the rules. Default: none. */
   readonly generatorUrl?: string
 }
 
@@ -65,14 +65,14 @@ const LAST_LOOK = 500
  * Sends the alerts of a log to Alertmanager by its API v2. Alerts that fire when it first starts are sent, earlier episodes are not.
  *
  * A change is sent at once. Open alerts are sent again every `resend`, and those that are over for 15 minutes, so that a restart of an
- * instance loses nothing. Each event is acknowledged once an instance has accepted it and the alert was open for `minOpen`: what was
- * not when the job or its computer stopped is sent at the next start. Instances do not wait for each other. An alert
- * that an instance refuses for what is in it is a dead letter of the consumer.
+ * instance loses nothing. Each event is acknowledged once an instance has accepted it and the alert was open for `minOpen`: an event that
+ * was not acknowledged when the job or its computer stopped is sent at the next start. Instances do not wait for each other. An alert that
+ * an instance refuses for its content is a dead letter of the consumer.
  *
  * While it does not run for more than four times `resend`, Alertmanager ends the open alerts, and notifies them again afterwards.
  * Two episodes of an alert within `minOpen` are one for Alertmanager.
  *
- * Rejects, as `done`, where the log fails. A receiver that fails is reported by `onProblem` and tried again.
+ * Rejects, as `done`, if the log fails. A receiver that fails is reported by `onProblem` and tried again.
  *
  * @throws ArgumentError at the call, for an invalid setting.
  */
@@ -201,9 +201,9 @@ class Sender {
   }
 
   /**
-   * Waits until the process has read what was in the log at first: before that, its state has alerts that are over.
+   * Waits until the process has read the entries that were in the log at the start: before that, its state has alerts that are over.
    *
-   * @returns Where the consumer resumes; undefined when it was stopped.
+   * @returns The position at which the consumer resumes; undefined when it was stopped.
    */
   async #caughtUp(log: EventLog, name: string): Promise<string | undefined> {
     let newest: number | undefined

@@ -23,8 +23,8 @@ const HEADER_TEXT = /^[\u0021-\u007E]+$/
 /**
  * Checks a URL and the credentials for it. User and password of the URL become a header, since `fetch` refuses them.
  *
- * @param path What is appended to the path of the URL, unless it ends with it.
- * @throws {ArgumentError} for what is not an http or https URL. The error does not show it.
+ * @param path Appended to the path of the URL, unless the path ends with it.
+ * @throws {ArgumentError} for a text that is not an http or https URL. The error does not show it.
  */
 export function endpointOf(argument: string, value: unknown, credentials?: unknown, path = ''): Endpoint {
   const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined

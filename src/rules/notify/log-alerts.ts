@@ -24,10 +24,10 @@ export interface LogAlertsOptions {
 }
 
 /**
- * Writes a line for each event of an alert: to a logger such as pino's, `warn` where it fires or is unknown and `info` where it is over, or
- * to stderr. A new name begins at the end of the log. A line has no control characters of an event.
+ * Writes a line for each event of an alert: to a logger such as pino's, `warn` if it fires or is unknown and `info` if it is over, or to
+ * stderr. A new name begins at the end of the log. A line has no control characters of an event.
  *
- * Rejects, as `done`, where the log fails. An event for which the logger throws is a dead letter of the consumer.
+ * Rejects, as `done`, if the log fails. An event for which the logger throws is a dead letter of the consumer.
  *
  * @throws ArgumentError at the call, for an invalid setting.
  */

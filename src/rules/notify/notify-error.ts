@@ -10,7 +10,7 @@ export class NotifyError extends Error {
   readonly status: number | undefined
   /** Whether the same request may succeed later. */
   readonly retryable: boolean
-  /** How long the receiver asks to wait, in ms, at most an hour; undefined where it does not. */
+  /** How long the receiver asks to wait, in ms, at most an hour; undefined if it does not. */
   readonly retryAfter: number | undefined
 
   constructor(

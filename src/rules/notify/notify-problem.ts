@@ -2,9 +2,9 @@
 export interface NotifyProblem {
   /** The name of the notifier. */
   readonly notifier: string
-  /** A {@link NotifyError} of the receiver, or what is wrong with an event. */
+  /** A {@link NotifyError} of the receiver, or an error that describes the problem with an event. */
   readonly error: Error
-  /** The number of failed attempts in a row, from 1; 0 for what is not tried again. */
+  /** The number of failed attempts in a row, from 1; 0 for an attempt that is not repeated. */
   readonly attempt: number
 }
 

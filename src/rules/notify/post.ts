@@ -2,7 +2,7 @@ import { parseRetryAfter } from '../../protocol/retry-after-header.ts'
 import type { Endpoint } from './endpoint.ts'
 import { NotifyError } from './notify-error.ts'
 
-/** A `fetch` function, such as the platform's. It must not follow redirects where `init.redirect` is `manual`. */
+/** A `fetch` function, such as the platform's. It must not follow redirects if `init.redirect` is `manual`. */
 export type NotifyFetch = (url: string, init: RequestInit) => Promise<Response>
 
 /** How requests are sent. */
@@ -62,11 +62,11 @@ export async function post(
     ])
     const { status } = response
     const isAccepted = status >= 200 && status <= 299
-    // The connection is used again where the body ends soon.
+    // The connection is used again if the body ends soon.
     const text = textOf(response, ended.signal)
     read = text
     if (isAccepted) return
-    // A receiver may send back what it got.
+    // A receiver may send back the request.
     const signatures = own['webhook-signature']?.match(/[\w+/=-]{8,}/g) ?? []
     const shown = withoutSecrets(await Promise.race([text, failed.promise]), [...secrets, ...signatures])
     throw new NotifyError(origin, problemOf(status, shown), {
@@ -112,7 +112,7 @@ async function textOf({ body }: Response, signal: AbortSignal): Promise<string> 
       text += decoder.decode(value, { stream: true })
     }
   } catch {
-    // Cut, or timed out: what is there is shown.
+    // Cut, or timed out: the part that has come is shown.
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', cancel)

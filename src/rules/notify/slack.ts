@@ -51,7 +51,7 @@ export function slack(log: EventLog, options: SlackOptions): LogJob {
   })
 }
 
-/** Statuses for what is in a message. Others, such as 404 for a webhook that was removed, are a matter of the settings. */
+/** Statuses that concern the content of a message. */
 const REFUSED = new Set([400, 413, 422])
 
 function isRefusal(error: unknown): boolean {

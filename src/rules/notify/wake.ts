@@ -5,7 +5,7 @@ export class Wake {
   #end: (() => void) | undefined
   #isSet = false
 
-  /** Ends the wait, or the next one where there is none. */
+  /** Ends the current wait, or the next one if none is running. */
   set(): void {
     this.#isSet = true
     this.#end?.()

@@ -39,7 +39,7 @@ const MAX_EVENTS = 100
  * failure (§6.1): the request is sent again, with the same `webhook-id`, for `retryFor`. Then the events are dead letters, which
  * `log.deadLetters(name)` hands out again. Redirects are not followed.
  *
- * Rejects, as `done`, where the log fails.
+ * Rejects, as `done`, if the log fails.
  *
  * @throws ArgumentError at the call, for an invalid setting.
  */

@@ -8,7 +8,7 @@ import { resolveAfter } from './rule-defaults.ts'
 import { MAX_EVENTS } from './schema.ts'
 import type { Path } from './source.ts'
 
-/** Reports what is wrong in a rule whose properties are valid, one by one. */
+/** Reports the problems of a rule whose properties are valid, one by one. */
 export function checkMeaning(draft: Draft): void {
   checkWindows(draft)
   checkAbsence(draft)

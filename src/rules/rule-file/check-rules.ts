@@ -38,7 +38,7 @@ interface Checked {
 /**
  * Checks the rules of all sources together.
  *
- * @param problems What was found while they were read.
+ * @param problems The problems that were found while the files were read.
  * @throws {RuleError} With these and with all that it finds.
  */
 export function checkRules(sources: readonly Source[], problems: readonly RuleProblem[]): RuleSet {

@@ -10,7 +10,7 @@ import { lateness, resolveAfter } from './rule-defaults.ts'
 import { versionOf } from './rule-version.ts'
 
 /**
- * Compiles the expressions of a rule, reports their problems, and fills in its defaults. Undefined where an expression has a
+ * Compiles the expressions of a rule, reports their problems, and fills in its defaults. Undefined if an expression has a
  * problem. Where another part has one, the result must not be used.
  */
 export function compileRule(draft: Draft): CompiledRule | undefined {

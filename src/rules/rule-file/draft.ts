@@ -4,7 +4,7 @@ import type { Complain } from './check-shape.ts'
 /** A rule while it is checked. */
 export interface Draft {
   readonly group: string | null
-  /** Its own settings with those of its group, without properties that have a problem. */
+  /** Its own settings and those of its group, without properties that have a problem. */
   readonly rule: Rule
   /** Its properties that have a problem, as they were given. */
   readonly broken: Readonly<Record<string, unknown>>
@@ -12,7 +12,7 @@ export interface Draft {
   has(property: keyof Rule): boolean
   /** Whether a time span must have a unit. */
   readonly needsUnits: boolean
-  /** Paths are those of the rule. A problem of a setting of the group is reported there. */
+  /** Paths are relative to the rule. A problem of a setting of the group is reported there. */
   readonly complain: Complain
 }
 

@@ -12,7 +12,7 @@ export const DURATION_PATTERN =
 
 const UNITS = [7 * DAY, DAY, HOUR, MINUTE, SECOND, 1]
 
-/** A time span in ms; undefined where it is malformed. Its bounds are not checked. */
+/** A time span in ms; undefined if it is malformed. Its bounds are not checked. */
 export function parseDuration(duration: string | number): number | undefined {
   if (typeof duration === 'number') return Number.isSafeInteger(duration) ? duration : undefined
   const parts = DURATION_PATTERN.exec(duration)

@@ -36,10 +36,7 @@ const TYPES = {
 // `Object.keys` returns strings; the record has no other keys.
 export const RULE_EVENT_TYPES = Object.keys(TYPES) as (keyof typeof TYPES)[]
 
-/**
- * A type of an application's own events, which a program of it appends to the log: `tank.full`. The first words of our types
- * are none of its: those are types that the service may get later, or misspelled ones.
- */
+/** Applications cannot use the first words of our types: such types are misspelled, or the service may get them later. */
 export const OWN_EVENT_TYPE =
   /^(?!(?:monitor|task_group|task_run|findall|stream|source|log|alert|gateway)\.)[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}$/
 

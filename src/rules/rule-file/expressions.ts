@@ -42,7 +42,7 @@ export class RuleExpressions {
     return this.#watched.size > 0
   }
 
-  /** Undefined where there is none, or where it has a problem. */
+  /** Undefined if there is none, or if it has a problem. */
   expression(text: string | undefined, path: Path, purpose: Purpose = 'condition'): Expression | undefined {
     if (text === undefined) return undefined
     return this.#compiled(path, () => {

@@ -10,7 +10,7 @@ export function isRuleFile(path: string): boolean {
 }
 
 /**
- * The paths of files, each once: in the order of the patterns, and sorted where a pattern matches several.
+ * The paths of files, each once: in the order of the patterns, and sorted if a pattern matches several.
  *
  * @param fits Which of the files that a pattern matches are meant. Default: all.
  */

@@ -8,7 +8,7 @@ export interface RuleProblem {
   readonly column: number | null
   /** Which property, such as `rules[3].count.when`; empty for the whole. */
   readonly path: string
-  /** The name of the rule; null where it belongs to none, or to one without a name. */
+  /** The name of the rule; null if it belongs to none, or to one without a name. */
   readonly rule: string | null
   /** A description of the problem, and what to write instead. */
   readonly message: string

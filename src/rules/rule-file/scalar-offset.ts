@@ -79,7 +79,7 @@ function doubleQuotedWidth(text: string, at: number): Width {
 }
 
 /**
- * Block scalars. Their white space is not that of the value: indentation is removed, and lines may be folded. All other characters
+ * Block scalars. Their white space differs from that of the value: indentation is removed, and lines may be folded. All other characters
  * are the same, in the same order.
  */
 function inBlock(text: string, start: number, end: number, value: string, offset: number): number {

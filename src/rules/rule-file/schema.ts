@@ -281,7 +281,7 @@ function fileSchema<Rule extends z.ZodType>(rule: Rule) {
   )
 }
 
-/** A rule file without its rules: these are checked one by one, so that a problem in one does not hide those of another. */
+/** A rule file without its rules: these are checked one by one, so that a problem in one does not hide problems in another. */
 export const outlineSchema = fileSchema(z.unknown())
 
 /** A whole rule file. */

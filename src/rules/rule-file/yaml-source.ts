@@ -18,7 +18,7 @@ const TOO_DEEP = 'This is nested too deeply: a rule needs 7 levels.'
 /** The most properties of one object. */
 const MAX_PROPERTIES = 200
 
-/** Reads a YAML text. It adds to `problems`, and returns undefined where there is nothing to check. */
+/** Reads a YAML text. It adds to `problems`, and returns undefined if there is nothing to check. */
 export function yamlSource(given: string, file: string | null, problems: RuleProblem[]): Source | undefined {
   const text = given.startsWith('\uFEFF') ? given.slice(1) : given
   const atLine = (line: number, column: number, message: string, path = '') =>
@@ -85,7 +85,7 @@ function hintFor(message: string): string {
     : ''
 }
 
-/** Undefined where it is nested too deeply: the parser calls itself for each level. */
+/** Undefined if it is nested too deeply: the parser calls itself for each level. */
 function parsed(text: string, lineCounter: LineCounter): Document.Parsed | undefined {
   try {
     // `schema` and `merge` are set, since a `%YAML 1.1` directive would change them. Repeated keys are found by `PlainReader`,
@@ -177,7 +177,7 @@ class PlainReader {
     return isMap(node) ? this.#map(node, path, aliases) : null
   }
 
-  /** An alias means the last anchor before it, also where it is repeated by another alias. */
+  /** An alias means the last anchor before it, even if another alias repeats it. */
   #resolve(alias: Alias): void {
     const target = this.#anchors.get(alias.source)
     if (target !== undefined) this.targets.set(alias, target)
@@ -227,7 +227,7 @@ class PlainReader {
 
 type Targets = ReadonlyMap<unknown, Node>
 
-/** Where a value begins: an offset in the text. For one that does not exist, where the nearest one around it begins. */
+/** Where a value begins: an offset in the text. For a value that does not exist, the position of the nearest value around it. */
 function offsetOf(
   text: string,
   contents: Node | null,

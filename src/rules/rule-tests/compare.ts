@@ -55,8 +55,8 @@ function isTransition(kind: Expectation['kind']): kind is Transition['kind'] {
 }
 
 /**
- * Gives each expectation a transition of its own that meets it, for as many as possible: one without a time must not take the
- * transition that another one needs (augmenting paths).
+ * Gives each expectation a transition of its own that meets it, for as many as possible: an expectation without a time must not take the
+ * transition that another expectation needs (augmenting paths).
  */
 function assign(
   wanted: readonly Expectation[],
@@ -90,7 +90,7 @@ interface Difference {
   readonly got: string
 }
 
-/** How a transition differs from what is expected. */
+/** The differences between a transition and the expectation. */
 function differences(
   { kind, rule, at, since, given }: Expectation,
   got: Transition,

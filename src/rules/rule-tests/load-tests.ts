@@ -56,7 +56,7 @@ export interface Expectation {
   readonly place: Place
 }
 
-/** The tests of all files, and where their rules come from. */
+/** The tests of all files, and the sources of their rules. */
 export interface LoadedTests {
   readonly tests: readonly LoadedTest[]
   /** For each rule file, the names of its rules. */
@@ -98,7 +98,7 @@ class RuleLoader {
     this.#problems = problems
   }
 
-  /** Undefined where they have problems. */
+  /** Undefined if they have problems. */
   async load(paths: readonly string[]): Promise<LoadedRules | undefined> {
     const files = await pathsOf(paths, this.#problems, isRuleFile)
     if (files.length === 0) return undefined
@@ -106,7 +106,7 @@ class RuleLoader {
     const known = this.#sets.get(id) ?? this.#load(files)
     this.#sets.set(id, known)
     const set = await known
-    // The rules of each file, for the coverage.
+    // The coverage needs the rules of each file.
     if (set !== undefined) {
       for (const file of files) {
         const own = files.length === 1 ? set : await this.#load([file])

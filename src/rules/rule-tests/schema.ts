@@ -262,7 +262,7 @@ export const testSchema = object(
   'A test.',
 )
 
-/** A file without its tests: these are checked one by one, so that a problem in one does not hide those of another. */
+/** A file without its tests: these are checked one by one, so that a problem in one does not hide problems in another. */
 export const outlineSchema = fileSchema(z.unknown())
 
 /** A test as it is written. */

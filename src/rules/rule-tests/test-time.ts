@@ -8,7 +8,7 @@ export function testTime(text: string | number, start: number): number {
   return since === undefined ? Date.parse(String(text)) : start + since
 }
 
-/** A time since the start, as tests write it: `24h10m`. The date where it is before the start. */
+/** A time since the start, as tests write it: `24h10m`. The date if it is before the start. */
 export function sinceStart(at: number, start: number): string {
   const ms = at - start
   if (ms < 0) return new Date(at).toISOString()

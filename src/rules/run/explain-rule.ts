@@ -16,7 +16,7 @@ import type { RuleSet } from '../rule-set.ts'
 /** A part of an expression, and its value for an event. */
 export interface ExplainedPart {
   readonly text: string
-  /** Null where it has none, see `problem`. */
+  /** Null if it has none, see `problem`. */
   readonly value: Json
   /** Why it has no value: the path of a field that is missing, or the message of an error. */
   readonly problem: { readonly kind: 'missing' | 'error'; readonly detail: string } | null
@@ -33,14 +33,14 @@ export interface RuleExplanation {
   readonly at: string
   /**
    * Why the rule leaves the event out: it does not read the type, the event is of a walk into the past (`backfill: ignore`), or a
-   * value of the key is missing. Null where it does not.
+   * value of the key is missing. Null if it does not.
    */
   readonly ignored: 'type' | 'backfill' | 'key' | null
-  /** The values of the key, by name; null where the event changes nothing of the rule. */
+  /** The values of the key, by name; null if the event changes nothing of the rule. */
   readonly key: Readonly<Record<string, string>> | null
   /**
-   * Whether the event matches: counts for a window of the rule, or begins the alert of one without windows. `if changed` where that
-   * depends on the key's last event.
+   * Whether the event matches: counts for a window of the rule, or begins the alert of one without windows. `if changed` if that depends on
+   * the key's last event.
    */
   readonly matches: 'yes' | 'no' | 'if changed'
   /** Whether `resolve.when` holds. */

@@ -38,7 +38,7 @@ export class RuleProcess {
   readonly #current: readonly string[]
   /** Keys of states whose rules are gone, without those that have ended. */
   readonly #stale = new Set<string>()
-  /** The search for such keys since the process runs. The one before may have missed what another one wrote meanwhile. */
+  /** The search for such keys since the process runs. An earlier search may have missed states that another process wrote meanwhile. */
   #search: 'none' | 'running' | 'done' = 'none'
   /** Whether the registry has the current rules alone. */
   #isRegistered = false
@@ -52,8 +52,8 @@ export class RuleProcess {
   }
 
   /**
-   * Reads what the rules know before the process runs, and finds states of gone rules, so that they end at its first entry. Where the
-   * process waits for another one then, what that one learns of deleted entries meanwhile is not known.
+   * Reads what the rules know before the process runs, and finds states of gone rules, so that they end at its first entry. If the process
+   * then waits for another process, it does not learn of the deleted entries that the other one finds meanwhile.
    */
   async prepare(log: EventLog, name: string, signal: AbortSignal): Promise<void> {
     const states = log.state<ProcessedState>(name)

@@ -25,7 +25,7 @@ export interface OpenAlert {
   readonly value: number | string | null
   /** When the condition began to hold, in RFC 3339; null for a state that is unknown. */
   readonly since: string | null
-  /** Why it is not known whether the condition holds; null where it is known. */
+  /** Why it is not known whether the condition holds; null if it is known. */
   readonly unknown: AlertUnknown['reason'] | null
 }
 
@@ -61,7 +61,7 @@ export interface RuleStatus {
 }
 
 /**
- * Which alerts are pending, firing or unknown, and what each rule has counted, as of the last commit: whether the rules run here, in
+ * Which alerts are pending, firing or unknown, and the counters of each rule, at the last commit: whether the rules run here, in
  * another process or not at all.
  *
  * @param options `name`: of the process, default `rules`. `limit`: maximum number of alerts, default 10,000.

@@ -22,12 +22,12 @@ export interface RunRulesOptions {
 /** Rules that run over a log. */
 export interface RunningRules extends LogJob {
   /**
-   * Goes on with other rules, at the next entry. Rules that are new begin there. Rules that are gone, and those with another
+   * Continues with other rules, from the next entry on. Rules that are new begin there. Rules that are gone, and those with another
    * condition, key or labels, begin anew: their firing alerts are resolved with the reason `rule` at the next entry. Alerts of all
    * other rules stay what they are.
    *
-   * Resolves when the new rules are in use. Rejects with an ArgumentError for rules that cannot run, and the earlier ones go on; and
-   * where the job has ended.
+   * Resolves when the new rules are in use. Rejects with an ArgumentError for rules that cannot run, in which case the earlier ones
+   * continue, and if the job has ended.
    */
   reload(rules: RuleSet): Promise<void>
 }
@@ -117,7 +117,7 @@ class RulesJob implements RunningRules {
     for (;;) {
       const reloads = this.#next
       this.#next = []
-      // The last ones count, where several came meanwhile.
+      // If several came meanwhile, the last ones count.
       process = reloads.at(-1)?.process ?? process
       const settle = (how: (each: Reload['started']) => void) => {
         for (const { started } of reloads) how(started)
@@ -158,7 +158,7 @@ class RulesJob implements RunningRules {
       // The log was closed between two processes.
       if (!(error instanceof LogClosedError)) throw error
     } finally {
-      // Ends what it still reads.
+      // Ends the current read.
       interrupted.abort()
     }
   }

@@ -28,7 +28,7 @@ export class FindAllFailedError extends RivuletError {
 export class FindAllInterruptedError extends RivuletError {
   override readonly name = 'FindAllInterruptedError'
   readonly retryable = false
-  /** Undefined where it is not known whether the run was created. */
+  /** Undefined if it is not known whether the run was created. */
   readonly findAllId: string | undefined
 
   constructor(findAllId: string | undefined, cause: unknown) {

@@ -212,7 +212,7 @@ export class FindAllPosition implements ReaderPosition<FindAllRunStatus> {
     if (known?.isActive === false) this.#final = known
     const isRepeat = id === this.#lastStatusId
     // Heartbeats are not remembered: they would push the candidates out of a saved position. But the first status of a restart
-    // is none, even where it is the same.
+    // is none, even if it is the same.
     const isHeartbeat = isRepeat && !this.#isRestarted
     this.#isRestarted = false
     if (cursor !== undefined && !isHeartbeat && !this.#seen.addText(`status ${this.#rewinds} ${cursor}`))

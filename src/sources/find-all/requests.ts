@@ -74,7 +74,7 @@ export function entitySearch(
   return awaitable(requestShape<EntitySearchResponse>(context, call, ['entities']), signal)
 }
 
-/** Creates a run. Not sent again where the service may have created one. */
+/** Creates a run. Not sent again if the service may have created one. */
 export function createFindAll(
   context: Context,
   request: FindAllRequest,
@@ -113,7 +113,7 @@ export function cancelFindAll(
   return awaitable(requestBody(context, call).pipe(map(() => undefined)), options.signal)
 }
 
-/** Lets a run find more matches. Not sent again where the service may have done it. */
+/** Lets a run find more matches. Not sent again if the service may have done it. */
 export function extendFindAll(
   context: Context,
   findAllId: string,
@@ -125,7 +125,7 @@ export function extendFindAll(
   return awaitable(requestShape<FindAllSchema>(context, call).pipe(actedOnOnce()), options.signal)
 }
 
-/** Has each match enriched. Not sent again where the service may have done it. */
+/** Has each match enriched. Not sent again if the service may have done it. */
 export function enrichFindAll(
   context: Context,
   findAllId: string,

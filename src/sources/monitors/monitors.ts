@@ -145,7 +145,7 @@ export function cancelMonitor(
 }
 
 /**
- * Runs a monitor once now, outside its schedule. Emits when the service has accepted it. Not sent again where the service may
+ * Runs a monitor once now, outside its schedule. Emits when the service has accepted it. Not sent again if the service may
  * have acted on it: then it errors with an `UncertainRequestError`. Beyond the interface document.
  */
 export function triggerMonitor(

@@ -23,7 +23,7 @@ export interface TypedMonitorSnapshotsOptions<Content> extends MonitorSnapshotsO
   readonly schema: AnswerSchema<Content>
 }
 
-/** A change in the output that a snapshot monitor tracks (§2.2). Each output is null where the service sent none. */
+/** A change in the output that a snapshot monitor tracks (§2.2). Each output is null if the service sent none. */
 export interface MonitorSnapshot {
   /** The fields that changed, with their basis; a text output as a whole. */
   readonly changed: TaskOutput | null

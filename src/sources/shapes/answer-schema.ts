@@ -21,7 +21,7 @@ export class OutputSchemaError extends Error {
   readonly issues: readonly StandardIssue[]
   /** The output as received; null for a run without one. */
   readonly output: TaskOutput | null
-  /** The run of the output; undefined where the output was checked alone. */
+  /** The run of the output; undefined if the output was checked alone. */
   readonly run_id: string | undefined
 
   constructor(

@@ -25,7 +25,7 @@ export interface ShownAlert {
   readonly reason: string | undefined
 }
 
-/** How long resolved alerts are shown, and those of which it cannot be found out whether they are known again, in ms. */
+/** How long resolved alerts are shown, and alerts of which it can no longer become known whether they still fire, in ms. */
 const LATELY = 24 * 3_600_000
 
 /** The status of the rules, and when it was read, in Unix ms. */

@@ -1,4 +1,4 @@
-/** The address where it may be a link: http and https alone, without credentials. Undefined for others, which stay text. */
+/** The address if it may be a link: http and https alone, without credentials. */
 export function linkAddress(url: string): string | undefined {
   const parsed = URL.parse(url)
   if (parsed === null || (parsed.protocol !== 'https:' && parsed.protocol !== 'http:')) return undefined

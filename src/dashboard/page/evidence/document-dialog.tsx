@@ -15,7 +15,7 @@ export interface QuotedDocument {
   readonly text: string
 }
 
-/** Fetches the text of a document; resolves to undefined where the server does not have it. */
+/** Fetches the text of a document; resolves to undefined if the server does not have it. */
 export type FetchDocument = (url: string, signal: AbortSignal) => Promise<QuotedDocument | undefined>
 
 /** Characters around a passage that are shown at first. */

@@ -73,7 +73,7 @@ function readSource(citation: unknown): Source[] {
   return [{ url: citation['url'], title: title === '' ? undefined : title, excerpts }]
 }
 
-/** The lowest confidence of these fields; undefined where none has one of the known levels. */
+/** The lowest confidence of these fields; undefined if none has one of the known levels. */
 export function lowestConfidence(evidence: readonly Evidence[]): string | undefined {
   return LEVELS.find((level) => evidence.some(({ confidence }) => confidence === level))
 }

@@ -7,7 +7,7 @@ import { SourceQuotes } from './quote.tsx'
 import { Text, Value } from './value.tsx'
 import { Foreign, visible } from '../parts/foreign.tsx'
 
-/** An output with what it rests on, field by field. */
+/** An output with its evidence, field by field. */
 export function Output({
   output,
   previous,

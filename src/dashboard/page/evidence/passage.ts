@@ -6,7 +6,7 @@ export interface Passage {
 
 /**
  * Where an excerpt is in its document: as it stands, else without regard to white space, case and the marks of Markdown. A
- * shortened excerpt is found by the longest of its pieces. Undefined where it is not there.
+ * shortened excerpt is found by the longest of its pieces. Undefined if it is not there.
  */
 export function findPassage(text: string, excerpt: string): Passage | undefined {
   const wanted = excerpt.trim()
@@ -30,7 +30,7 @@ export function findPassage(text: string, excerpt: string): Passage | undefined 
 
 interface Folded {
   readonly text: string
-  /** The index in the original of each UTF-16 unit. */
+  /** For each UTF-16 unit, its index in the original. */
   readonly indexes: Uint32Array
 }
 

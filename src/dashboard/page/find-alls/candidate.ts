@@ -9,7 +9,7 @@ export interface Finding {
   readonly evidence: readonly Evidence[]
 }
 
-/** A condition and whether the candidate meets it; undefined where that is not known yet. */
+/** A condition and whether the candidate meets it; undefined if that is not known yet. */
 export interface Condition extends Finding {
   readonly isMet: boolean | undefined
 }

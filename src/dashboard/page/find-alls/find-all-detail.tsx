@@ -16,7 +16,7 @@ import { CandidateItem } from './candidate-item.tsx'
 import { compareCandidates } from './candidate.ts'
 import { Foreign, visible } from '../parts/foreign.tsx'
 
-/** A FindAll run: its state, what it looks for, and its candidates, those that matched first. */
+/** A FindAll run: its state, its objective, and its candidates, matches first. */
 export function FindAllDetail({ findAll }: { readonly findAll: string }): ReactNode {
   const { live } = useDashboard()
   const snapshot = useView(live.view('findAll', { findAll }))

@@ -21,7 +21,7 @@ interface AddedRun {
 
 const PROCESSORS = ['lite', 'base', 'core', 'pro', 'ultra']
 
-/** A form that adds runs to a group, and those of its runs that have not ended. */
+/** A form that adds runs to a group, and the group's runs that have not ended. */
 export function AddRuns({
   group,
   runs,

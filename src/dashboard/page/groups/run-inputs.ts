@@ -5,7 +5,7 @@ import { formats } from '../parts/format.ts'
 /** The input of a run: a text, or an object with fields. */
 export type Asked = RunInput['input']
 
-/** The inputs of a text, or what is wrong with it, in a sentence. */
+/** The inputs of a text, or the problem with it, as a sentence. */
 export type ReadInputs =
   | { readonly inputs: readonly Asked[]; readonly problem?: undefined }
   | { readonly inputs?: undefined; readonly problem: string }
@@ -51,7 +51,7 @@ function fromValue(value: unknown): ReadInputs {
   return wrong < 0 ? { inputs: value.filter(isAsked) } : notAnInput(`Input ${wrong + 1} of the list`)
 }
 
-/** @param error What is wrong with the text as one JSON value; undefined for a text that does not begin as one. */
+/** @param error The problem with the text as one JSON value; undefined for a text that does not begin as one. */
 function fromLines(text: string, error: string | undefined): ReadInputs {
   const lines = text.split('\n').map((line) => line.trim())
   const inputs: Asked[] = []

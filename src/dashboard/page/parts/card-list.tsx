@@ -49,7 +49,7 @@ export function CardList<Row>({
   )
 }
 
-/** A card of a list: a link with a name, what is beside it, and more below. */
+/** A card of a list: a link with a name, content beside it, and more below. */
 export function Card({
   href,
   isSelected,

@@ -2,7 +2,7 @@
 export interface Day<Item> {
   /** Equal for the days of one date. */
   readonly key: string
-  /** A time of the day: that of its first item, in Unix ms. */
+  /** The time of the day's first item, in Unix ms. */
   readonly at: number
   readonly items: readonly Item[]
 }

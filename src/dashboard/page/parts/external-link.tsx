@@ -2,7 +2,7 @@ import type { ReactNode } from 'react'
 import { linkAddress } from '../evidence/address.ts'
 import { Icon } from './icon.tsx'
 
-/** A link to a page elsewhere; the text alone where the address is no http or https. */
+/** A link to a page elsewhere; only the text if the address is no http or https. */
 export function ExternalLink({
   url,
   children,

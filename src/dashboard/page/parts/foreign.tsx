@@ -14,7 +14,7 @@ export function visible(value: unknown): string {
   return text.replace(UNSHOWN, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** Such a text in a line, in its own direction, which does not change that of what is around it. */
+/** Such a text in a line. It has its own direction, which does not change the direction of the text around it. */
 export function Foreign({
   className,
   children,

@@ -12,7 +12,7 @@ export interface Formats {
   bytes(size: number): string
   /** A duration in its two greatest units, such as `2 min 5 s`; of less than a second in ms. */
   duration(ms: number): string
-  /** `just now`, `5 min. ago`, `in 2 hr.`; a date for what is more than a week away. */
+  /** `just now`, `5 min. ago`, `in 2 hr.`; a date for a time more than a week away. */
   relative(at: number, now: number): string
   /** Hours and minutes. */
   clock(at: number): string

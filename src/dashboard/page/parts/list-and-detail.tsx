@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 
-/** A list beside what was chosen from it; on a narrow screen one of both. */
+/** A list beside the detail of the chosen item; a narrow screen shows one of them. */
 export function ListAndDetail({
   title,
   back,

@@ -2,7 +2,7 @@ import { useState } from 'react'
 import type { ReactNode } from 'react'
 import { formats } from './format.ts'
 
-/** The first items of a long list, and a button for more of them. So a list of thousands costs what is shown of it. */
+/** The first items of a long list, and a button for more of them. So a list of thousands costs only as much as the shown part. */
 export function useMore<Item>(
   items: readonly Item[],
   step: number,

@@ -25,7 +25,7 @@ function subscribe(listener: () => void): () => void {
   }
 }
 
-/** The time in Unix ms, in steps of some seconds. One timer serves all who show it. */
+/** One timer serves all components that show it. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => now)
 }

@@ -4,7 +4,7 @@ import type { WindowKind } from './window.ts'
 /** How long a value is kept without another event, in ms. */
 export const VALUE_KEPT = 30 * 24 * 3_600_000
 
-/** Another value than that of the event before. */
+/** Matches an event whose value differs from the value of the event before. */
 export class ChangedWindow implements WindowKind {
   readonly family = 'pulse'
 

@@ -47,7 +47,7 @@ export class SequenceWindow implements WindowKind {
       const before = step === 0 ? { t: [time, time] as const, e: [] } : chains[step - 1]
       if (before === undefined || before === null || time - before.t[0] > this.#within) continue
       while (chains.length < step) chains.push(null)
-      // Later than the one that was here: its start is as late or later.
+      // Later than the chain that was here: its start is as late or later.
       chains[step] = { t: [before.t[0], time], e: [...before.e, e], ...(a !== undefined && { a }) }
     }
     return chains[this.#steps - 1] ?? undefined

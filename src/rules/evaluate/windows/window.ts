@@ -9,7 +9,7 @@ export interface WindowKind {
   readonly family: 'hold' | 'pulse'
   /** The state before the first event. */
   begin(): WindowState
-  /** Takes an event that matches. Returns whether it is a pulse, or the value of the pulse where it has one. */
+  /** Takes an event that matches. Returns whether it is a pulse, or the value of the pulse if it has one. */
   apply(
     state: WindowState,
     time: number,
@@ -18,7 +18,7 @@ export interface WindowKind {
   ): boolean | { readonly value: string }
   /** When something changes after `now` without an event; undefined for never. Changes up to `now` are done. */
   deadline(state: WindowState, now: number): number | undefined
-  /** Does what is due at this time. Returns whether it is a pulse. */
+  /** Performs the actions that are due at this time. Returns whether it is a pulse. */
   at(state: WindowState, time: number): boolean
   /** Whether its condition holds. Always false for a kind of pulses. */
   holds(state: WindowState, time: number): boolean
@@ -28,7 +28,7 @@ export interface WindowKind {
   reset(state: WindowState): void
   /** Whether the state says nothing. */
   isEmpty(state: WindowState): boolean
-  /** Takes the events of the pulse, where it has more of them than the last one. */
+  /** Takes the events of the pulse, if it has more of them than the last one. */
   takePulse?(state: WindowState): Chain | undefined
 }
 
