@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts'
 /** How long to pause when the database fails, in ms of the clock. */
 const PAUSE = 5_000
 
-/** Creates an alarm. `startDue` starts what is due, and returns when the next work becomes due; undefined for never. */
+/** Creates an alarm. `startDue` starts the due work, and returns when the next work becomes due; undefined for never. */
 export function createAlarm(
   clock: Clock,
   startDue: (now: number) => number | undefined,
@@ -12,7 +12,7 @@ export function createAlarm(
   let active = false
   let cancel: (() => void) | undefined
 
-  /** Starts what is due, while the alarm is started. */
+  /** Starts the due work, while the alarm is started. */
   function wake(): void {
     if (!active) return
     cancel?.()

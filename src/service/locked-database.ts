@@ -8,18 +8,18 @@ const PATIENCE = 100
 const BUSY = 5
 
 /**
- * A database that is open once: a second one over the same file is refused, in this process, in another one, and in a container
+ * A database that is open only once: opening the same file again is refused, in this process, in another one, and in a container
  * that shares the folder of the file. Other programs may read the file.
  *
  * The lock is an open transaction on an empty side file, `FILE-lock`, since Node has no call for locks. The operating system
- * ends it with the process, also after SIGKILL. The side file is never removed: a process could then lock the removed file
- * while another one locks a new one. Only SQLite opens it: on POSIX systems, the close of any other descriptor of a file ends
- * the locks that the process has on it.
+ * ends it with the process, also after SIGKILL. The side file is never removed: a process could then lock the removed file while another
+ * process locks a new one. Only SQLite opens it: on POSIX systems, the close of any other descriptor of a file ends the locks that the
+ * process has on it.
  */
 export class LockedDatabase extends DatabaseSync {
   readonly #lock: DatabaseSync | undefined
 
-  /** @throws {@link InUseError} while another one is open. Nothing was written to the file. */
+  /** @throws {@link InUseError} while the database is open elsewhere. Nothing was written to the file. */
   constructor(file: string) {
     super(file)
     try {

@@ -83,7 +83,7 @@ export interface ResearchServiceOptions {
   readonly sources?: readonly string[]
   /**
    * Headers of the requests to sources, by origin: `{ 'https://wiki.example': { authorization: 'Bearer …' } }`. They are sent to this
-   * origin only, and never after a redirect by another one. Default: none. Beyond the interface document.
+   * origin only, and never after a redirect by another origin. Default: none. Beyond the interface document.
    */
   readonly sourceHeaders?: Readonly<Record<string, Readonly<Record<string, string>>>>
   /**
@@ -143,7 +143,7 @@ export interface ResearchServiceOptions {
    */
   readonly allowPrivateWebhooks?: boolean
   /**
-   * The quotas of POSTs that create something: those of `QUOTAS`, or none if false. An object replaces the limits of the named
+   * The quotas of POSTs that create something: the quotas of `QUOTAS`, or none if false. An object replaces the limits of the named
    * quotas: `{ search: { requests: 10, window: 1_000 } }`, with the window in ms of real time. More requests get 429 with
    * `Retry-After`. Default true. Beyond the interface document.
    */
@@ -166,7 +166,7 @@ export interface ResearchServiceOptions {
 /** The contents of the service's database, to compare with what a client received. */
 export interface ServiceRecords {
   readonly runs: readonly RunRecord[]
-  /** `id` is that of the client's event. */
+  /** `id` is the id of the client's event. */
   readonly monitor_events: readonly (MonitorRecord & { readonly id: string })[]
 }
 

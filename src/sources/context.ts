@@ -45,14 +45,14 @@ export type Diagnostic =
   | { readonly kind: 'backpressure'; readonly source: string; readonly ahead: number }
   /**
    * Recording is paused, since the log has its maximum size and the reader `pausedBy` needs the oldest entry: see that it
-   * runs, or remove it. null: recording goes on.
+   * runs, or remove it. null: recording continues.
    */
   | { readonly kind: 'retention'; readonly pausedBy: string | null }
   /** The wall clock has jumped, or is right again: see the event `log.clock`. */
   | ({ readonly kind: 'clock' } & LogClock)
   /** The events of a webhook could not be fetched. `event` is the webhook's own event, which is emitted instead. */
   | { readonly kind: 'expansion'; readonly error: unknown; readonly event: ResearchEvent }
-  /** A run that was unsubscribed from could not be cancelled. It goes on at the service. */
+  /** A run that was unsubscribed from could not be cancelled. It continues at the service. */
   | { readonly kind: 'cancellation'; readonly source: string; readonly error: unknown }
 
 /** The dependencies of every source: the transport, time, randomness and diagnostics. */
@@ -68,8 +68,8 @@ export interface Context {
   readonly groupRuns: GroupRunsPath
 }
 
-/** The prefix of the path of a group's runs stream: that of the interface document (§4.5), or the one that newer services have alone. */
+/** The prefix of the path of a group's runs stream: the prefix of the interface document (§4.5), or the only one that newer services have. */
 export interface GroupRunsPath {
-  /** The one that was found last. */
+  /** The prefix that was found last. */
   prefix: '/v1beta' | '/v1'
 }

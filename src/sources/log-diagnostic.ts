@@ -4,7 +4,7 @@ import type { Diagnostic } from './context.ts'
 export interface Logger {
   /** Normal operation, such as a dropped duplicate. */
   debug(details: object, message: string): void
-  /** Requests wait for their quota, or a recorder that was paused goes on. */
+  /** Requests wait for their quota, or a paused recorder continues. */
   info(details: object, message: string): void
   /** A failure that the client handles, or a warning of the service. */
   warn(details: object, message: string): void

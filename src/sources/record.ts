@@ -27,7 +27,7 @@ import type {
   WatchedRun,
 } from './watched-streams.ts'
 
-/** A receiver of webhooks whose inbox is that of a log. */
+/** A receiver of webhooks whose inbox belongs to a log. */
 export interface RecordedWebhooks {
   readonly inbox: WebhookInbox | undefined
 }
@@ -46,7 +46,7 @@ export interface RecordOptions {
   /** Ids of FindAll runs. A run that is over is not requested again by a later recording, unless its `until` is `closed`. */
   readonly findAlls?: Watched<WatchedFindAll>
   /**
-   * Records the webhooks of the log's inbox: the receiver with `log.inbox`, or true where it runs in another process. The recording
+   * Records the webhooks of the log's inbox: the receiver with `log.inbox`, or true if it runs in another process. The recording
    * then runs until it is stopped. One recording of a log does this at a time; the next one waits until it ends.
    */
   readonly webhooks?: RecordedWebhooks | true
@@ -59,9 +59,9 @@ export interface RecordOptions {
   readonly wait?: AbortSignal
   /**
    * Divides the sources with all other recordings of the log that have this name here, in any number of processes, and that are given
-   * the same lists: each source is recorded by one of them. Where one joins, it takes its share over; where one stops, or dies and its lease runs out, the
-   * others do. The recording runs until it is stopped, waits for a source that another recording has, and goes on with its share after
-   * it was suspended for longer than its lease. Default: all of its own.
+   * the same lists: each source is recorded by one of them. A process that joins takes over its share; if a process stops, or dies and its
+   * lease runs out, the others take over its share. The recording runs until it is stopped, waits for a source that another recording has,
+   * and continues with its share after it was suspended for longer than its lease. Default: all of its own.
    *
    * ```ts
    * import { createClient, memoryLog, openLog } from 'rivulet'
@@ -116,12 +116,12 @@ const LISTS = Object.keys({ monitors: true, taskGroups: true, runs: true, findAl
 const MONITOR_DEFAULTS = { include_completions: true }
 
 /**
- * Records monitors, groups, single and FindAll runs and webhooks into a log: each event once, in one transaction with the position of its stream. Each
- * stream resumes where the log has it.
+ * Records monitors, groups, single and FindAll runs and webhooks into a log: each event once, in one transaction with the position of its
+ * stream. Each stream resumes from its position in the log.
  *
  * `done` resolves when the lists have completed, every group and run is done and every monitor is cancelled, and when the
- * log is closed. It rejects with a `LogInUseError` where another recording has one of the streams, with the reason of `wait` when
- * that is aborted first, with what the log refuses an append for, and with the errors of `client.watch`.
+ * log is closed. It rejects with a `LogInUseError` if another recording has one of the streams, with the reason of `wait` if that is
+ * aborted first, with the error of an append that the log refuses, and with the errors of `client.watch`.
  */
 export function record(context: Context, options: RecordOptions): Recording {
   checkOptions('options', options ?? null, OPTIONS)
@@ -240,7 +240,7 @@ export function record(context: Context, options: RecordOptions): Recording {
           })
         }),
         takeUntil(fenced),
-        // Also closes what is open or being opened when the others of these names could not be opened.
+        // Also closes the streams that are open or being opened if another one of these names could not be opened.
         finalize(() => {
           leaving.abort()
           if (monitor !== undefined) drain?.unfollow(source, monitor)

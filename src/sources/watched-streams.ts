@@ -55,7 +55,10 @@ export interface WatchedStreams {
   readonly findAlls: Watched<WatchedFindAll>
 }
 
-/** Gives a stream what keeps its position; undefined if nothing does. `ignores` are events that another stream has as well. */
+/**
+ * Returns the tracking that stores a stream's position; undefined if its position is not stored. `ignores` are events that another stream
+ * has as well.
+ */
 type TrackingOf = (stream: string, ignores?: (event: ResearchEvent) => boolean) => Tracking | undefined
 
 /** The streams of one member. */

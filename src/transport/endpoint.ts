@@ -37,7 +37,7 @@ export interface ApiRequest {
   readonly idempotent: boolean
 }
 
-/** Where requests are sent, and what is sent with each of them. */
+/** The address of the service, and the headers and settings of each request. */
 export interface EndpointSettings {
   /**
    * Address of the service, `https://host` or `https://host/prefix`, without credentials, query or fragment. In a browser

@@ -47,7 +47,7 @@ export interface Refusal {
 export class ApiError extends RivuletError {
   override readonly name: string = 'ApiError'
   readonly status: number
-  /** The service's reference for this problem, where its response has one. */
+  /** The service's reference for this problem, if its response has one. */
   readonly ref_id: string | undefined
   readonly detail: Readonly<Record<string, unknown>> | null | undefined
   /** The problems of the request, in the service's words; empty if it gave no details. */

@@ -3,7 +3,7 @@ import type { Exchange, ResponseSink, WireRequest } from './exchange.ts'
 import { Incoming } from './incoming.ts'
 import type { Wire } from './incoming.ts'
 
-/** A `fetch` function, such as the platform's. It must not follow redirects where `init.redirect` is `manual`. */
+/** A `fetch` function, such as the platform's. It must not follow redirects if `init.redirect` is `manual`. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
 /**
@@ -115,7 +115,7 @@ function failureOf(error: unknown): ConnectionFailure {
   if (!(cause instanceof Error)) return 'broken'
   const code = codeOf(cause)
   if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connect-timeout'
-  // After several addresses were tried, the code is that of the first.
+  // If several addresses were tried, the code belongs to the first.
   const attempt: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
   const call = attempt instanceof Error && 'syscall' in attempt ? attempt.syscall : undefined
   if (call !== 'connect' && call !== 'getaddrinfo') return 'broken'

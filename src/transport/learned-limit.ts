@@ -23,7 +23,7 @@ export class LearnedLimit {
 
   /** The service refused the request that started at `startedAt`, and asks to continue at `resumesAt`. */
   refused(startedAt: number, now: number, resumesAt: number): void {
-    // A late response to a request from before the pause is no sign of what is accepted since.
+    // A late response to a request from before the pause says nothing about the limit since then.
     const isLate = now >= this.#resumesAt && startedAt < this.#resumesAt
     this.#resumesAt = resumesAt
     if (isLate) return

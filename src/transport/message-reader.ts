@@ -180,7 +180,7 @@ export class MessageReader {
     if (!this.#listener.tooLong()) this.stop()
   }
 
-  /** Skips one line, or ends the skip at the blank line, which the parser gets first. Returns where to continue. */
+  /** Skips one line, or ends the skip at the blank line, which the parser gets first. Returns the index at which to continue. */
   #skip(text: string, from: number, state: SkipState): number {
     const first = text[from]
     if (state === 'after-return' && first === '\n') {
@@ -223,7 +223,7 @@ export class MessageReader {
   }
 }
 
-/** The index after the line that begins at `from` and its line end; the text's length where it has no line end. */
+/** The index after the line that begins at `from` and its line end; the text's length if it has no line end. */
 function lineEnd(text: string, from: number): number {
   const end = /\r\n?|\n/g
   end.lastIndex = from

@@ -21,7 +21,7 @@ export class QuotaQueue {
   readonly #waiting = new Set<QuotaEntry>()
   #timer: Subscription | undefined
   #pausedUntil = 0
-  /** Number of 429s in a row, of which those of one moment are one. */
+  /** Number of 429s in a row. Simultaneous ones count once. */
   #refusals = 0
   /** Set after a 429. */
   #learned: LearnedLimit | undefined

@@ -119,7 +119,7 @@ function rangesOf(form: Form, text: string, readAt: ReadAt): readonly Range[] {
 const TRUNCATED_CHARACTER = /(?:[%\\&]\S{0,9}|[0-9a-f])$/iy
 
 /**
- * The end of the form that begins at `from`, or of its beginning where it is truncated; undefined below
+ * The end of the form that begins at `from`, or of its beginning if it is truncated; undefined below
  * {@link MIN_BEGINNING} characters. An ampersand may be a character or begin an escape, so several ends are followed.
  */
 function endOf(form: Form, text: string, from: number, readAt: ReadAt): number | undefined {

@@ -30,7 +30,7 @@ export interface WebhookReceiverOptions {
   readonly maxBodyBytes?: number
   /**
    * The most memory for the bodies of all requests, in bytes, from the first byte to the response. At least `maxBodyBytes`.
-   * Requests above it get a 503 with a `Retry-After`. Default 64 MiB, or `maxBodyBytes` where that is more.
+   * Requests above it get a 503 with a `Retry-After`. Default 64 MiB, or `maxBodyBytes` if that is more.
    */
   readonly maxBytesInFlight?: number
   /** How long a body may take to arrive after its headers, in ms. Default 10 seconds. */
@@ -82,7 +82,7 @@ export interface WebhookReceiver extends HttpHandler {
    * They are checked in this order. The sender retries after any of them.
    *
    * The checks of the headers need no signature. They reveal this clock, the limits, whether the inbox is full, and, while it
-   * is, whether an id is known. None of it is secret.
+   * is, whether an id is known. This information is not secret.
    */
   handle(request: Request): Promise<Response>
   /**
@@ -92,8 +92,8 @@ export interface WebhookReceiver extends HttpHandler {
   respond(request: HttpRequest): Promise<HttpResponse>
   /**
    * The accepted deliveries, each once, after its response. Hot: subscribers share them. Without a subscriber, and under
-   * backpressure (see `Gate` of `rivulet/operators`), they stay in the inbox. Completes on `close`; errors only if the inbox
-   * cannot emit them any more, which closes the receiver.
+   * backpressure (see `Gate` of `rivulet/operators`), they stay in the inbox. Completes on `close`; errors only if the inbox can no longer
+   * emit them, which closes the receiver.
    *
    * With `log.inbox`, errors with an ArgumentError: `client.record` reads that inbox, and consumers read the log.
    */
@@ -152,7 +152,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   const { inbox = memoryInbox({ clock }) } = options
   checkObject('inbox', inbox)
   if (typeof inbox.put !== 'function') throw new ArgumentError('inbox', 'an inbox, such as log.inbox', inbox)
-  /** The inbox that deliveries are taken from; undefined for that of a log. */
+  /** The inbox from which deliveries are taken; undefined for the inbox of a log. */
   const queue = isMemoryInbox(inbox) ? inbox : undefined
 
   const intake = new BodyIntake({ maxBodyBytes, maxBytesInFlight, bodyTimeout })
@@ -264,7 +264,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     return true
   }
 
-  /** Takes the next delivery. Where the inbox cannot emit any more, the receiver is closed. */
+  /** Takes the next delivery. If the inbox can no longer emit, the receiver is closed. */
   function take(): WebhookDelivery | undefined {
     try {
       return queue?.take()

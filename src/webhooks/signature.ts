@@ -102,7 +102,7 @@ export async function signWebhook(webhook: WebhookToSign): Promise<WebhookHeader
   }
 }
 
-/** Settings of {@link signedRequest}: those of {@link signWebhook} without the body. */
+/** Settings of {@link signedRequest}: the settings of {@link signWebhook} without the body. */
 export type SignedRequestOptions = Omit<WebhookToSign, 'body'>
 
 /**

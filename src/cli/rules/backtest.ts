@@ -115,7 +115,7 @@ class Lines {
     this.#values.push(value)
   }
 
-  /** The events. Each comes after the output that the events before it have caused was printed. */
+  /** The events. Before each event, the output that earlier events have caused is printed. */
   async *before(events: BacktestEvents): AsyncGenerator<ResearchEvent> {
     if (!(Symbol.asyncIterator in events || Symbol.iterator in events)) return
     for await (const event of events) {

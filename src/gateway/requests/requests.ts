@@ -90,7 +90,7 @@ export class GatewayRequests {
     maxBytesInFlight: 32 * MIB,
     bodyTimeout: BODY_TIMEOUT,
   })
-  /** Limits the bodies of one subject, so that they leave room for the bodies of others. */
+  /** The running requests of each subject. They are limited, so that the bodies of one subject leave room for the bodies of others. */
   readonly #running = new SubjectConnections(MAX_RUNNING)
   readonly #closing = new AbortController()
 

@@ -14,7 +14,7 @@ export interface ActivityLag {
   readonly max: number
 }
 
-/** The number of events recorded in one minute, by kind. Its path is `[minute]`, such as `2026-01-31T12:00Z`. */
+/** The numbers of entries and events in one minute, and their lag. Its path is `[minute]`, such as `2026-01-31T12:00Z`. */
 export interface ActivityRow {
   /** When the minute began, in Unix ms. */
   readonly minute: number

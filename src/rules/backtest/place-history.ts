@@ -35,7 +35,7 @@ export interface PlaceOptions {
    * the clock of a service may be ahead.
    */
   readonly now?: number
-  /** Leaves out earlier events, in Unix ms. */
+  /** Leaves out events before this time, in Unix ms. */
   readonly since?: number
 }
 

@@ -11,7 +11,7 @@ export interface MemoryTimer {
   readonly clock: TimerClock
   /** Unix ms. */
   readonly due: number
-  /** The event that set the timer, or that caused its output. */
+  /** The event that set the timer, directly or through other timers. */
   readonly cause: Pick<Cause, 'source' | 'id' | 'revision' | 'hops'>
   /** The chain of the timer that set it, as the ids of its output need it; null if an event set it. */
   readonly chain: string | null

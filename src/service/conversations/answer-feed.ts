@@ -1,11 +1,11 @@
 import { batchOf, NO_EVENTS } from '../../http/event-batch.ts'
 import type { EventFeed } from '../http/event-stream.ts'
 
-/** A batch of events ends with the one that reaches this length, in characters. */
+/** Length at which a batch of events ends, in characters; the event that reaches it is still part of the batch. */
 const BATCH_CHARACTERS = 16 * 1024
 
 /**
- * The stream of one answer: the events before it at once, and those of the answer when it is there. They are created while
+ * The stream of one answer: the events before the answer at once, and the events of the answer when it is ready. They are created while
  * the client reads, so that a slow client holds little more than the answer itself. A rejection is an error of the stream.
  */
 export function answerFeed(before: Iterable<string>, answer: Promise<Iterable<string>>): EventFeed {

@@ -56,7 +56,7 @@ export class Answerer {
     this.#options = options
   }
 
-  /** The issues of a question: those of a run with this input, and an unknown interaction. */
+  /** The issues of a question: the issues that a run with this input has, and an unknown interaction. */
   async issuesOf(question: Question, at: QuestionLocations): Promise<readonly ValidationIssue[]> {
     const { issues } = await newRun(this.#options.checks, inputOf(question))
     const moved = issues.map(({ loc, msg, type }) => ({ loc: movedTo(loc, at), msg, type }))

@@ -43,7 +43,7 @@ export function contentOf(output: TaskOutput, form: AnswerForm): AnswerContent {
   return { text: content || NOTHING_FOUND, fields: new Map(), basis, isFound }
 }
 
-/** Writes the object like `JSON.stringify`, and notes where the value of each field is. */
+/** Writes the object like `JSON.stringify`, and records the position of each field's value. */
 function writeObject(content: Readonly<Record<string, unknown>>): Pick<AnswerContent, 'text' | 'fields'> {
   const fields = new Map<string, Span>()
   let text = '{'

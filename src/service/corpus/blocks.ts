@@ -19,7 +19,7 @@ export interface Block extends Span {
 }
 
 /**
- * Parses blocks only, in linear time. Inline content is parsed where it is needed, in pieces, since that takes quadratic time
+ * Parses blocks only, in linear time. Inline content is parsed only when it is needed, in pieces, since that takes quadratic time
  * for some hostile texts.
  */
 export const markdown = new MarkdownIt({

@@ -76,7 +76,7 @@ export interface Corpus {
   readonly size: number
   /** Matching documents, best first; of documents with the same text only the best. */
   search(query: CorpusQuery, budget: ExcerptBudget): DocumentHit[]
-  /** Matching passages, best first; of documents with the same text only those of one. */
+  /** Matching passages, best first; if several documents have the same text, only those of one document. */
   passages(query: CorpusQuery): Passage[]
   /**
    * The terms of a query that a search leaves out, since it has too many. With `match: 'any'`, each query and the objective keeps its
@@ -97,8 +97,8 @@ export interface Corpus {
   named(name: string, limit: number): readonly CorpusEntity[]
   /**
    * Scans the folders, and resolves when every change of a file made before the call is in the index. Before this, it waits for
-   * the requests of pages that are due, for 10 s of real time at most: the others are as of their last refresh. Rejects when one
-   * of the folders cannot be read; the index then has no change of their files.
+   * the requests of pages that are due, for 10 s of real time at most: the other pages have the content of their last refresh. Rejects when
+   * one of the folders cannot be read; the index then has no change of their files.
    */
   settled(): Promise<void>
   /** Calls the listener after each change of the index. Returns a function that removes it. */

@@ -11,7 +11,7 @@ const REST = '(?:[._-].*)?$'
 const README = new RegExp(`^readme${REST}`, 'i')
 const CHANGELOG = new RegExp(`^(?:change-?logs?|changes|history|release-?notes|releases|news)${REST}`, 'i')
 const LICENCE = new RegExp(`^(?:(?:un)?licen[cs]e|copying)${REST}`, 'i')
-/** Files with the licences of other works, which say nothing of their own folder's licence. */
+/** Files with the licences of other works, which do not state the licence of their own folder. */
 const OTHERS_LICENCES = /third.?part|3rd.?part|vendor|bundled|dependenc/i
 
 /** The kind of a document, by its file's name. The path has `/` on every platform. */

@@ -27,14 +27,14 @@ const PASSAGE_SHARES = [1, 0.25, 0.1]
 /** Number of passages of a document that count. */
 const COUNTED_PASSAGES = PASSAGE_SHARES.length
 
-/** How much a term counts by where it stands: title, name and beginning say what a document is about, other passages mention it. */
+/** The weight of a term by its position: title, name and beginning state the subject of a document, other passages mention things. */
 const IN_NAME = 1
 /** All of a manifest describes its package. */
 const IN_DESCRIPTION = 1
 const IN_BEGINNING = 0.9
 const IN_PASSAGE = 0.4
 
-/** The score of a document without any of the terms, as a share of that of a document with all of them. */
+/** The score of a document without any of the terms, as a share of the score of a document with all of them. */
 const WITHOUT_TERMS = 0.1
 
 /** A changelog mentions everything once, and a licence is about no subject. They rank normally in a query that asks for them. */
@@ -74,14 +74,14 @@ export interface Parts {
   readonly document: StoredDocument
   /** The BM25 of its passages. */
   readonly base: number
-  /** For each query, where each of its terms stands: 0 if nowhere, else {@link IN_NAME} and so on. */
+  /** For each query, the position of each of its terms: 0 if it has none, else {@link IN_NAME} and so on. */
   readonly found: readonly (readonly number[])[]
 }
 
 /**
  * Scores documents for a search. The score of a document is the root of the BM25 of its best passages, times
  *
- * - the share of the query's terms that it has, by their weights and by where they stand;
+ * - the share of the query's terms that it has, by their weights and their positions;
  * - a share for its kind, unless the query asks for that kind, and one for copies.
  *
  * A README and the manifest of its folder are about the same thing, so each also has the terms of the other.

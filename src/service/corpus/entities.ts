@@ -24,15 +24,15 @@ const MAX_FILES = 500
 /** The columns of {@link toLocated}. */
 export const LOCATED = 'root, path, place, url, title, publish_date, kind'
 
-/** A document, and where its file is. */
+/** A document, and the location of its file. */
 export interface Located extends DocumentSource {
   readonly root: string
   readonly path: string
-  /** Its path within the corpus's folder, from `/`; that of a page is its URL's. */
+  /** Its path within the corpus's folder, from `/`; for a page, the path of its URL. */
   readonly place: string
 }
 
-/** Groups the documents about one thing: those of the innermost folder with a README or a manifest, such as a package. */
+/** Groups the documents about one thing: the documents of the innermost folder with a README or a manifest, such as a package. */
 export class Entities {
   readonly #file: StatementSync
   readonly #introduction: StatementSync
@@ -48,7 +48,7 @@ export class Entities {
       `SELECT ${LOCATED} FROM corpus_files WHERE path > ? AND path < ? AND visible = 1
        ORDER BY path LIMIT ${MAX_FILES}`,
     )
-    // Only reads the index of the paths, which may be those of a large folder.
+    // Only reads the index of the paths; the folder may be large.
     const name = 'substr(path, length($start) + 1)'
     const begins = ABOUT_FOLDER_BEGINNINGS.map((beginning) => `${name} LIKE '${beginning}%'`)
     this.#aboutFolder = database.prepare(

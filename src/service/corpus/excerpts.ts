@@ -10,8 +10,8 @@ export interface StoredPassage {
 }
 
 /**
- * The passages of a text by their ids, from `first`. Adjacent ones have adjacent ids, and may be one excerpt. Between those of a manifest
- * its file may have something else, so none of their ids are adjacent.
+ * The passages of a text by their ids, from `first`. Adjacent ones have adjacent ids, and may be one excerpt. Between two passages of a
+ * manifest its file may have other text, so their ids are never adjacent.
  */
 export function storedPassages(
   text: string,

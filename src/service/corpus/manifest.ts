@@ -31,7 +31,7 @@ export function parseManifest(source: string): ParsedText | undefined {
   return { title, text: passages.map(({ start, end }) => source.slice(start, end)).join(BETWEEN_PASSAGES) }
 }
 
-/** The passages of a manifest's text, each of them a part of its file; of a text that was cut, those of its whole members. */
+/** The passages of a manifest's text, each of them a part of its file. If the text was cut, only passages of whole members. */
 export function manifestPassages(text: string): Span[] {
   return joined(text, bareMembersOf(text))
 }
@@ -41,7 +41,7 @@ export function manifestLines(text: string): string[] {
   return bareMembersOf(text).flatMap((member) => lineOf(member) ?? [])
 }
 
-/** A member of a manifest, and where it stands. */
+/** A member of a manifest, and its position. */
 interface Member extends Span {
   readonly name: string
   readonly value: unknown

@@ -47,8 +47,8 @@ export function hasFewTerms(texts: readonly string[]): boolean {
 }
 
 /**
- * The terms of a search. If there are too many, each query and the objective in turn gets its rarest remaining term, so that each of
- * them counts.
+ * The terms of a search. If there are too many, each query and the objective get their rarest remaining terms, one at a time, so that each
+ * of them counts.
  */
 export function searchTerms(
   { queries, objective = '' }: Pick<CorpusQuery, 'queries' | 'objective'>,

@@ -236,7 +236,7 @@ export class CorpusSearch {
 
   /**
    * Reads the documents of results lazily, since most matches are not used. Returns undefined for a document with the same
-   * text as an earlier one, and for a document that another one with the same URL hides.
+   * text as an earlier one, and for a document that another document with the same URL hides.
    */
   #sources(): (document: number) => DocumentSource | undefined {
     const sources = new Map<number, DocumentSource | undefined>()

@@ -9,8 +9,8 @@ export interface DocumentFolder {
   /**
    * The base URL of the folder, http or https: with `https://docs.example/guide`, the file `a/b.md` is cited as
    * `https://docs.example/guide/a/b.md`, and its host for `include_domains` and `exclude_domains` is `docs.example`. A URL
-   * that a document states takes precedence. For nested folders, the innermost one with a site applies. Default: a `file:`
-   * URL, or that of the site whose domain is the name of the first folder.
+   * that a document states takes precedence. For nested folders, the innermost one with a site applies. Default: a `file:` URL, or the URL
+   * of the site whose domain is the name of the first folder.
    */
   readonly site?: string
 }

@@ -11,8 +11,8 @@ export const PAGE_ROOT = 'page:'
 export const TOKENIZER = 'porter unicode61 remove_diacritics 2'
 
 /**
- * A passage's id is its document's id, shifted by this, plus its index within the document. So adjacent passages have
- * adjacent ids, but for those of a manifest, and the document of a match needs no lookup. No document of the maximum size has 2 ** 22 passages.
+ * A passage's id is its document's id, shifted by this, plus its index within the document. So adjacent passages have adjacent ids, except
+ * in a manifest, and the document of a match needs no lookup. No document of the maximum size has 2 ** 22 passages.
  */
 const PASSAGE_BITS = 22
 
@@ -24,7 +24,7 @@ export function documentOfPassage(passage: number): number {
   return Math.floor(passage / 2 ** PASSAGE_BITS)
 }
 
-/** The id of a document's first passage; the range ends before that of the next document. */
+/** The id of a document's first passage; the range ends before the first passage of the next document. */
 export function firstPassage(document: number): number {
   return document * 2 ** PASSAGE_BITS
 }

@@ -7,7 +7,7 @@ export interface CachedPage {
   readonly fetchedAt: number
 }
 
-/** Keeps pages in memory, up to a number of characters. The one that was not used for the longest time is removed first. */
+/** Keeps pages in memory, up to a number of characters. The page that was not used for the longest time is removed first. */
 export class PageCache {
   readonly #maxCharacters: number
   /** In order of use. */

@@ -26,7 +26,7 @@ const MARKDOWN = ['text/markdown', 'text/x-markdown']
 /** The media types that {@link readPage} reads. */
 export const PAGE_TYPES = [...HTML, ...MARKDOWN, 'text/plain']
 
-/** Maximum length of a page's Markdown, in characters: that of the largest page. Relative links and nested lists lengthen it. */
+/** Maximum length of a page's Markdown, in characters: the length for the largest page. Relative links and nested lists lengthen it. */
 const MAX_CHARACTERS = 4 * 2 ** 20
 
 /** Elements that have no content of the page. */

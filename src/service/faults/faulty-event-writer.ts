@@ -210,7 +210,7 @@ function isWithinEvent({ at = 'event' }: FaultOf<'cut'>): boolean {
   return at !== 'event'
 }
 
-/** Compresses what is written, and flushes after every write, so that an event does not wait for the next. */
+/** Compresses the written bytes, and flushes after every write, so that an event does not wait for the next. */
 function openGzip(outgoing: ServerResponse): Gzip {
   const gzip = createGzip({ flush: constants.Z_SYNC_FLUSH })
   gzip.on('data', (bytes: Buffer) => outgoing.write(bytes))

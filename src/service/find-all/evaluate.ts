@@ -22,7 +22,7 @@ const JOINT_COVERAGE = 0.75
 /** Number of passages at the beginning that are searched for a description. */
 const LEADS = 4
 
-/** Words of a condition that name the entity or require something, but are not what is required. */
+/** Words of a condition that name the entity or require something, but are not the requirement itself. */
 const CONDITION_WORDS = words(
   'must should shall needs need required requires condition entity entities candidate match matches satisfy satisfies meet meets ' +
     'has have having does provide provides offer offers',

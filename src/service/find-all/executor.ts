@@ -54,7 +54,7 @@ export class FindAllExecutor {
     this.#options = options
   }
 
-  /** Starts to execute runs, beginning with those of an earlier process. */
+  /** Starts to execute runs, beginning with the runs of an earlier process. */
   start(): void {
     this.#stopped = false
     this.wake()

@@ -38,7 +38,7 @@ export interface FindAll {
   result(findAllId: string): FindAllResult
   /** The states of a run, until it has ended or the signal is aborted. */
   states(findAllId: string, signal: AbortSignal): AsyncGenerator<FindAllRun>
-  /** Starts to execute runs, beginning with those of an earlier process. */
+  /** Starts to execute runs, beginning with the runs of an earlier process. */
   start(): void
   /** Ends streams and stops executing runs. */
   close(): void

@@ -5,7 +5,7 @@ import { words } from '../corpus/terms.ts'
 /** The words before what an objective looks for. */
 const REQUEST =
   /^\s*(?:please\s+)?(?:(?:can|could) you\s+)?(?:i(?:'m| am)? (?:want|need|looking for)(?: to find)?\s+)?(?:find|list|show|identify|get|give|search for|discover|collect|name|what are|which are|which|what)?\s*(?:me\s+|us\s+)?(?:out\s+)?(?:all(?: of)?\s+|every\s+|each\s+|any\s+|some\s+)?(?:the\s+)?/i
-/** Words that begin what is required of an entity. */
+/** Words that begin a requirement of an entity. */
 const CLAUSE =
   /\s+(?=(?:that|which|who|whose|where|with|without|having|using|based|located|founded|made|written|working|for|from|in|on|about|under|over)\s)/i
 /** Where one requirement ends and the next begins. */

@@ -29,7 +29,7 @@ export function limitBody(): MiddlewareHandler<{ Bindings: HttpBindings }> {
   return async (c, next) => {
     if (c.req.method === 'POST') {
       const arrayBuffer = await readBody(c.env.incoming, addsRuns(c.req.path) ? runsBodies : bodies)
-      // Hono's own cache of what it has read. The alternative is another `Request` with this body.
+      // Hono's own cache of the body.
       Object.assign(c.req.bodyCache, { arrayBuffer: Promise.resolve(arrayBuffer) })
     }
     await next()

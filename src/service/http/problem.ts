@@ -36,7 +36,7 @@ export function invalidRequest(issues: readonly ValidationIssue[]): HttpProblem 
 /** The `Retry-After` of a request that could not be checked, in s. */
 const RETRY_AFTER = '1'
 
-/** The problem that a client gets for what was thrown. Calls `onError` with what is an error of the service, and the `ref_id` for it. */
+/** The problem that a client gets for a thrown value. Calls `onError` with an error of the service and its `ref_id`. */
 export function problemOf(thrown: unknown, onError: (error: unknown, ref_id: string) => void): HttpProblem {
   if (thrown instanceof HttpProblem) return thrown
   const isUnchecked = thrown instanceof IsolatedError && thrown.isTemporary

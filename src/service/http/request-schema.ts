@@ -62,7 +62,7 @@ function variants(shape: ShapeOf<'variants'>): z.ZodType {
 }
 
 /**
- * The type of a value that may have one of the variants: its own, else that of the first variant that has one of its fields, else the
+ * The type of a value that may have one of the variants: its own, else the type of the first variant that has one of its fields, else the
  * `fallback`. Undefined if it has unknown fields alone, since they may be misspelt.
  */
 function typeIn(

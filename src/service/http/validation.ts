@@ -17,7 +17,7 @@ const MAX_VALUES = 50_000
 /** The same for a request that adds runs: 500 per run. */
 const MAX_RUNS_VALUES = 500_000
 
-/** The 422 of all endpoints except those of task groups: an ErrorResponse that lists the issues (§7). */
+/** The 422 of all endpoints except the endpoints of task groups: an ErrorResponse that lists the issues (§7). */
 export function unprocessable(issues: readonly ValidationIssue[]): HttpProblem {
   const messages = issues.map(({ loc, msg }) => `${loc.slice(1).join('.') || loc[0]}: ${msg}`)
   return problem(422, `The request is not valid. ${messages.join('; ')}`, { errors: issues })
@@ -89,7 +89,7 @@ function unknownFields(given: unknown, known: unknown): string[] {
   })
 }
 
-/** Validates what came as a body or a query. Throws what `refuse` creates for what is wrong. */
+/** Validates what came as a body or a query. Throws the error that `refuse` creates for the issues. */
 export function checked<Schema extends z.ZodType>(
   value: unknown,
   schema: Schema,

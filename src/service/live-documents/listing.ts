@@ -26,8 +26,8 @@ export interface Listing {
 }
 
 /**
- * The content of an item as a document. Its URL is that of the feed with a fragment: the feed itself says this. It has no query:
- * that of a feed often is the token of a subscriber, and results show the URL.
+ * The content of an item as a document. Its URL is the feed's URL with a fragment: the feed itself states the item. It has no query: the
+ * query of a feed is often the token of a subscriber, and results show the URL.
  */
 interface ItemDocument {
   readonly url: string

@@ -53,7 +53,7 @@ export interface LiveDocumentsOptions {
 export const REFRESH_INTERVAL = 15 * 60_000
 /** The shortest interval, in ms. */
 export const MIN_REFRESH_INTERVAL = 1_000
-/** How often a URL is requested by a fast clock, in ms of real time: a site knows nothing of that clock. */
+/** Minimum interval between requests of a URL with a fast clock, in ms of real time: the site does not use that clock. */
 const MIN_REAL_INTERVAL = 60_000
 
 const EXCLUSIONS = { disallowed: 'robots.txt disallows it', noindex: 'noindex' } as const
@@ -65,7 +65,7 @@ const DAY = 86_400_000
 /** How long requests to a failing host pause: the first time, doubled after each further failure, and at most. In ms of real time. */
 const FIRST_PAUSE = 30_000
 const MAX_PAUSE = 3_600_000
-/** Number of failures of a host, one after another, that are those of its pages. */
+/** Number of failures of a host, one after another, that count as failures of its pages. */
 const TOLERATED = 2
 /** Number of responses, one after another, by which a page has vanished. */
 const CONFIRMED = 2
@@ -230,7 +230,7 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
     }
   }
 
-  /** Reports what is not read of a listing, once until it changes. */
+  /** Reports the entries of a listing that are not read, once until they change. */
   function reportLeft(url: string, beyond: number, unread: number): void {
     const reasons = [
       ...(beyond > 0 ? [`it lists ${beyond} URLs beyond the limits`] : []),

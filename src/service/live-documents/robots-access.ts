@@ -38,7 +38,7 @@ interface Site {
   readonly nextAt: number
 }
 
-/** Creates the access to the robots.txt of sites. `clock` is that of connections. */
+/** Creates the access to the robots.txt of sites. `clock` is the clock of connections. */
 export function createRobots(web: Web, clock: Clock, headers: SourceHeaders): Robots {
   const sites = new Map<string, Site>()
 

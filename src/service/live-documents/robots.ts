@@ -28,7 +28,7 @@ interface Group {
   crawlDelay: number | undefined
 }
 
-/** Rules that allow everything: those of a site without a robots.txt. */
+/** Rules that allow everything: the rules of a site without a robots.txt. */
 export const ALLOW_ALL: RobotsRules = { isAllowed: () => true, crawlDelay: undefined }
 
 /**

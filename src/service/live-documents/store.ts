@@ -57,7 +57,7 @@ export interface ListedUrl {
   readonly date?: string | undefined
 }
 
-/** Bounds of what is refreshed. */
+/** Limits of the refreshed documents. */
 export interface StoreLimits {
   /** Maximum number of pages and sitemaps of one source. */
   readonly perSource: number
@@ -191,7 +191,7 @@ export class LiveStore {
   }
 
   /**
-   * Makes these URLs the sources. Returns the URLs that belong to no source any more, and are removed. A new source is due at
+   * Makes these URLs the sources. Returns the URLs that no longer belong to a source, and were removed. A new source is due at
    * once.
    */
   configure(sources: readonly string[], now: number): string[] {
@@ -217,7 +217,7 @@ export class LiveStore {
     return this.#statements.dueHosts.all(now).map(({ host }) => String(host))
   }
 
-  /** The due URL of a host: the one that waited longest, sources and sitemaps before pages. */
+  /** The due URL of a host: the URL that waited longest, sources and sitemaps before pages. */
   due(host: string, now: number): Resource | undefined {
     const row = this.#statements.due.get(host, now)
     return row === undefined ? undefined : toResource(row)

@@ -77,7 +77,7 @@ interface VisitContext {
 class DisallowedError extends Error {}
 
 /**
- * Requests a URL, conditionally if there is a copy. Redirects stay on the host, except for those of a source. Rejects with a
+ * Requests a URL, conditionally if there is a copy. Redirects stay on the host, except for redirects of a source. Rejects with a
  * WebError, a {@link StatusError}, an UnreadError or the signal's reason.
  */
 export async function visit(
@@ -205,7 +205,7 @@ function canonicalUrl(stated: string | undefined, url: string): string {
   return canonical !== undefined && new URL(canonical).host === new URL(url).host ? canonical : url
 }
 
-/** The kind of a page, by the name of its file. Names without an extension, such as `/news`, are those of sections of a site. */
+/** The kind of a page, by the name of its file. Names without an extension, such as `/news`, belong to sections of a site. */
 function kindOf(url: string): DocumentKind {
   const { pathname } = new URL(url)
   const kind = /\.[a-z]+$/i.test(pathname) ? documentKind(pathname) : 'page'
@@ -218,7 +218,7 @@ function titleOf(url: string): string {
   return pathname.split('/').findLast((part) => part !== '') ?? host
 }
 
-/** Whether directives exclude a page: those of `X-Robots-Tag` may begin with the name of a robot. */
+/** Whether directives exclude a page: directives of `X-Robots-Tag` may begin with the name of a robot. */
 function isNoIndex(directives: string | undefined): boolean {
   return /(?:^|[\s,:])(?:noindex|none)(?:$|[\s,])/i.test(directives ?? '')
 }

@@ -59,7 +59,7 @@ function noted(basis: FieldBasis, why: string): FieldBasis {
   return { ...basis, reasoning: `${basis.reasoning} ${why}` }
 }
 
-/** The best passages for each condition in turn, in the order of the documents; without any, those at the beginning. */
+/** The best passages, taken from each condition alternately, in the order of the documents; without any, the passages at the beginning. */
 function select(request: FindAllRequest, passages: readonly EntityPassage[]): EntityPassage[] {
   const ranked = request.match_conditions.map((condition) => passagesFor(condition, request, passages))
   const longest = Math.max(...ranked.map(({ length }) => length))

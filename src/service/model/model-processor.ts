@@ -20,7 +20,7 @@ export interface ModelProcessorOptions {
   readonly server: Pick<ModelServer, 'complete'>
   /** Validates the answers. */
   readonly isolated: Pick<Isolated, 'validate'>
-  /** Executes a run where the model gives no usable answer. */
+  /** Executes a run if the model gives no usable answer. */
   readonly fallback: Processor
 }
 

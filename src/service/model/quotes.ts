@@ -15,7 +15,7 @@ export interface CheckedQuotes {
   readonly dropped: number
 }
 
-/** A shorter quote, in characters, says nothing about where it is from. */
+/** Minimum length of a quote, in characters. A shorter quote does not identify its passage. */
 const MIN_LENGTH = 3
 
 /**

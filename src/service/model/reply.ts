@@ -29,7 +29,7 @@ export interface Reply {
   }[]
 }
 
-/** Reads a model's reply. Throws a {@link ModelError} with what is wrong with it, in words for the model. */
+/** Reads a model's reply. Throws a {@link ModelError} that describes its problem in words for the model. */
 export function readReply(text: string): Reply {
   const read = replySchema.safeParse(jsonIn(text))
   if (!read.success) {

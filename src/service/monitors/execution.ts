@@ -90,7 +90,7 @@ export async function execute(
     store.ran(monitorId, {
       at: ranAt,
       next: nextRunOf(monitor, startedAt, clock.now()),
-      // Triggers during this execution cause another one, since this one may have missed their change.
+      // Triggers during this execution cause another execution, since this one may have missed their change.
       triggersServed: atStart.triggers.asked,
     })
   })

@@ -169,7 +169,7 @@ export function searchWords({ topics, terms }: Interest): string[] {
   ].filter((text) => text !== '')
 }
 
-/** A changed paragraph, line or list item, and what is around it. */
+/** A changed paragraph, line or list item, and the text around it. */
 export interface ChangedBlock {
   /** Its new statements. */
   readonly statements: readonly string[]
@@ -183,7 +183,7 @@ export interface ChangedBlock {
   readonly url: string
 }
 
-/** How well a word matches, by where it stands. */
+/** The quality of a word's match, by its position. */
 const MATCH = { statement: 1, heading: 0.85, title: 0.7, place: 0.6, block: 0.5, passage: 0.1 } as const
 const SYNONYM = 0.9
 

@@ -45,9 +45,9 @@ export interface Monitors {
 }
 
 /**
- * Creates the monitors (§2.1). Each runs on creation and then at its frequency. One of type `event_stream` reports what is new
- * in the corpus; one of type `snapshot` repeats a run, and reports which fields of its output have changed. All state is in
- * the database and survives a restart.
+ * Creates the monitors (§2.1). Each runs on creation and then at its frequency. A monitor of type `event_stream` reports news in the
+ * corpus. A monitor of type `snapshot` repeats a run, and reports which fields of its output have changed. All state is in the database and
+ * survives a restart.
  */
 export function createMonitors(options: MonitorsOptions): Monitors {
   const { database, clock, corpus, memories, completedRun, onError } = options

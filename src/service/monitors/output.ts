@@ -32,8 +32,8 @@ const STATED = confidenceOf({
 })
 
 /**
- * The outputs of events: the passage as text, or as JSON with the fields of the monitor's schema (§2.3), extracted from the passage as
- * those of runs are. A required field that it does not state, and that must not be null, is left out, with a warning.
+ * The outputs of events: the passage as text, or as JSON with the fields of the monitor's schema (§2.3), extracted from the passage as the
+ * fields of runs are. A required field that it does not state, and that must not be null, is left out, with a warning.
  */
 export async function outputsOf(
   news: readonly News[],

@@ -14,7 +14,7 @@ export type EventStreamSettings = EventStreamRequest['settings']
 /** The request that a monitor of a search query was created with, or was updated to. */
 export type EventStreamRequest = RequestOf<'event_stream'>
 
-/** The request of a monitor of a run's output. The settings are those of its answers: they have the run's input and schema. */
+/** The request of a monitor of a run's output. The settings are the ones in its answers: they have the run's input and schema. */
 export type SnapshotRequest = RequestOf<'snapshot'>
 
 /** The request that a monitor was created with, or was updated to. */

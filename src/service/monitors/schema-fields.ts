@@ -8,7 +8,7 @@ type JsonObject = Readonly<Record<string, unknown>>
 export interface FieldSource {
   /** Its description in the reasoning. */
   readonly name: string
-  /** Whether it comes before what is extracted. */
+  /** Whether it comes before extraction. */
   readonly isFirst: boolean
   /** Null if there is none. */
   value(news: News): string | null
@@ -16,7 +16,7 @@ export interface FieldSource {
 
 const HEADING = /^#{1,6}\s/
 
-/** A value of a form in the new statements: in a heading, such as that of a version, else in the others. */
+/** A value of a form in the new statements: in a heading, such as the heading of a version, else in the others. */
 function inStatements(form: Form): (news: News) => string | null {
   return ({ statements }) => {
     const headings = statements.filter((statement) => HEADING.test(statement))

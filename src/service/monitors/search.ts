@@ -89,7 +89,7 @@ function withInterest(query: string, interest: Interest, place: Place, search: S
       changedBlocks(passage, statements, text).some((block) => isAbout(interest, block)) ? reason : undefined,
   }
 
-  /** Without the headings above the passage, as documents are read only where they have changed. */
+  /** The headings above the passage are not available, since documents are read only if they have changed. */
   function mayMatch(passage: Passage): boolean {
     return changedBlocks(passage, statementsOf(readableText(passage)), undefined).some((block) =>
       isAbout(interest, block),

@@ -20,7 +20,7 @@ export interface StoredMonitor {
   readonly hasBaseline: boolean
   /** Whether the sample of earlier matches is not reported yet. */
   readonly owesBackfill: boolean
-  /** The output of the last execution, at first that of the run; undefined except for monitors of type `snapshot`. */
+  /** The output of the last execution, at first the output of the run; undefined except for monitors of type `snapshot`. */
   readonly snapshot: TaskOutput | undefined
 }
 

@@ -105,7 +105,7 @@ const TOPICS: readonly Topic[] = [
   },
 ]
 
-/** Words that often stand for one another in notes and on pages, besides those of technical prose. */
+/** Words that often replace each other in notes and on pages, besides the words of technical prose. */
 const WORD_GROUPS: readonly string[] = [
   'outage outages incident incidents downtime disruption disruptions failure failures breakdown',
   'event events conference conferences talk talks meetup meetups summit summits',
@@ -125,7 +125,7 @@ const NOVELTY =
   'notice announcement announcements announced when whenever happen happens happened happening added add adds anything ' +
   'something everything any every each notify alert tell watch monitor track follow inform report reports modification modifications ' +
   'please interested about regarding concerning want know get find show list'
-/** Words that say little about what is asked. */
+/** Words that do not narrow the question down. */
 const WEAK =
   'people person thing things day days time times date dates item items way ways kind kinds company organisation organization ' +
   'library libraries package packages project module tool tools page pages document documents name names number numbers one ones'
@@ -151,7 +151,7 @@ export function isNovelty(root: string): boolean {
   return noveltyStems.has(root)
 }
 
-/** Whether a word says little about what is asked. */
+/** Whether a word does not narrow the question down. */
 export function isWeak(root: string): boolean {
   return weakStems.has(root)
 }

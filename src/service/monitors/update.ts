@@ -43,7 +43,7 @@ export function updatedRequest(request: MonitorRequest, changes: UpdateMonitorRe
 }
 
 /**
- * The next scheduled time with another frequency: that of the last scheduled execution, and the new frequency. It may be in
+ * The next scheduled time with another frequency: the time of the last scheduled execution plus the new frequency. It may be in
  * the past; then the monitor is due. An execution that is due already stays so.
  */
 export function rescheduled({ nextRunAt, request }: StoredMonitor, frequency: string, now: number): number {

@@ -6,7 +6,7 @@ export function toTimestamp(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-/** Converts a stored monitor to that of the interface (§2.1). */
+/** Converts a stored monitor to the form of the interface (§2.1). */
 export function toWire({ id, status, request, createdAt, lastRunAt, snapshot }: StoredMonitor): Monitor {
   const { frequency, processor, webhook, metadata } = request
   const common = {

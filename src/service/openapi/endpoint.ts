@@ -34,7 +34,7 @@ export interface Endpoint {
   readonly errors?: Readonly<Record<number, string>>
   /** The quota that counts its requests. */
   readonly quota?: Quota
-  /** Whether its 422 is that of task groups (§7). Default false. */
+  /** Whether its 422 has the form of task groups (§7). */
   readonly hasIssues?: boolean
   /** Values of the beta header that it knows. */
   readonly betas?: readonly string[]

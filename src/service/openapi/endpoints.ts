@@ -13,7 +13,7 @@ import { searchEndpoints } from './endpoints/search.ts'
 import { taskGroupEndpoints } from './endpoints/task-groups.ts'
 import { taskEndpoints } from './endpoints/tasks.ts'
 
-/** Every endpoint of the service, except for that of the document itself. */
+/** Every endpoint of the service, except the endpoint of this document itself. */
 export const ENDPOINTS: readonly Endpoint[] = [
   ...searchEndpoints,
   ...extractEndpoints,

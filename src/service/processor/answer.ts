@@ -360,7 +360,7 @@ function allowedIn(
   return [...new Set(nearestOf(text, found, question).map((one) => one.value))]
 }
 
-/** True if a statement affirms what is asked, false if it denies it. */
+/** True if a statement affirms the question, false if it denies it. */
 function takeTruth({ found, field }: Taking): Answer | undefined {
   const { evidence, asked } = found
   const [first] = evidence

@@ -10,14 +10,14 @@ import { type Question, questionOf, splitName } from './vocabulary.ts'
 /** The form that an answer must have, according to the words of the question. */
 export type AskedForm = 'command' | 'default' | 'number' | 'date' | 'version' | 'address' | 'name'
 
-/** A word of a question, and what it may be replaced with. */
+/** A word of a question, and the words that may replace it. */
 export interface AskedTerm {
   readonly word: string
   readonly stem: string
   readonly synonyms: ReadonlySet<string>
   /** Matches the values that the word asks for, if it asks for a known kind. */
   readonly kind: RegExp | undefined
-  /** How much it says about what is asked, 0 to 1, regardless of the documents. */
+  /** How much it contributes to the question, 0 to 1, regardless of the documents. */
   readonly weight: number
 }
 
@@ -30,7 +30,7 @@ export interface Asked {
   readonly release: string | undefined
   /** Versions that an answer must have, or a heading above it: `16.1.0` in "exposed in 16.1.0". */
   readonly exact: readonly string[]
-  /** Whether it asks what has changed in that version, and for nothing else. */
+  /** Whether it only asks for the changes in that version. */
   readonly asksForChanges: boolean
   /** Whether it can be answered with yes or no. */
   readonly isYesNo: boolean
@@ -121,7 +121,7 @@ const ASKS_FOR_NAME =
 const CHANGES = /\b(?:chang\w*|new|news|differ\w*|happened|release notes)\b/i
 const YES_NO = /^\s*(?:does|do|is|are|can|could|has|have|did|was|were|will|may|must|should)\b/i
 
-/** Reads a question. `names` are those of the subject, which are not terms. */
+/** Reads a question. `names` are the names of the subject, which are not terms. */
 export function readAsked(text: string, names: readonly string[]): Asked {
   const whole = text.slice(0, MAX_LENGTH)
   const bare = withoutNames(whole, names)

@@ -11,7 +11,7 @@ type AttributeName =
   | 'definition'
   | 'name'
 
-/** How an attribute is asked for, and where it is stated. */
+/** An attribute: the words that ask for it, and the forms in which it is stated. */
 export interface Attribute {
   readonly name: AttributeName
   /** Matches a question that asks for it. */

@@ -16,7 +16,7 @@ export interface Searched {
 /** The search for a field that is not an object. */
 export interface Finding extends Searched {
   readonly spec: FieldSpec
-  /** Its name, with those of its parent objects. */
+  /** Its name, with the names of its parent objects. */
   readonly path: string
 }
 

@@ -18,7 +18,7 @@ export interface ReleaseSection {
   readonly released: Evidence | undefined
 }
 
-/** Finds the section of a version by its heading; undefined if the changelog has none. `9` is also that of `9.0` and `9.0.0`. */
+/** Finds the section of a version by its heading; undefined if the changelog has none. `9` also matches `9.0` and `9.0.0`. */
 export function releaseSection(
   { url, title, kind, text }: CorpusDocument,
   release: string,

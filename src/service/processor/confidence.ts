@@ -12,13 +12,13 @@ export interface Features {
   readonly agreeing: number
   /** Number of documents with another answer. */
   readonly disagreeing: number
-  /** How much of what is asked stands with the answer, 0 to 1. */
+  /** The share of the question that stands with the answer, 0 to 1. */
   readonly nearness: number
-  /** Whether what is asked stands in the same sentence or line. */
+  /** Whether the question's words stand in the same sentence or line. */
   readonly direct: boolean
   /** Whether it is in a document of the subject's own. */
   readonly own: boolean
-  /** Whether it is what a manifest states, or stands under a heading of what is asked. */
+  /** Whether a manifest states it, or it stands under a heading with the question's words. */
   readonly stated: boolean
   /** Whether it is an author, and the question asks for a maintainer: that may be another person. */
   readonly isAuthorOnly: boolean

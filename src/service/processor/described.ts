@@ -50,7 +50,7 @@ export function describedThing(place: Place, text: string, depth: number): Descr
   return wanted === undefined ? undefined : { thing, asked: { ...others, attribute: wanted } }
 }
 
-/** A text without the words of a description, each where it occurs last. */
+/** A text without the words of a description; the last occurrence of each is removed. */
 function withoutDescription(text: string, roots: ReadonlySet<string>): string {
   const left = new Set(roots)
   return text

@@ -135,7 +135,7 @@ function searchGiven(
   return findings(asked, '', undefined, readings, evidence, 'words')
 }
 
-/** Reads what is asked. A field without words of its own, such as `answer`, asks what the input asks. */
+/** Reads the question. A field without words of its own, such as `answer`, asks what the input asks. */
 function readInquiry(
   { text: input }: Subject,
   { name, text, isOnly, wantsNumber = false, kindWords = '', otherForms = [] }: Inquiry,
@@ -144,7 +144,7 @@ function readInquiry(
   const asked = withWeakName(readWith(`${name} ${text}`, input, isOnly, names), name, `${text} ${input}`)
   const form = otherForms.find((one) => one === asked.form) === undefined ? asked.form : undefined
   const isOpen = form === undefined || form === 'command'
-  // A default is stated in these words, or in none of them.
+  // Documents state a default in these words, or in none of them.
   const terms = withWeakKind(
     asked.terms,
     form === 'default' ? `${kindWords} initial value setting` : kindWords,
@@ -187,7 +187,7 @@ function readWith(text: string, input: string, isOnly: boolean, names: readonly 
   const whole = readAsked(`${input} ${text}`, names)
   if (field.attribute !== undefined) return inContext(field, whole, readAsked(input, names))
   if (isOnly) return whole
-  // The words of the input say where the field's value is, but another field may be what they ask for.
+  // The words of the input help to find the field's value, but they may ask for another field.
   const own = new Set(field.terms.map(({ stem }) => stem))
   const says = field.terms.reduce((sum, { weight }) => sum + weight, 0)
   const weaker = (term: AskedTerm) => (says >= ENOUGH ? weakened(weakened(term)) : weakened(term))
@@ -278,7 +278,7 @@ function accepted(statements: readonly Statement[]): readonly Statement[] {
   )
 }
 
-/** For the version since which something is so: of statements that are nearly as good, that of the oldest version first. */
+/** For the version that introduced something: among statements that are nearly as good, the one about the oldest version comes first. */
 function oldestFirst({ form, text }: Asked, evidence: readonly Evidence[]): readonly Evidence[] {
   const [best] = evidence
   if (best === undefined || form !== 'version' || !/\b(?:since|as of|added|introduced?|first)\b/i.test(text))

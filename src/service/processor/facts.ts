@@ -117,7 +117,7 @@ const READERS: Readonly<Record<Attribute['name'], (reading: FactReading) => read
   definition: readDefinition,
 }
 
-/** Words that say that a licence is that of another work. */
+/** Words which show that a licence belongs to another work. */
 const OF_OTHERS =
   /\b(?:vendor(?:ed|s)?|third[- ]part(?:y|ies)|bundled?|bundles|includes?|including|contains|derived|based on|portions?|ported|adapted|borrowed|dependenc(?:y|ies)|originally|fonts?|icons?|logo|except)\b/i
 

@@ -8,7 +8,7 @@ import type { Matched, Standing, WeighedTerm } from './term-match.ts'
 
 /** The features by which the statements of one question are compared. Each is a number, mostly from 0 to 1. */
 export const RANKING_FEATURES = [
-  // Shares of the weight of the question's words that any passage has, by where these words stand.
+  // Shares of the weight of the question's words that any passage has, by the position of these words.
   'inUnit',
   'asSynonym',
   'asKind',
@@ -58,7 +58,7 @@ export const ACCEPTANCE_FEATURES = [
   'newName',
   'namesMissing',
   'open',
-  /** Share of the weight of all words, by where they stand; what a name defines adds to it. */
+  /** Share of the weight of all words, by their position; the definition of a name adds to it. */
   'coverage',
   /** Share of the weight of all words that are in the statement itself. */
   'direct',

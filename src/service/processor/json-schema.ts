@@ -30,7 +30,7 @@ const DRAFTS = { 'draft-07': Ajv, '2020-12': Ajv2020 }
 type Draft = keyof typeof DRAFTS
 
 const cache = new Map<string, CompiledSchema>()
-/** Validate schemas. They compile the schemas of schemas here, whose time is not that of a job. */
+/** Validate schemas. They compile the schemas of schemas here, so that their time does not count as a job's time. */
 const CHECKERS: Readonly<Record<Draft, Ajv>> = {
   'draft-07': createChecker('draft-07'),
   '2020-12': createChecker('2020-12'),
@@ -95,7 +95,7 @@ function unusable(issues: readonly SchemaIssue[]): CompiledSchema {
   return { issues, validate: () => issues[0] }
 }
 
-/** The versions of JSON Schema that a schema may follow: the one that it names, else both. */
+/** The versions of JSON Schema that a schema may follow: the version that it names, else both. */
 function draftsOf({ $schema }: Schema): readonly Draft[] {
   if (!isText($schema)) return ['2020-12', 'draft-07']
   return /draft-0[67]/.test($schema) ? ['draft-07'] : ['2020-12']

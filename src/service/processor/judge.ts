@@ -78,7 +78,7 @@ export class Judge {
     )
   }
 
-  /** The units of a passage that answer the question, at least in part. `rank` is that of the passage, from 0. */
+  /** The units of a passage that answer the question, at least in part. `rank` is the rank of the passage, from 0. */
   read(passage: SourcePassage, rank: number): Evidence[] {
     const surroundings = stemsOf(`${passage.title} ${passage.text}`)
     const subjectCoverage = fractionOf(this.#subjectStems, surroundings)

@@ -5,7 +5,7 @@ const NEGATION = /\b(?:no|not|never|none|neither|nor|without|cannot|lacks?|lacki
 const TURN =
   /[,;:()]|\s[–—-]\s|\b(?:but|while|whereas|although|though|however|instead|because|since|so that|in the sense that)\b/i
 
-/** Whether a statement says yes to what is asked: its clause with the words of the question is negated if the question is. */
+/** Whether a statement affirms the question: its clause with the words of the question is negated if the question is. */
 export function affirms(statement: string, question: string): boolean {
   const asked = stemsOf(question)
   return NEGATION.test(clauseOf(statement, asked)) === NEGATION.test(question)

@@ -18,11 +18,11 @@ export interface FieldWords {
   readonly subject: readonly string[]
 }
 
-/** The short values of a shape in a statement and in what it stands below, best first. */
+/** The short values of a shape in a statement and in the texts above it, best first. */
 export function shortValuesOf(shape: Shape, evidence: Evidence, field: FieldWords): string[] {
   const { unit } = evidence
   const isKnown = knownText(field)
-  // A name with that of the subject is the subject, unless it is a part of it such as an import.
+  // A name that contains the subject's name is the subject, unless it is a part of it such as an import.
   const isOwn = (text: string) =>
     shape.name === 'phrase' && field.subject.some((name) => text.toLowerCase().includes(name.toLowerCase()))
   const fits = (span: Span) => shape.fits(span.text, span.mark) && !isKnown(span.text) && !isOwn(span.text)
@@ -142,7 +142,7 @@ function onSide(text: string, spans: readonly Span[], { name, description }: Fie
 function byDistance(text: string, spans: readonly Span[], wanted: ReadonlySet<string>): Span[] {
   const positions = [...text.matchAll(/[\p{L}\p{N}]+/gu)]
     .filter(({ 0: word, index }) => {
-      // A word of another value says nothing of this one.
+      // A word of another value is no reason to choose this one.
       const isOfValue = spans.some(({ start, end }) => index >= start && index < end)
       return !isOfValue && !isStopWord(word.toLowerCase()) && wanted.has(stem(word.toLowerCase()))
     })

@@ -11,7 +11,7 @@ export interface Featured {
 export interface Compared {
   /** Log-odds of being the best, up to a constant that is the same for all statements of the question. */
   readonly rank: number
-  /** How far its rank is above that of the best other statement; negative if it is below. */
+  /** How far its rank is above the rank of the best other statement; negative if it is below. */
   readonly lead: number
   /** 1 for the best statement, less for the others. */
   readonly score: number

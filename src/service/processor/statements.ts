@@ -121,7 +121,7 @@ function countStems(text: string): Map<string, number> {
   return counts
 }
 
-/** Matches a version in a text; `9` is also that of `9.0`, `v9.1` and `9.x`. */
+/** Matches a version in a text; `9` also matches `9.0`, `v9.1` and `9.x`. */
 function versionExpression(version: string): RegExp {
   return new RegExp(
     String.raw`(?<![\w.])v?${literal(version.replace(/\.x$/, ''))}(?:\.(?:\d+|x))*(?![\w-]|\.\d)`,

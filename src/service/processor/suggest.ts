@@ -4,7 +4,7 @@ import { isObject } from '../../protocol/event.ts'
 const LEAD = /^(?:what (?:are|is)|which are|give me|tell me|list|find|show(?: me)?|extract)\s+/i
 /** Two or more short names. A space can match only one part of the pattern, or a long list would take exponential time. */
 const NAMES = String.raw`((?:[\p{L}\p{N} '-]+,)*[\p{L}\p{N} '-]+?),?\s+and\s+([\p{L}\p{N} '-]+?)`
-/** Such a list, and what it belongs to: `the licence, version and author of undici`. */
+/** Such a list, and the thing that it belongs to: `the licence, version and author of undici`. */
 const LIST_OF = new RegExp(String.raw`^${NAMES}\s+(?:of|for)\s+\S`, 'iu')
 /** A list and the thing that it belongs to: `undici's licence, version and author`. */
 const LIST_AFTER = new RegExp(String.raw`^(?:the\s+)?[^\s,:]+(?:\s[^\s,:]+)?['â€™]s\s+${NAMES}\s*[?.]?$`, 'iu')
@@ -12,7 +12,7 @@ const LIST_AFTER = new RegExp(String.raw`^(?:the\s+)?[^\s,:]+(?:\s[^\s,:]+)?['â€
 const COLON = /^[^:,?!.]{1,80}:\s+([^:;?!]+?)\.?$/u
 /** Several values of one thing: `list the features of rxjs`. */
 const ALL_OF = /^(?:list|enumerate)\s+(?:all\s+)?(?:the\s+)?([\p{L}\p{N} -]+?s)\s+(?:of|in)\s+\S/iu
-/** Keys of an object whose value names what is wanted. */
+/** Keys of an object whose value names the wanted fields. */
 const WANTED = /^(?:fields|attributes|columns|properties)$/i
 /** Maximum length of a question that is read as a list, in characters. */
 const MAX_LENGTH = 400

@@ -2,7 +2,7 @@ import type { AskedTerm } from './asked.ts'
 import type { ReadPassage, ReadUnit } from './place.ts'
 import type { Surroundings } from './surroundings.ts'
 
-/** How much of a word's weight counts as found, by where it stands. */
+/** The share of a word's weight that counts as found, by the word's position. */
 const MATCH = {
   unit: 1,
   synonym: 0.85,

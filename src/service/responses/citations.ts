@@ -52,7 +52,7 @@ function cited({ excerpts }: Citation, paragraphs: readonly Paragraph[]): readon
   return paragraphs.filter(({ words }) => passages.some((passage) => passage.includes(words)))
 }
 
-/** The text with single spaces, since a page's line breaks may differ from those of a quotation. */
+/** The text with single spaces, since line breaks in a page may differ from line breaks in a quotation. */
 function spaced(text: string): string {
   return text.replaceAll(/\s+/g, ' ')
 }

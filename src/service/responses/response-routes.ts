@@ -27,7 +27,7 @@ const PROCESSORS = { low: 'lite', medium: 'base', high: 'core' } as const
 
 const body = bodySchema(responseRequest)
 
-/** The routes of responses (§1; that of a stored one is beyond the interface document). */
+/** The routes of responses (§1; reading a stored response is beyond the interface document). */
 export function responseRoutes({ database, answerer, requests, ...streaming }: ResponseRoutesOptions) {
   database.exec(`
     CREATE TABLE IF NOT EXISTS responses (response_id TEXT PRIMARY KEY, response TEXT NOT NULL) STRICT, WITHOUT ROWID;

@@ -93,8 +93,8 @@ export class GroupLog {
   }
 
   /**
-   * Reads a page of events after a position. An empty page is the current end of the log. Its position is that of the last
-   * event, even if the view excludes that one: the next read then need not skip the same events again.
+   * Reads a page of events after a position. An empty page is the current end of the log. Its position is the position of the last event,
+   * even if the view excludes that event: the next read then need not skip the same events again.
    */
   read(groupId: string, stream: GroupStream, after: number, view: LogView = {}): LogPage {
     const { status = null, includeInput = false, includeOutput = false } = view

@@ -6,7 +6,7 @@ import type { EventFeed } from '../http/event-stream.ts'
 import type { StoredTrace } from './run-trace.ts'
 import type { TaskStore } from './task-store.ts'
 
-/** A batch of messages ends with the one that reaches this length, in characters. */
+/** Length at which a batch of messages ends, in characters; the message that reaches it is still part of the batch. */
 const BATCH_CHARACTERS = 64 * 1024
 
 /**

@@ -151,7 +151,7 @@ export class TaskStore {
     return output === null ? undefined : parse(output)
   }
 
-  /** The completed run with what is needed to execute it again; undefined for any other run. */
+  /** The completed run with the data to execute it again; undefined for any other run. */
   completed(runId: string): CompletedRun | undefined {
     const run = this.run(runId)
     const input = this.input(runId)

@@ -56,9 +56,9 @@ export interface Tasks {
   /** Single runs, without their routes. */
   readonly single: Runs
   readonly interactions: PreviousInteractions
-  /** Starts to execute runs, beginning with those of an earlier process. */
+  /** Starts to execute runs, beginning with the runs of an earlier process. */
   start(): void
-  /** The completed run with what is needed to execute it again; undefined for any other run. */
+  /** The completed run with the data to execute it again; undefined for any other run. */
   completed(runId: string): CompletedRun | undefined
   records(): RunRecord[]
   /** Ends streams and requests that wait for results, and stops executing runs. */

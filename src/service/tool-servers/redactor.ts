@@ -9,7 +9,7 @@ export function redactor(headers: readonly string[]): (text: string) => string {
   const secrets = headers
     .flatMap((value) => [value.trim(), value.trim().split(/\s+/).at(-1) ?? ''])
     .filter((secret) => secret.length >= MIN_SECRET)
-    // The longest first: another one may be a part of it.
+    // The longest first: a shorter one may be a part of it.
     .toSorted((a, b) => b.length - a.length)
   return (text) => secrets.reduce((rest, secret) => rest.replaceAll(secret, '[redacted]'), text)
 }

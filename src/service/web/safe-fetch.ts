@@ -52,7 +52,7 @@ export interface Web {
 
 /** Settings of {@link createWeb}. */
 export interface WebOptions {
-  /** Whether a connection to an IP address is allowed. Default: to those of the public Internet. */
+  /** Whether a connection to an IP address is allowed. Default: to addresses of the public Internet. */
   readonly isAllowed?: (address: string) => boolean
   /** Default: the resolver of the operating system. */
   readonly resolve?: ResolveHost
@@ -60,7 +60,7 @@ export interface WebOptions {
 
 const MAX_REDIRECTS = 5
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
-/** Ports below this belong to other protocols, except for those of HTTP. */
+/** Ports below this belong to other protocols, except for the ports of HTTP. */
 const FIRST_USER_PORT = 1_024
 const WEB_PORTS = new Set(['', '80', '443'])
 const USER_AGENT = 'rivulet (embedded research service)'
@@ -80,7 +80,7 @@ export function createWeb({ isAllowed = isPublicAddress, resolve }: WebOptions =
       const { origin } = url
       let isFirstOrigin = true
       for (let redirects = 0; ; redirects += 1) {
-        // Not again after another origin, which decided where they would go.
+        // Not sent again after another origin, since that origin chose the target.
         isFirstOrigin &&= url.origin === origin
         // oxlint-disable-next-line no-await-in-loop -- each redirect is known after the response
         const response = await sendOnce(url, request, isFirstOrigin, agent, signal)

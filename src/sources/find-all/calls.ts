@@ -74,12 +74,12 @@ export interface FindAllCalls {
   /** Reads the state of a run. */
   get(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllRun>
   /**
-   * Cancels a run. Emits when the service has accepted it. Errors with a `ConflictError` if the run is over, also if it was
-   * cancelled by an attempt of this call whose answer was lost.
+   * Cancels a run. Emits when the service has accepted it. Errors with a `ConflictError` if the run is over, also if an attempt of this
+   * call whose answer was lost has cancelled it.
    */
   cancel(findAllId: string, options?: SourceOptions): AwaitableSource<void>
   /**
-   * Lets a run find more matches, and emits what it looks for now. A run that is over becomes active again. Not sent again,
+   * Lets a run find more matches, and emits its new target. A run that is over becomes active again. Not sent again,
    * as `create`.
    */
   extend(findAllId: string, request: ExtendRequest, options?: SourceOptions): AwaitableSource<FindAllSchema>
@@ -94,7 +94,7 @@ export interface FindAllCalls {
   /** Reads a run with its candidates so far. */
   result(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllResult>
   /**
-   * Emits the events of a run, each once: candidates, changes of its state, what it looks for. Resumes after the last event
+   * Emits the events of a run, each once: candidates, changes of its state, and changes of its target. Resumes after the last event
    * until the run is over and every event was emitted.
    */
   events(findAllId: string, options?: FindAllEventsOptions): Source<FindAllEvent>

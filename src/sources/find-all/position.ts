@@ -211,8 +211,8 @@ export class FindAllPosition implements ReaderPosition<FindAllRunStatus> {
     const known = knownStatus(status)
     if (known?.isActive === false) this.#final = known
     const isRepeat = id === this.#lastStatusId
-    // Heartbeats are not remembered: they would push the candidates out of a saved position. But the first status of a restart
-    // is none, even if it is the same.
+    // Heartbeats are not remembered: they would push the candidates out of a saved position. But the first status after a restart is no
+    // heartbeat, even if it is the same.
     const isHeartbeat = isRepeat && !this.#isRestarted
     this.#isRestarted = false
     if (cursor !== undefined && !isHeartbeat && !this.#seen.addText(`status ${this.#rewinds} ${cursor}`))

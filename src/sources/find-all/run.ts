@@ -47,7 +47,7 @@ export interface RunFindAllOptions extends SourceOptions {
   readonly generator?: FindAllGenerator
   /** The maximum number of matches, 5 to 1,000. Only for an objective. Default: what the service proposes for it, else 10. */
   readonly match_limit?: number
-  /** Whether to cancel the run at the service when it is unsubscribed from, or cannot be followed. Default false: it goes on. */
+  /** Whether to cancel the run at the service when it is unsubscribed from, or cannot be followed. Default false: it continues. */
   readonly cancelOnUnsubscribe?: boolean
 }
 
@@ -242,7 +242,7 @@ function endedResult(context: Context, findAllId: string): Observable<FindAllRes
   )
 }
 
-/** Cancels a run of which nothing is expected any more. */
+/** Cancels a run that is no longer needed. */
 function cancel(context: Context, findAllId: string): void {
   cancelFindAll(context, findAllId).subscribe({
     error(error: unknown) {

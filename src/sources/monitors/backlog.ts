@@ -102,7 +102,7 @@ export class MonitorBacklog {
     return new PageTrail(this.#context, eventList(this.#monitorId))
   }
 
-  /** Whether the next walk begins at the newest event. One that failed goes on behind the pages that it has. */
+  /** Whether the next walk begins at the newest event. A backlog that failed continues after the pages that it has. */
   get isAtStart(): boolean {
     return this.#isWalking && this.#pages.length === 0 && this.#older?.cursor === undefined
   }

@@ -14,7 +14,7 @@ import type { Source } from '../shapes/source.ts'
 import { FOLLOW_OPTIONS, followMonitor } from './follow.ts'
 import type { FollowMonitorOptions } from './follow.ts'
 
-/** Options of `monitors.snapshots`: those of `monitors.follow`. `after` is the `cursor` of a snapshot's `event`. */
+/** Options of `monitors.snapshots`, as for `monitors.follow`. `after` is the `cursor` of a snapshot's `event`. */
 export type MonitorSnapshotsOptions = Omit<FollowMonitorOptions, 'include_completions'>
 
 /** Options of `monitors.snapshots` with a schema for the outputs. */
@@ -51,7 +51,7 @@ export interface CheckedMonitorSnapshot<Content> extends Pick<MonitorSnapshot, '
 /**
  * Creates `monitors.snapshots`, which emits the output of a snapshot monitor before and after each change, oldest first, each
  * once. It follows the monitor as `monitors.follow` does, of whose events it emits only the snapshots: a failed execution and
- * a `stream.gap` are not among them. After a gap, `previous` shows what has changed meanwhile.
+ * a `stream.gap` are not among them. After a gap, `previous` shows the changes in between.
  */
 export function createSnapshots(context: Context) {
   function snapshots<Content>(
@@ -84,7 +84,7 @@ function snapshotOf(event: EventOf<'monitor.snapshot'>): MonitorSnapshot {
   return { changed, previous, current: joined(previous, changed), event }
 }
 
-/** The value as an output; null if its content is not that of its type. */
+/** The value as an output; null if its content does not fit its type. */
 function outputIn(output: unknown): TaskOutput | null {
   if (!isObject(output)) return null
   const { type, content } = output

@@ -13,7 +13,7 @@ export interface TrackedStream {
   readonly startedAt: number
   /** Events that another stream has as well. */
   readonly ignores: (event: ResearchEvent) => boolean
-  /** The monitor whose poll this is, where webhooks are recorded. */
+  /** The monitor that is polled here, if webhooks are recorded. */
   readonly monitor: FollowedMonitor | undefined
   /** Called after an event was passed to the recorder. */
   readonly onEvent: (event: ResearchEvent) => void

@@ -54,8 +54,8 @@ const PAGE = 100
 const MAX_REMEMBERED = 10_000
 
 /**
- * Records the webhooks of a log's inbox. A delivery is done in the append of its events, or after that of the stream that has
- * brought them. Each is in work on its own: one that waits for a run's output, for a poll or for the service holds up no other.
+ * Records the webhooks of a log's inbox. A delivery is done in the append of its events, or after the append of the stream that has brought
+ * them. Each is in work on its own: one that waits for a run's output, for a poll or for the service holds up no other.
  */
 export class WebhookDrain {
   readonly #context: Context
@@ -253,7 +253,7 @@ export class WebhookDrain {
   }
 
   /**
-   * The fetched events. The webhook's own event where there are none, or the service refuses them for good; a passing failure is
+   * The fetched events. The webhook's own event if there are none, or if the service refuses them permanently; a transient failure is
    * retried with backoff.
    */
   #fetched(

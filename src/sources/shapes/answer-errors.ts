@@ -5,7 +5,7 @@ import { issuesText } from './answer-schema.ts'
 
 /**
  * The stream of an answer was cut, or contained something that the interface does not allow. `text` is what had arrived of
- * the answer. `cause` is the error of the transport, where there is one.
+ * the answer. `cause` is the error of the transport, if there is one.
  *
  * Not retryable: the same call would make, and cost, a second answer.
  */
@@ -36,9 +36,9 @@ export class AnswerFailedError extends RivuletError {
   override readonly name: string = 'AnswerFailedError'
   readonly retryable = false
   readonly text: string
-  /** The service's reference for this failure, where it gave one. */
+  /** The service's reference for this failure, if it gave one. */
   readonly ref_id: string | undefined
-  /** The service's code for the kind of failure, where it gave one. */
+  /** The service's code for the kind of failure, if it gave one. */
   readonly code: string | undefined
 
   constructor(request: RequestLine, text: string, { message, ref_id, code }: AnswerProblem) {

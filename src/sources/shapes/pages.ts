@@ -53,7 +53,7 @@ export class PageTrail {
    * Resolves when the page at this cursor may be requested: at once, or after a pause once many pages had nothing new. Rejects with a
    * ProtocolError for a list that repeats a cursor, or that does not end.
    *
-   * @param entries Those of the page with this cursor.
+   * @param entries The entries of the page with this cursor.
    */
   async next(cursor: string, entries: readonly unknown[], signal: AbortSignal): Promise<void> {
     const { line, maxPages = Infinity } = this.#list

@@ -38,7 +38,7 @@ export interface SkippedEvent {
  */
 export type Decision = 'reconnect' | 'done' | 'idle' | Shortfall
 
-/** The position of a stream, whose last event id the service resumes from, and what was seen before it. */
+/** The position of a stream: the last event id, from which the service resumes, and what was seen before it. */
 export interface ReaderPosition<State> {
   /** The `last_event_id` to resume after; undefined for the beginning. */
   readonly cursor: string | undefined

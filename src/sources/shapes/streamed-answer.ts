@@ -15,7 +15,7 @@ import type { AwaitableSource } from './source.ts'
 /** One event of a streamed answer. */
 export interface TextProgress<Event> {
   readonly event: Event
-  /** The text of the answer so far, with that of this event. */
+  /** The text of the answer so far, including the text of this event. */
   readonly text: string
 }
 

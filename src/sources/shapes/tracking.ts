@@ -9,23 +9,23 @@ export interface Tracking {
   /** Wakes a stream that polls. */
   readonly wake: Observable<void> | undefined
   /**
-   * An event is about to be emitted; the stream is at `position` after it, or where it was without one.
+   * An event is about to be emitted; the stream is at `position` after it; without one, its position does not change.
    *
    * @param isFirstWalk Whether the stream walks through its past for the first time. Default false.
    */
   entered(event: ResearchEvent, position: StreamPosition | undefined, isFirstWalk?: boolean): void
-  /** The error for a {@link position} that cannot be read. It says where the position is, and what to do. */
+  /** The error for a {@link position} that cannot be read. It says where the position is stored, and what to do. */
   unreadable(): Error
   /** The service answered a request of the stream. */
   reached(): void
-  /** The service cannot be reached; the stream goes on trying. Called for each attempt. */
+  /** The service cannot be reached; the stream keeps trying. Called for each attempt. */
   lost(error: unknown): void
   /** A poll begins at the newest event. One that was interrupted by a failure is resumed without a call. */
   polling(): void
   /**
    * A poll has emitted all that the service listed.
    *
-   * @param position The new position, where it changed without an event.
+   * @param position The new position, if it changed without an event.
    */
   caughtUp(position: StreamPosition | undefined): void
 }

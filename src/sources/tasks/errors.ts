@@ -10,7 +10,7 @@ export class RunFailedError extends RivuletError {
   readonly retryable = false
   readonly run: TaskRun
   readonly run_id: string
-  /** The service's reference for this failure, where the run's error has one. */
+  /** The service's reference for this failure, if the run's error has one. */
   readonly ref_id: string | undefined
 
   constructor(request: RequestLine, run: TaskRun) {

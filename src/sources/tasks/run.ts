@@ -143,7 +143,7 @@ function isRefusal(error: unknown): boolean {
   return error instanceof RivuletError && !(error instanceof AuthenticationError)
 }
 
-/** Emits the result, after the last state where the stream did not have it. */
+/** Emits the result, after the last state if the stream did not have it. */
 function resultAfter(
   context: Context,
   runId: string,

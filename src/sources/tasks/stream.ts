@@ -29,7 +29,7 @@ export interface RunStreamOptions {
 
 /**
  * The stream of one run's events over any number of connections, until the last state; beyond the interface document. It cannot
- * be resumed: each connection sends the trace from its beginning, and what was emitted already is dropped.
+ * be resumed: each connection sends the trace from its beginning, and entries that were already emitted are dropped.
  *
  * If the run has ended and its last state is missing, it errors with an {@link IncompleteStreamError} once no new event came for as long as
  * the client's option `patience` allows.
@@ -243,7 +243,7 @@ class RunReader implements StreamReader<RunEvent> {
     return this.#holdsLast && this.#heldBefore && !this.#hasNew
   }
 
-  /** Whether the held state can be the last one: that of a completed run has the output. */
+  /** Whether the held state can be the last one: the last state of a completed run has the output. */
   get #holdsLast(): boolean {
     if (this.#held === undefined) return false
     const { run, output } = this.#held.data

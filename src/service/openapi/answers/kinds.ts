@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../../protocol/requests/json-schema.ts'
 import type { Schema, Shape } from '../../../protocol/requests/schema.ts'
 
-/* The kinds of schemas of responses, named as those of requests. Each is a JSON Schema. Imported as `s`. */
+/* The kinds of schemas of responses, named like the kinds for requests. Each is a JSON Schema. Imported as `s`. */
 
 /** A JSON Schema, or a component that the document has once. */
 export type AnyAnswer = JsonSchema | Component
@@ -105,7 +105,7 @@ export function orNull<Value>(value: AnswerSchema<Value>): AnswerSchema<Value | 
   return { anyOf: [value, nothing] }
 }
 
-/** An object with these fields. The compiler checks them against those of `T`. */
+/** An object with these fields. The compiler checks them against the fields of `T`. */
 export function object<T>(required: Required<T>, optional: Optional<T>): AnswerSchema<T> {
   return { type: 'object', required: Object.keys(required), properties: { ...required, ...optional } }
 }

@@ -2,7 +2,7 @@ import { chatRequest } from '../../../protocol/requests/chat.ts'
 import { chatCompletion, chatStreamMessage, modelList } from '../answers/chat.ts'
 import type { Endpoint } from '../endpoint.ts'
 
-/** The parameters of the common form that are accepted and ignored, as those of a newer form are too. */
+/** The parameters of the common form that are accepted and ignored. Parameters of a newer form are ignored, too. */
 export const IGNORED = [
   'audio',
   'frequency_penalty',

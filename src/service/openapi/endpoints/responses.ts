@@ -2,7 +2,7 @@ import { responseRequest } from '../../../protocol/requests/response.ts'
 import { responseObject, responseStreamEvent } from '../answers/responses.ts'
 import type { Endpoint } from '../endpoint.ts'
 
-/** The endpoints of responses (§1; that of a stored one is beyond the interface document). */
+/** The endpoints of responses (§1; reading a stored response is beyond the interface document). */
 export const responseEndpoints: readonly Endpoint[] = [
   {
     method: 'POST',
