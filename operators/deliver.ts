@@ -25,8 +25,8 @@ export interface DeliverConfig<T> extends Backoff {
    */
   readonly highWaterMark?: number
   /**
-   * Another gate to close and open with the one that `deliver` subscribes through, for a source that is subscribed elsewhere
-   * with `underGate`, behind `share` or a `Subject` for instance. Use it for one subscription only.
+   * A second gate, which is closed and opened together with the gate through which `deliver` subscribes. For a source that is subscribed
+   * elsewhere with `underGate`, behind `share` or a `Subject` for instance. Use it for one subscription only.
    */
   readonly gate?: Gate
   /** Maximum number of retries for an event whose handler fails. Default 4; `Infinity` never gives up. */

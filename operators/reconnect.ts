@@ -120,7 +120,7 @@ class ReconnectingSubscription<T> implements Unsubscribable {
   #failures = 0
   #backoffs = 0
   #connectedAt = 0
-  /** Between two connections: the subscription to `done`, or the delay. */
+  /** The subscription between two connections: to `done`, or to the delay. */
   #pending = Subscription.EMPTY
 
   constructor(source: Observable<T>, settings: Settings<T>, subscriber: Subscriber<T>) {
@@ -174,7 +174,7 @@ class ReconnectingSubscription<T> implements Unsubscribable {
     this.#cancelIfClosed()
   }
 
-  /** Passes what a callback of the settings throws to the subscriber. */
+  /** Passes an error that a callback of the settings throws to the subscriber. */
   guard(step: () => void): void {
     try {
       step()

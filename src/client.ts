@@ -141,7 +141,7 @@ export interface ResearchClient {
     cancel(monitorId: string, options?: SourceOptions): AwaitableSource<Monitor>
     /** Creates a monitor. Beyond the interface document. */
     create(request: CreateMonitorRequest, options?: SourceOptions): AwaitableSource<Monitor>
-    /** Emits what a snapshot monitor's output was before and after each change, oldest first, until it is cancelled. */
+    /** Emits a snapshot monitor's output before and after each change, oldest first, until the monitor is cancelled. */
     snapshots<Content>(
       monitorId: string,
       options: TypedMonitorSnapshotsOptions<Content>,

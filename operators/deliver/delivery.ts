@@ -39,7 +39,7 @@ export class Delivery<T> implements InFlightOwner<T> {
   #starting = false
   /** The source has completed or errored, or `#stop` has completed it. */
   #sourceEnded = false
-  /** No more events are started. */
+  /** Whether no more events are started. */
   #stopped = false
   /** The subscriber has completed, errored or unsubscribed. */
   #closed = false

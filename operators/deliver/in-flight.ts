@@ -129,7 +129,7 @@ export class InFlightTask<T> {
     const { handler } = this.#handling
     const { signal } = this.#owner
     if (currentGate() === undefined) return handler(this.event, signal)
-    // A consumer is subscribing right now. Its gate must not pause what the handler subscribes to.
+    // A consumer is subscribing right now. Its gate must not pause the handler's own subscriptions.
     return withGate(undefined, () => handler(this.event, signal))
   }
 

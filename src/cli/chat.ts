@@ -53,7 +53,7 @@ async function chat(question: string, options: ChatOptions, signal: AbortSignal)
       printed = text.length
     }
   } finally {
-    // An error begins on a line of its own.
+    // An error begins on a new line.
     if (printed > 0 && !signal.aborted) await output.line()
   }
   await printSources(basis ?? [], output)

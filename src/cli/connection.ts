@@ -17,7 +17,7 @@ export interface ConnectionOptions extends CommonOptions {
 /** The client, log and output of a command that uses a service. */
 export interface Connection {
   readonly client: ResearchClient
-  /** Also contains the client's diagnostics. */
+  /** The log, which also receives the client's diagnostics. */
   readonly log: Logger
   readonly output: Output
 }

@@ -8,14 +8,14 @@ import type { Logger } from './log.ts'
 
 /** A dashboard with an HTTP server. Disposing of it closes both. */
 export interface DashboardEndpoint extends AsyncDisposable {
-  /** Its address, with the key. */
+  /** The address of the dashboard, with the key. */
   readonly url: string
 }
 
 /** Settings of {@link openDashboard}. */
 export interface DashboardEndpointOptions {
   readonly log: EventLog
-  /** For searches and added runs. */
+  /** Client for searches and added runs. */
   readonly client?: ResearchClient | undefined
   readonly documents?: FindDocument | undefined
   /** The name of the process of alert rules. */
@@ -43,7 +43,7 @@ export async function openDashboard({
     ...(documents !== undefined && { documents }),
     ...(rules !== undefined && { rules }),
   })
-  // The other views go on.
+  // The other views continue.
   dashboard.done.catch((error: unknown) => logger.error({ error: String(error) }, 'a view has ended'))
   const server = createServer(nodeListener(dashboard))
   const bound = await listenOn(server, port, HOST).catch(async (error: unknown) => {

@@ -41,7 +41,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** Another process records the same into the log. */
+/** Another process records the same sources into the log. */
 export class RecordedElsewhere extends Error {
   override readonly name = 'RecordedElsewhere'
 
@@ -110,7 +110,7 @@ export function exitCodeOf(thrown: unknown): number {
   return EXIT.failed
 }
 
-/** By its name, since the class is in the entry point that loads SQLite, or the client of a server. */
+/** Compares the name, since the class is in the entry point that loads SQLite, or the client of a server. */
 function isLogError(error: unknown, name: 'LogFileError' | 'LogServerError'): error is LogError {
   return error instanceof LogError && error.name === name
 }

@@ -3,9 +3,9 @@ import type { Fault, FaultKind } from 'rivulet/service'
 
 /** One kind of fault on the command line. */
 interface FaultSyntax<Kind extends FaultKind> {
-  /** Its syntax. */
+  /** Syntax of the fault on the command line. */
   readonly usage: string
-  /** What the service does. */
+  /** Description of the fault. */
   readonly about: string
   read(fields: Fields): Extract<Fault, { readonly kind: Kind }>
 }

@@ -1,6 +1,6 @@
 import { exitCodeOfSignal, Interrupted, outputFailure } from './exit.ts'
 
-/** In ms: a repeated signal within this time is an echo. npm forwards a signal that the process group has already received. */
+/** Time within which a repeated signal is an echo, in ms. npm forwards a signal that the process group has already received. */
 const ECHO = 100
 
 /** The used part of `process`. */

@@ -7,7 +7,7 @@ interface Stream {
   /** Closed while an event of the stream is buffered. So at most one chunk of each stream is buffered. */
   readonly gate: Gate
   readonly buffer: ResearchEvent[]
-  /** Unix time in ms of the last emitted event. */
+  /** Time of the last emitted event, Unix ms. */
   time: number
   completed: boolean
 }

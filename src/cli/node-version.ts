@@ -25,7 +25,7 @@ function fits(version: Version, comparators: string): boolean {
     })
 }
 
-/** Its numbers; omitted ones are 0. */
+/** The numbers of a version; omitted ones are 0. */
 function versionOf(text: string): Version {
   const [major = 0, minor = 0, patch = 0] = text.split('-')[0]?.split('.').map(Number) || []
   return [major, minor, patch]

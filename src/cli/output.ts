@@ -7,7 +7,10 @@ import { plain } from './plain.ts'
 /** The style of text on a terminal. */
 export type Style = Parameters<typeof styleText>[0]
 
-/** Where a command prints its results. Texts are printed as {@link plain} text, with the styles that {@link Output.paint} gives them. */
+/**
+ * The stream to which a command prints its results. Texts are printed as {@link plain} text, with the styles that {@link Output.paint}
+ * gives them.
+ */
 export interface Output {
   /** Whether results are printed as NDJSON, one JSON value per line. */
   readonly json: boolean
@@ -27,7 +30,7 @@ export interface Output {
 
 /** The widest line, also without a terminal. A longer one is hard to read. */
 const WIDEST = 120
-/** In a narrower window, the terminal wraps lines. */
+/** Minimum width, in columns: in a narrower window, the terminal wraps lines. */
 const NARROWEST = 60
 
 /** Prints to a stream. `signal` aborts waiting for a slow reader. */

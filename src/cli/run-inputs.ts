@@ -7,7 +7,7 @@ import { isJsonObject } from './json-file.ts'
 /** The used part of standard input. */
 export type StandardInput = NodeJS.ReadableStream & { readonly isTTY?: boolean }
 
-/** Where the inputs of runs come from. */
+/** The options from which the inputs of runs are read. */
 export interface InputOptions {
   readonly input?: readonly string[]
   /** `-` is standard input. */

@@ -8,7 +8,7 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 }
 
-/** Its name has no hash, so it is asked for again. */
+/** File name of the icon. It has no hash, so the icon is requested again. */
 const ICON_NAME = 'icon.svg'
 const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="none" stroke="#2f7fd1" stroke-width="2" stroke-linecap="round" d="M1 4c3-3 4 3 7 0s4 3 7 0M1 9c3-3 4 3 7 0s4 3 7 0M1 14c3-3 4 3 7 0s4 3 7 0"/></svg>`
 

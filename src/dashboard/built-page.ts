@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import type { PageFile } from './page-file.ts'
 
-/** Where the build writes the page, beside the folder of this module: `dist/dashboard/`. */
+/** The folder to which the build writes the page, beside the folder of this module: `dist/dashboard/`. */
 const FOLDER = new URL('../../dashboard/', import.meta.url)
 
 /** Reads the page that the build has written. */

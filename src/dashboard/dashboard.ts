@@ -22,13 +22,13 @@ import { dashboardViews } from './views.ts'
 export interface DashboardOptions {
   /** The log that it shows. Its views are processes of this log. */
   readonly log: EventLog
-  /** For searches and added runs. Default: the page has none. */
+  /** Client for searches and added runs. */
   readonly client?: GatewayClient
   /** Finds a document that is cited, so that the page can show an excerpt in it. Default: it links to the document's URL. */
   readonly documents?: FindDocument
   /** The name of the process of alert rules. Default `rules`. */
   readonly rules?: string
-  /** Where it is served, such as `https://logs.example`. Default: this machine, at any port. */
+  /** Origins at which it is served, such as `https://logs.example`. Default: this machine, at any port. */
   readonly origins?: readonly string[]
   /** The secret in its address, of at least 16 characters. Default: 32 random bytes. */
   readonly key?: string
@@ -58,7 +58,7 @@ const SUBJECT = 'dashboard'
 
 const MIN_KEY = 16
 
-/** Where the gateway is mounted. */
+/** Path at which the gateway is mounted. */
 const LIVE = '/live'
 
 /**
@@ -188,7 +188,7 @@ class DashboardServer {
     if (!isPage && !isListed && isFromElsewhere(request, url)) {
       return refusalResponse('forbidden', 'pages of this origin may not use this dashboard')
     }
-    // It has tokens of its own.
+    // The gateway has its own tokens.
     if (url.pathname.startsWith(`${LIVE}/`)) return gateway.handle(request)
     const isRead = request.method === 'GET'
     const given = url.searchParams.get('key')
@@ -232,7 +232,7 @@ function isFromElsewhere({ headers }: Request, { host }: URL): boolean {
   return origin !== null && new URL(origin).host !== host
 }
 
-/** With only what names its host. */
+/** The request with only the headers that name its host. */
 function withoutOrigin({ url, headers }: Request): Request {
   const host = headers.get('host')
   return new Request(url, { headers: host === null ? {} : { host } })

@@ -1,7 +1,7 @@
 /** A document that an answer or an event cites. */
 export interface DashboardDocument {
   readonly title: string
-  /** Its text, in which excerpts are found. */
+  /** Text of the document, in which excerpts are found. */
   readonly text: string
 }
 
@@ -13,7 +13,7 @@ export type FindDocument = (
 /** The answer of a dashboard to `GET /document`. */
 export interface FoundDocument extends DashboardDocument {
   readonly url: string
-  /** Where the text was too long. */
+  /** Set if the text was too long. */
   readonly truncated?: true
 }
 

@@ -17,7 +17,7 @@ export interface TokenOptions {
   readonly audience?: string
 }
 
-/** The requests that a gateway makes for its clients. A client of `createClient` is one. */
+/** The parts of a client that a gateway needs. A client of `createClient` has them. */
 export interface GatewayClient {
   search(request: SearchRequest, options: { readonly signal: AbortSignal }): PromiseLike<SearchResponse>
   readonly taskGroups: {
@@ -46,14 +46,14 @@ export interface GatewayOptions<V extends Views> {
    * the views, and one that it has overtaken reports a gap `missed`. Default true.
    */
   readonly holdsRetention?: boolean
-  /** Where it is mounted. Default `/live`. */
+  /** Path at which it is mounted. Default `/live`. */
   readonly path?: string
   /**
    * Origins of the pages that may use it, such as `https://app.example`, and the gateway's own origin if it differs: the gateway answers
    * only for their hosts and this machine's. Default: pages of this machine, at any port.
    */
   readonly origins?: readonly string[]
-  /** For the requests that grants allow, such as a client of `createClient`. Default: all of them are refused. */
+  /** Client for the requests that grants allow, such as a client of `createClient`. Default: all of them are refused. */
   readonly client?: GatewayClient
   /** Connections of one subject at the same time, and reads of the log beside them. Default 20. */
   readonly maxConnections?: number
@@ -64,7 +64,7 @@ export interface GatewayOptions<V extends Views> {
 /** The log to browsers: a function from `Request` to `Response`, which `nodeListener` mounts on `node:http`. */
 export interface Gateway<V extends Views> extends AsyncDisposable {
   (request: Request): Promise<Response>
-  /** A signed token for what a subject may see and do. */
+  /** Signs a token for the rights of a subject. */
   grant(grant: Grant): Promise<string>
   /** A text that a page exchanges once, within a minute, for a cookie with this grant: for `EventSource`, which has no headers. */
   ticket(grant: Grant): Promise<string>

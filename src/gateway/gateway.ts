@@ -148,7 +148,7 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
   const observed = observedAnswer(counters, root, (request) =>
     authority.protect(request, () => respond(request)),
   )
-  /** Rejects in a Worker where the function would wait for ever. */
+  /** Rejects in a Worker if the function would wait for ever. */
   const here =
     <Given extends readonly unknown[], Result>(call: (...given: Given) => Promise<Result>) =>
     async (...given: Given) => {

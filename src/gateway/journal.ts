@@ -22,7 +22,7 @@ interface Pending {
 }
 
 /**
- * Appends what a gateway does to its log. Events that come during an append go into the next one together, and each call waits for
+ * Appends the actions of a gateway to its log. Events that come during an append go into the next one together, and each call waits for
  * its own.
  */
 export class Journal {
@@ -37,7 +37,7 @@ export class Journal {
     this.#log = log
   }
 
-  /** Resolves once the event survives a crash. Rejects with what the log refuses. */
+  /** Resolves once the event survives a crash. Rejects with the error of the log. */
   record(event: ResearchEvent): Promise<void> {
     if (this.#isClosed) return Promise.reject(new TypeError('the gateway is closed'))
     const done = Promise.withResolvers<void>()

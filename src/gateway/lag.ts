@@ -1,7 +1,7 @@
 import type { EventLog } from '../log/event-log.ts'
 import { limitedRead } from '../protocol/limited-read.ts'
 
-/** For how long the numbers of a log are good, in ms: reading them takes some of them. */
+/** How long the numbers of a log are reused, in ms: reading them takes some time. */
 const MAX_AGE = 1_000
 
 /** How long the log is waited for, in ms: a heartbeat goes without its numbers then. */

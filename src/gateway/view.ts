@@ -10,9 +10,9 @@ export type RowPath = readonly string[]
 export interface ViewOptions<Row, Type extends ResearchEventType, Param extends string> {
   /** Version of the functions, a positive integer. Raise it when their results change: the view is then built again. */
   readonly version: number
-  /** Only entries of these types. Default: all. */
+  /** The types of entries that the view reads. */
   readonly types?: readonly Type[]
-  /** Only entries for which this returns true. */
+  /** Whether the view reads an entry. */
   readonly where?: (entry: EntryOf<Type>) => boolean
   /** Names of the first parts of a row's path, which clients give to get only the rows below. Default: none. */
   readonly params?: readonly Param[]
@@ -25,10 +25,10 @@ export interface ViewOptions<Row, Type extends ResearchEventType, Param extends 
    * that each row decides. Default: rows are visible only to grants of all sources.
    */
   readonly source?: (path: RowPath) => string | undefined
-  /** Where a view begins to read. Default `start`. */
+  /** The position from which a view reads. Default `start`. */
   readonly startAt?: StartAt
   /**
-   * Removes a row that was not changed for so long, in ms between recordings. A function says it for each row, undefined for one that
+   * How long a row is kept after its last change, in ms between recordings. A function says it for each row, undefined for one that
    * stays. Default: never.
    */
   readonly timeToLive?: number | ((row: Row) => number | undefined)

@@ -41,7 +41,7 @@ export function setHeaders(incoming: NodeIncoming, outgoing: NodeOutgoing, heade
   }
 }
 
-/** Each name once: cookies are in fields of their own. */
+/** The fields of the headers, each name once: each cookie has its own field. */
 function fieldsOf(headers: Headers): ReadonlyMap<string, string | readonly string[]> {
   const fields = new Map<string, string | readonly string[]>(headers)
   const cookies = headers.getSetCookie()

@@ -53,7 +53,7 @@ export function readIncoming(incoming: Readable, body: IncomingBody): void {
  */
 export function webRequest(incoming: NodeIncoming, signal: AbortSignal): Request | undefined {
   const { method = 'GET', headers } = incoming
-  // HTTP/2 has a host of its own, which may stand beside the header.
+  // HTTP/2 has its own field for the host, which may stand beside the header.
   const host = headers[':authority'] ?? headers.host ?? 'localhost'
   try {
     const hasBody = method !== 'GET' && method !== 'HEAD'

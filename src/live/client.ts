@@ -19,9 +19,9 @@ const LINGER = 5_000
 const COLLECT = 25
 /** How long the code of the tabs is waited for, in ms. */
 const LOAD_TIMEOUT = 5_000
-/** A view that was denied is asked for again after so long at least, in ms. */
+/** Minimum time after which a denied view is requested again, in ms. */
 const ASK_AGAIN = 1_000
-/** A view that the gateway could not make is asked for again after so long, in ms, if the gateway does not say when. */
+/** Time after which a view that the gateway could not make is requested again, in ms, if the gateway does not specify it. */
 const ASK_AGAIN_UNAVAILABLE = 60_000
 
 /** The status of a connection that follows nothing. */
@@ -30,7 +30,7 @@ const NOTHING: LiveStatus = { state: 'connecting', since: 0 }
 /** The error of each view that exceeds the limit of a connection. */
 const TOO_MANY = new LiveError('too_many', `A page follows up to ${MAX_LIVE_VIEWS} views at a time`)
 
-/** From the best one to the worst one. */
+/** The states, from the best to the worst. */
 const STATES: readonly LiveState[] = ['live', 'connecting', 'stale', 'offline', 'denied']
 
 /** The exports of the module that is loaded later. */
@@ -51,7 +51,7 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
   readonly #stores = new Map<string, ViewStore>()
   /** The stores that the page still references, by address. */
   readonly #known = new Map<string, WeakRef<ViewStore>>()
-  /** Until the next frame, in which changes are published together. */
+  /** Cancels the next frame, in which changes are published together. */
   #cancelFrame: (() => void) | undefined
   readonly #connection: Connection
   #tabs: Tabs | undefined
@@ -183,7 +183,7 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
     if (offline && indexedDB !== undefined) this.#loadingOffline = this.#loadOffline(indexedDB)
   }
 
-  /** Undefined if it cannot be loaded, such as after another version was deployed: this tab has a connection of its own then. */
+  /** Undefined if it cannot be loaded, for instance after another version was deployed: this tab then has its own connection. */
   #loadTabs(): Promise<TabsModule | undefined> {
     return new Promise((resolve) => {
       const giveUp = () => resolve(undefined)

@@ -11,7 +11,7 @@ import type { Tokens } from './tokens.ts'
 
 /** The part of the client that a connection uses. */
 export interface ConnectionOwner {
-  /** Whether this tab may connect, asked once its rights are known. Where it may not, it calls `viewsChanged` when it may. */
+  /** Whether this tab may connect, asked once its rights are known. If it may not, `viewsChanged` is called as soon as it may. */
   mayConnect(): Promise<boolean>
   /** The views to follow. */
   readonly wanted: readonly FollowedView[]
@@ -74,7 +74,7 @@ export class Connection {
   #attempt: AbortController | undefined
   /** The reason for which the client itself has ended it. */
   #restart: Restart | undefined
-  /** Until when the last token can be used, since it was not sent, in Unix ms. */
+  /** The end of the time in which the last token can be used, if it was not sent, in Unix ms. */
   #unsentUntil = 0
   #isRunning = false
   #endPause = () => {}

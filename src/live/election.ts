@@ -213,7 +213,7 @@ export class Election<Wish, Sent> {
     this.#send({ kind: 'lead', since: this.#leaderSince })
   }
 
-  /** Notes when another tab is gone. */
+  /** Notices when another tab is gone. */
   #meet(tab: string): void {
     if (this.#others.has(tab)) return
     this.#others.add(tab)

@@ -5,13 +5,13 @@ export type PageEvent = 'wake' | 'sleep' | 'hide' | 'offline'
 
 /** The parts of the platform that the client uses. Tests pass their own. */
 export interface Environment {
-  /** Unix ms. */
+  /** The current time, Unix ms. */
   now(): number
   /** Calls the function once after so many ms. Returns a function that cancels it. */
   later(delay: number, call: () => void): () => void
   /** Calls the function once, with the next frame of the page. Returns a function that cancels it. */
   nextFrame(call: () => void): () => void
-  /** From 0 up to 1. */
+  /** A random number, from 0 (inclusive) to 1 (exclusive). */
   random(): number
   readonly fetch: typeof fetch
   /** Calls the listener for each event of the page. Returns a function that ends it. */

@@ -15,7 +15,7 @@ export type LiveErrorCode = RefusalCode | 'network' | 'timeout' | 'protocol' | '
 export class LiveError extends Error {
   override readonly name = 'LiveError'
   readonly code: LiveErrorCode
-  /** When to try again, in ms from then, where the gateway gave it. */
+  /** When to try again, in ms from then, if the gateway gave it. */
   readonly retryAfter: number | undefined
 
   constructor(

@@ -24,16 +24,16 @@ export interface ConnectOptions {
 }
 
 /**
- * `connecting`: no rows yet. `live`: the rows are up to date. `stale`: the connection was lost, or the gateway cannot make the view now; the rows are as of then.
- * `offline`: the browser has no network. `denied`: the gateway refuses this view or the token, the view is one of more than 64
- * (`too_many`), or `close` was called before its rows came (`closed`).
+ * `connecting`: no rows yet. `live`: the rows are up to date. `stale`: the connection was lost, or the gateway cannot make the view now;
+ * the rows have the state of that moment. `offline`: the browser has no network. `denied`: the gateway refuses this view or the token, the
+ * view is one of more than 64 (`too_many`), or `close` was called before its rows came (`closed`).
  */
 export type LiveState = 'connecting' | 'live' | 'stale' | 'offline' | 'denied'
 
 /** The state of a view or of a connection, the same object until it changes. */
 export interface LiveStatus {
   readonly state: LiveState
-  /** Since when, in Unix ms. */
+  /** The time at which this state began, in Unix ms. */
   readonly since: number
   /** Why it is stale, offline or denied. */
   readonly error?: Error | undefined
@@ -41,7 +41,7 @@ export interface LiveStatus {
 
 /** A view at one moment. Immutable, and the same object until something changes. */
 export interface ViewSnapshot<Row> {
-  /** By path, as `rowKey` writes it. Empty until `ready`. */
+  /** The rows by path, as `rowKey` writes it. */
   readonly rows: ReadonlyMap<string, Row>
   /** Whether the rows have come: from the gateway, the server or IndexedDB. It stays true once it is. */
   readonly ready: boolean
@@ -89,7 +89,7 @@ export interface ObservableView<Row> extends LiveView<Row>, LiveObservable<ViewS
 /** A connection as developers look at it. Made when it is requested; times in Unix ms. */
 export interface LiveInspection {
   /**
-   * `leader`: it has the connection of all tabs. `follower`: it gets its rows from that tab. `alone`: it has a connection of its own.
+   * `leader`: it has the connection of all tabs. `follower`: it gets its rows from that tab. `alone`: it has its own connection.
    * `idle`: nothing is followed, or the tabs have not decided yet.
    */
   readonly role: 'idle' | 'alone' | 'leader' | 'follower'
@@ -134,7 +134,7 @@ export interface Live<V extends ViewShapes> extends Disposable {
   ): ObservableView<RowOf<V[Name]>>
   /** The connection's own status: the status of its worst view, or of the token. */
   readonly status: LiveObservable<LiveStatus>
-  /** For developers: roles, positions and times. Costs nothing until it is used. */
+  /** Roles, positions and times, for developers. Costs nothing until it is used. */
   readonly inspect: LiveObservable<LiveInspection>
   /** Rejects with a `LiveError`. */
   search(request: SearchRequest, options?: { readonly signal?: AbortSignal }): Promise<SearchResponse>

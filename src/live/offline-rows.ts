@@ -18,7 +18,7 @@ interface Kept {
   readonly address: string
   readonly time: number
   readonly position: string
-  /** As JSON, whose length is known. */
+  /** The rows as JSON, whose length is known. */
   readonly rows: string
 }
 
@@ -93,7 +93,7 @@ export class OfflineRows {
     return IDBKeyRange.bound([this.#gateway], [this.#gateway, []])
   }
 
-  /** One transaction after another. Undefined if it fails. */
+  /** Runs transactions one after another. Undefined if it fails. */
   #do<Result>(
     mode: IDBTransactionMode,
     use: (store: IDBObjectStore) => Result | Promise<Result>,

@@ -21,7 +21,7 @@ export interface TabsOwner {
   /** Rows or states have changed. */
   changed(): void
   tick(): void
-  /** This tab must have a connection of its own. */
+  /** This tab must have its own connection. */
   excluded(): void
 }
 
@@ -60,7 +60,7 @@ type Sent =
   /** The connection does not carry the views of this tab. */
   | { readonly kind: 'full'; readonly to: string }
 
-/** Where rows belong among the frames, until they have come. */
+/** The position of rows among the frames, until the rows have come. */
 interface Place {
   /** Address of the view; empty if later rows of the view have come first. */
   address: string
@@ -89,18 +89,18 @@ export function joinTabs(
   }
 }
 
-/** The views of all tabs that share a connection. The leader passes on what comes from the gateway. */
+/** The views of all tabs that share a connection. The leader passes on the frames of the gateway. */
 export class Tabs {
   readonly rights: string
   readonly #environment: Environment
   readonly #owner: TabsOwner
   readonly #election: Election<Wish, Sent>
-  /** As a tab that follows: the views of which it has all that the leader has sent. */
+  /** In a tab that follows: the views of which it has all that the leader has sent. */
   readonly #same = new Set<ViewStore>()
   /** The rows that are still to come, and the rows whose position is still to come, by their id. */
   readonly #places = new Map<string, Place>()
   readonly #arrived = new Map<string, StoredRows>()
-  /** As the leader: what the other tabs want, by tab, and what they have of it. */
+  /** In the leader: the views that the other tabs want, by tab, and the rows that they have of each. */
   readonly #wishes = new Map<string, Map<ViewStore, Holding>>()
 
   constructor(
@@ -325,7 +325,7 @@ export class Tabs {
     const id = crypto.randomUUID()
     const to = lacking.map(([tab]) => tab)
     const [tab, ...more] = to
-    // All tabs clone what the channel of all brings, so many rows for one tab come by its own.
+    // All tabs clone the messages of the common channel, so many rows for one tab are sent through its own channel.
     const isAlone = tab !== undefined && more.length === 0
     this.#election.send({ kind: 'rows', id, to, address, gaps, rows: isAlone ? undefined : rows })
     if (isAlone) this.#election.sendTo(tab, { kind: 'alone', id, rows })

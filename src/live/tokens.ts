@@ -5,7 +5,7 @@ import { untilAborted } from './until-aborted.ts'
 /** The longest token, in characters: servers refuse longer headers. */
 const MAX_TOKEN = 16_384
 
-/** The tokens of `getToken`, and what they say of themselves. */
+/** The tokens of `getToken`, and the content of their payloads. */
 export class Tokens {
   /** The last token, and when it ends in Unix ms; 0 if it does not say so. */
   last = ''

@@ -17,7 +17,7 @@ export class ViewStore {
   /** The object that the page has of the view. As long as the page has it, it has these rows. */
   view: ObservableView<unknown> | undefined
   readonly listeners = new Set<(snapshot: ViewSnapshot<unknown>) => void>()
-  /** It stays wanted for a while although no listener is left. */
+  /** Whether it stays wanted for a while although no listener is left. */
   lingers = false
   /** Cancels the end of that. */
   cancelLinger = () => {}
@@ -30,7 +30,7 @@ export class ViewStore {
   /** The status at this moment; published with the next frame of the page. */
   status: LiveStatus
   gaps = 0
-  /** Before the first ones: undefined. */
+  /** The position of the rows; undefined before the first ones. */
   position: string | undefined
   /** The snapshot that was published last. */
   snapshot: ViewSnapshot<unknown>
@@ -102,7 +102,7 @@ export class ViewStore {
         else this.gaps++
         break
       case 'denied':
-        // A view that cannot be made now may go on from its position.
+        // A view that cannot be made now may continue from its position.
         if (frame.problem.code === 'unavailable') this.isCurrent = false
         else this.clear()
     }

@@ -12,7 +12,7 @@ type Handled = void | PromiseLike<unknown>
 
 /** A call of a handler that is being measured. */
 interface Call {
-  /** For what the handler does. */
+  /** The context for the handler's work. */
   readonly context: Context
   ended(failure?: { readonly error: unknown }): void
 }
@@ -22,7 +22,7 @@ export class Handlers {
   readonly #tracer: Tracer
   readonly #duration: Histogram
   readonly #retries: Counter
-  /** For each handler, the events whose last attempt has failed. */
+  /** The events whose last attempt has failed, by handler. */
   readonly #failed = new Map<string, WeakSet<object>>()
 
   constructor(meter: Meter, tracer: Tracer) {

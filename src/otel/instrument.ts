@@ -16,9 +16,9 @@ import { requestObserver } from './requests.ts'
 
 /** The objects to instrument, and the meter and tracer to use. */
 export interface InstrumentOptions {
-  /** Its requests, streams, retries, reconnects and dropped duplicates. */
+  /** A client: its requests, streams, retries, reconnects and dropped duplicates. */
   readonly client?: Pick<ResearchClient, 'observe' | 'diagnostics'>
-  /** Its recording, the handlers of its consumers and the functions of its processes, and how far its readers are behind. */
+  /** A log: its recording, the handlers of its consumers, the functions of its processes, and the lag of its readers. */
   readonly log?: Pick<EventLog, 'observe' | 'stats'>
   /** A gateway of `createGateway`: its connections, requests and refusals, and what it encodes and sends. */
   readonly gateway?: { observe(observer: GatewayObserver): () => void }

@@ -9,13 +9,13 @@ export interface Acknowledger {
   /** The value at this position, or a part of it, came to a subscriber that will acknowledge or release it. */
   received(position: string): void
   /**
-   * It was handled, or dropped on purpose. Once all that was received is acknowledged, that is saved soon; a failure to save
+   * The value was handled, or dropped on purpose. Once all that was received is acknowledged, that is saved soon; a failure to save
    * is an error of the source.
    */
   acknowledge(position: string): void
-  /** It was received, and will not be acknowledged. */
+  /** The value was received, and will not be acknowledged. */
   release(position: string): void
-  /** It could not be handled. Its dead letter is saved together with its acknowledgement, which follows. */
+  /** The value could not be handled. */
   deadLetter(position: string, failure: Failure): void
 }
 
@@ -65,7 +65,7 @@ export function expectAcknowledgements(gate: Gate): void {
  * Reports that a value was received by a consumer that will acknowledge it. The value may be an array.
  *
  * @param gate The gate that the value came through.
- * @throws AcknowledgementError if the source expects what the value cannot give.
+ * @throws AcknowledgementError if the source expects an acknowledgement that the value cannot give.
  */
 export function receive(value: unknown, gate: Gate): void {
   const isExpected = acknowledging.has(gate)

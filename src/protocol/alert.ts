@@ -3,7 +3,7 @@ export interface AlertCause {
   readonly source: string
   readonly id: string
   readonly type: string
-  /** RFC 3339; null if it is not known. */
+  /** Time of the event, in RFC 3339; null if it is not known. */
   readonly time: string | null
 }
 
@@ -31,7 +31,7 @@ export interface AlertData {
 /** The condition of a rule holds, and held as long as its `for` asks. */
 export interface AlertFiring extends AlertData {}
 
-/** An alert that was firing is over. */
+/** An alert that was firing has ended. */
 export interface AlertResolved extends AlertData {
   /**
    * `condition`: it no longer holds. `expired`: it held for as long as `resolve.after` says. `cancelled`: its monitor
@@ -47,11 +47,11 @@ export interface AlertUnknown {
   readonly key: Readonly<Record<string, string>>
   readonly labels: Readonly<Record<string, string>>
   /**
-   * `lost`: the source cannot be reached. `downtime`: nothing was recorded. `gap`: entries or events are gone before they were
-   * read. `keys`: the rule has too many keys, and this one is not watched.
+   * `lost`: the source cannot be reached. `downtime`: nothing was recorded. `gap`: entries or events were lost before they were read.
+   * `keys`: the rule has too many keys, and this one is not watched.
    */
   readonly reason: 'lost' | 'downtime' | 'gap' | 'keys'
-  /** Since when, in RFC 3339. */
+  /** When it became unknown, in RFC 3339. */
   readonly since: string
 }
 

@@ -9,7 +9,7 @@ export class ArgumentError extends TypeError {
   readonly value: unknown
 
   /**
-   * @param expected What it must be, as in "limit must be an integer from 1 to 100, got 500", or the whole message.
+   * @param expected The requirement, as in "limit must be an integer from 1 to 100, got 500", or the whole message.
    * @param value The given value; `hidden(value)` if it may be secret.
    */
   constructor(argument: string, expected: string | { readonly message: string }, value: unknown) {

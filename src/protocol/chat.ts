@@ -57,7 +57,7 @@ export type FinishReason = 'stop' | 'length' | (string & {})
 export interface ChatCompletion {
   readonly id: string
   readonly object: 'chat.completion'
-  /** Unix time in s. */
+  /** Time of creation, Unix s. */
   readonly created: number
   readonly model: string
   readonly choices: readonly {
@@ -76,7 +76,7 @@ export interface ChatCompletion {
 export interface ChatChunk {
   readonly id: string
   readonly object: 'chat.completion.chunk'
-  /** Unix time in s. */
+  /** Time of creation, Unix s. */
   readonly created: number
   readonly model: string
   readonly choices: readonly {
@@ -95,7 +95,7 @@ export interface ModelList {
   readonly data: readonly {
     readonly id: string
     readonly object: 'model'
-    /** Unix time in s. */
+    /** Time of creation, Unix s. */
     readonly created: number
     readonly owned_by: string
   }[]

@@ -65,7 +65,7 @@ export function checkBoolean(argument: string, value: unknown): void {
   if (typeof value !== 'boolean') throw new ArgumentError(argument, 'a boolean', value)
 }
 
-/** One of the allowed values. */
+/** Checks that a value is one of the allowed ones. */
 export function checkOneOf(argument: string, value: unknown, allowed: readonly unknown[]): void {
   if (!allowed.includes(value)) throw new ArgumentError(argument, `one of ${allowed.join(', ')}`, value)
 }

@@ -52,16 +52,16 @@ export interface Envelope<Type extends string, Data> {
   readonly source: string
   /** Discriminates `data`. */
   readonly type: Type
-  /** RFC 3339, as the service gave it; null if it gave none. */
+  /** Time of the event, in RFC 3339, as the service gave it; null if it gave none. */
   readonly time: string | null
   /** The wire object, in the interface's own names. */
   readonly data: Data
-  /** RFC 3339, when this process received it. Not part of its identity. */
+  /** When this process received it, in RFC 3339. */
   readonly received: string
   readonly via: Via
-  /** Where to resume after this event: a `last_event_id` of a group's stream, an `after` of a monitor's. */
+  /** The position to resume from after this event: a `last_event_id` of a group's stream, an `after` of a monitor's. */
   readonly cursor?: string
-  /** Only of events that a process has appended. */
+  /** The entry that caused the event. Only for events that a process has appended. */
   readonly cause?: Cause
 }
 
@@ -114,9 +114,9 @@ export interface LogTick {
 /** The wall clock of a process that writes to a log has jumped, or follows the time of the log again. */
 export interface LogClock {
   /**
-   * `ahead`: it has jumped forward, and is not believed until this has lasted for ten minutes. `accepted`: that is over, and the log has its
-   * time. `behind`: it was set back, and the time of the log continues by a clock that is never set. `returned`: it has the time of the log
-   * again.
+   * `ahead`: it has jumped forward, and is not believed until this has lasted for ten minutes. `accepted`: the difference has ended, and
+   * the log uses the time of the clock. `behind`: it was set back, and the time of the log continues by a clock that is never set.
+   * `returned`: it has the time of the log again.
    */
   readonly state: 'ahead' | 'accepted' | 'behind' | 'returned'
   /** Difference of the wall clock to the time that the log has expected, in ms. Negative if it is behind. */
@@ -489,8 +489,8 @@ const BASIS = 32
 
 /**
  * How complete the event is, as bits, which are compared with the bits of a duplicate: a run's output, error and input, or a candidate's
- * output and basis. A run's webhook has its error but not its output; a stream has its output and its input when asked. A
- * candidate's webhook may lack what the stream has.
+ * output and basis. A run's webhook has its error but not its output; a stream has its output and its input when asked. A candidate's
+ * webhook may lack fields that the stream has.
  */
 export function completeness(event: ResearchEvent): number {
   switch (event.type) {

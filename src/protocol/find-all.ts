@@ -124,7 +124,7 @@ export interface FindAllRun {
 export interface CandidateOutput {
   readonly value: unknown
   readonly type: 'match_condition' | 'enrichment' | (string & {})
-  /** Only of a condition. Null if the documents do not say whether it is met. */
+  /** Whether the candidate meets the condition. Only for a condition. */
   readonly is_matched?: boolean | null
 }
 
@@ -135,7 +135,7 @@ export interface FindAllCandidate {
   readonly url: string
   readonly description?: string | null
   readonly match_status: 'generated' | 'matched' | 'unmatched' | 'discarded'
-  /** By the name of the condition or of the enrichment's field. */
+  /** The outputs, by the name of the condition or of the enrichment's field. */
   readonly output?: Readonly<Record<string, CandidateOutput>> | null
   readonly basis?: readonly FieldBasis[] | null
   /** The calls of the tool servers of its enrichments (§2.3), in the order of the enrichments. */

@@ -8,7 +8,7 @@ export interface GatewaySearch {
   readonly session: string
   readonly request: SearchRequest
   readonly response: SearchResponse
-  /** Where a part was too long: long texts end with `…`, and long lists have fewer elements. */
+  /** Set if a part was too long: long texts end with `…`, and long lists have fewer elements. */
   readonly truncated?: true
 }
 

@@ -12,7 +12,7 @@ export function contentHash(value: unknown): string {
   return hashOfText(contentText(value))
 }
 
-/** As {@link contentHash}, whatever the order of the fields of an object. */
+/** Like {@link contentHash}, but independent of the order of an object's fields. */
 export function unorderedHash(value: unknown): string {
   return hashOfText(contentText(value, true))
 }

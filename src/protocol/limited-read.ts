@@ -1,4 +1,4 @@
-/** After how many limits a read that has not ended is given up, the first time. */
+/** The number of limits after which a read that has not ended is given up, the first time. */
 const GIVEN_UP = 10
 
 /**

@@ -40,7 +40,7 @@ function encoded(text: string): string {
   return encodeURIComponent(text)
 }
 
-/** The view and the params of an address, undefined for a text that is none. */
+/** The view and the params of an address, undefined for a text that is no address. */
 export function parseAddress(address: string): Required<Omit<ViewRequest, 'after'>> | undefined {
   const [name = '', ...queries] = address.split('?')
   const params = queries.join('?').split('&')
@@ -61,12 +61,12 @@ export function parseAddress(address: string): Required<Omit<ViewRequest, 'after
   }
 }
 
-/** A row of a frame, and its state as the view has made it; null for a row that is gone. */
+/** A row of a frame, and its state as the view has made it; null for a row that was removed. */
 export type RowState = readonly [key: RowKey, state: unknown]
 
 /** Why the rows of a client may have missed changes. A snapshot follows. */
 export type GapReason =
-  /** The position is older than what the gateway has. */
+  /** The position is older than the oldest one that the gateway has. */
   | 'retention'
   /** The position is of another log. */
   | 'epoch'
@@ -132,7 +132,7 @@ export interface LiveFrames {
    */
   current: { readonly view: string }
   gap: { readonly view: string; readonly reason: GapReason }
-  /** The client cannot follow this view. The other views of the connection go on. */
+  /** The client cannot follow this view. The other views of the connection continue. */
   denied: { readonly view: string; readonly problem: Refusal }
   /**
    * `behind` is how long ago the oldest entry was recorded that a view of this connection has not processed, in ms; 0 for none.
@@ -152,7 +152,7 @@ export const MAX_LIVE_TEXT = 1_024
 /** The version of this protocol. */
 export const LIVE_PROTOCOL = 1
 
-/** Views at one moment, as JSON: what a server renders, and what a browser begins with. By {@link viewAddress}. */
+/** Views at one moment, as JSON: a server renders them, and a browser begins with them. By {@link viewAddress}. */
 export type LiveSnapshot = Readonly<
   Record<string, { readonly rows: readonly RowState[]; readonly position: string }>
 >

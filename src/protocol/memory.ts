@@ -20,7 +20,7 @@ export interface MemoryRetrieveRequest extends MemoryScope {
   readonly kind?: MemoryKind | null
   /** The maximum number of memories. Default: the service's. */
   readonly limit?: number
-  /** RFC 3339: only memories of what completed then or later. */
+  /** Only memories of work that completed at this time or later, in RFC 3339. */
   readonly since?: string | null
 }
 
@@ -37,7 +37,7 @@ interface MemoryBase<Kind extends string> {
   readonly id: string
   /** The beginning of the input, the query or the objective. */
   readonly input_excerpt: string
-  /** RFC 3339: when the run ended, or when the monitor last ran. */
+  /** When the run ended, or when the monitor last ran, in RFC 3339. */
   readonly updated_at: string
 }
 
@@ -52,7 +52,7 @@ export interface MonitorMemoryEvent {
   readonly event_id: string
   /** The execution that found it. */
   readonly event_group_id: string
-  /** RFC 3339. */
+  /** When it was detected, in RFC 3339. */
   readonly detected_at: string
   readonly excerpt: string
 }
@@ -72,7 +72,7 @@ export interface FindAllMemory extends MemoryBase<'findall'> {
 /** A memory, discriminated by `kind`. */
 export type Memory = TaskMemory | MonitorMemory | FindAllMemory
 
-/** A memory of a kind that this version does not know, or without a field of its kind. `data` is what the service sent. */
+/** A memory of a kind that this version does not know, or without a field of its kind. `data` is the value that the service sent. */
 export interface UnknownMemory {
   readonly kind: 'unknown'
   readonly data: unknown

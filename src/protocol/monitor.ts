@@ -24,7 +24,7 @@ export const MONITOR_PROCESSORS = ['lite', 'base', 'core'] as const
 /** The effort of a monitor (§2.1). */
 export type MonitorProcessor = (typeof MONITOR_PROCESSORS)[number]
 
-/** Where a monitor's webhooks are posted (§2.1). */
+/** The target of a monitor's webhooks (§2.1). */
 export interface MonitorWebhook {
   readonly url: string
   /** Absent for the service's default. */

@@ -2,7 +2,7 @@ import { isThenable } from './thenable.ts'
 
 /** The observers of one object. Without observers, a notification costs one check. */
 export class Observers<Observer extends object> {
-  /** Each in an object of its own, since the same one may be added twice. */
+  /** Each observer is in its own object, since the same one may be added twice. */
   #list: readonly { readonly observer: Observer }[] = []
 
   get isEmpty(): boolean {
@@ -24,8 +24,8 @@ export class Observers<Observer extends object> {
   }
 
   /**
-   * Calls the function within what each observer puts around it, the first one outermost. Returns or throws what the function
-   * returns or throws, whatever the observers do, and calls it once.
+   * Calls the function within what each observer puts around it, the first one outermost. Calls the function once, and returns its result
+   * or throws its error, whatever the observers do.
    */
   around<Result>(call: () => Result, wrap: (observer: Observer, proceed: () => Result) => unknown): Result {
     return this.#list.reduceRight<() => Result>(

@@ -4,7 +4,7 @@ import { checkInteger, checkOptions } from './check.ts'
 /** How many requests that create something a service accepts; beyond the interface document. */
 export interface QuotaLimit {
   readonly requests: number
-  /** In ms. */
+  /** Length of the window, in ms. */
   readonly window: number
 }
 

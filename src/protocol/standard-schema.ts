@@ -5,7 +5,7 @@ export interface StandardSchema<Output = unknown> {
     readonly vendor: string
     /** Validates a value. May be asynchronous, and may return a transformed value. */
     readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>
-    /** For the compiler only. */
+    /** Types, for the compiler only. */
     readonly types?: { readonly input: unknown; readonly output: Output } | undefined
   }
 }

@@ -28,7 +28,7 @@ export interface CreateTaskGroupRequest {
 /** The body of `POST …/groups/{taskgroup_id}/runs` (§4.3). */
 export interface AddRunsRequest {
   readonly inputs: readonly RunInput[]
-  /** For inputs without a `task_spec`. The field's name is beyond the interface document. */
+  /** The task of inputs without a `task_spec`. */
   readonly default_task_spec?: TaskSpec
 }
 
@@ -36,9 +36,9 @@ export interface AddRunsRequest {
 export interface AddRunsResponse {
   readonly status: TaskGroupStatus
   readonly run_ids: readonly string[]
-  /** Where these runs begin in the runs stream (§4.5). */
+  /** The position of these runs in the runs stream (§4.5). */
   readonly run_cursor: string | null
-  /** Where these runs begin in the events stream (§4.4). */
+  /** The position of these runs in the events stream (§4.4). */
   readonly event_cursor: string | null
 }
 

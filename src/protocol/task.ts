@@ -68,7 +68,7 @@ export interface TaskSpec {
   readonly input_schema?: string | Readonly<Record<string, unknown>>
 }
 
-/** Where the service posts webhooks (§2.8, §6). */
+/** The target to which the service posts webhooks (§2.8, §6). */
 export interface WebhookTarget {
   readonly url: string
   readonly event_types: readonly string[]

@@ -14,7 +14,7 @@ const waits = new WeakMap<LiveView<unknown>, FirstRows>()
 
 /** A subscription on behalf of components that are not mounted yet, since React discards a component that suspends. */
 class FirstRows {
-  /** Resolves when the view has rows or is denied, and when the wait is over. The same one for each attempt to render. */
+  /** Resolves when the view has rows or is denied, and when the wait has ended. */
   readonly promise: Promise<void>
   readonly #view: LiveView<unknown>
   #resolve: () => void = () => {}
@@ -72,7 +72,7 @@ export function waitOf(view: LiveView<unknown>): FirstRows | undefined {
   return waits.get(view)
 }
 
-/** The wait for a view's first rows. Begins one unless there is one that has not settled. */
+/** Begins a wait unless there is one that has not settled. */
 export function firstRows(view: LiveView<unknown>): FirstRows {
   const current = waits.get(view)
   if (current !== undefined && !current.settled) return current

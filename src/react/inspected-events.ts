@@ -2,7 +2,7 @@ import type { InspectedView, LiveInspection } from '../live/live.ts'
 
 /** A change of a view. */
 export interface InspectedEvent {
-  /** Unix ms. */
+  /** Time of the change, Unix ms. */
   readonly time: number
   readonly view: string
   readonly text: string

@@ -9,7 +9,7 @@ export function shallowEqual(a: unknown, b: unknown): boolean {
   )
 }
 
-/** Not a `Map` or a `Date`, for instance: these have no keys to compare. */
+/** False for a `Map` or a `Date`, for instance: these have no keys to compare. */
 function isList(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return false
   const prototype: unknown = Object.getPrototypeOf(value)

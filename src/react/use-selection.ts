@@ -22,7 +22,7 @@ export function useSelection<Snapshot, Selected>(
     let last: { readonly snapshot: Snapshot; readonly value: Selected } | undefined
     const selected = (snapshot: Snapshot): Selected => {
       if (last !== undefined && Object.is(last.snapshot, snapshot)) return last.value
-      // Without an earlier call of this function: what the previous render committed, by its own function.
+      // Without an earlier call of this function: the value that the previous render committed, with its own function.
       const earlier = last ?? committed.current
       const made = select(snapshot)
       const value = earlier !== undefined && isEqual(earlier.value, made) ? earlier.value : made

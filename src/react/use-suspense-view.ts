@@ -10,7 +10,7 @@ import { whole } from './use-view.ts'
 type Outcome<Selected> = { readonly value: Selected } | { readonly denied: LiveStatus } | undefined
 
 /**
- * As `useView`, but the component suspends until the view has rows: the nearest `Suspense` shows its fallback. A view that is
+ * Like `useView`, but the component suspends until the view has rows: the nearest `Suspense` shows its fallback. A view that is
  * denied throws its error, a `LiveError`, to the nearest error boundary; the gateway is asked again when that one is reset.
  *
  * On a server the rows must be in `connect`'s `initial`. Otherwise the server sends the fallback, and the browser loads the rows.
@@ -23,7 +23,7 @@ type Outcome<Selected> = { readonly value: Selected } | { readonly denied: LiveS
  * ```
  */
 export function useSuspenseView<Row>(view: LiveView<Row>): ViewSnapshot<Row>
-/** As above, with what `selector` makes of the snapshot. It is not called before the view has rows. */
+/** As above, with the result of `selector` for the snapshot. It is not called before the view has rows. */
 export function useSuspenseView<Row, Selected>(
   view: LiveView<Row>,
   selector: (snapshot: ViewSnapshot<Row>) => Selected,

@@ -22,7 +22,7 @@ Examples:
   $ rivulet log remove-reader --log rivulet.db --consumer "an old report"
   $ rivulet log remove-reader --log rivulet.db --process view:groups`
 
-/** `rivulet log remove-reader`: deletes a consumer or a process that is gone. */
+/** `rivulet log remove-reader`: deletes a consumer or a process that no longer exists. */
 export function addRemoveReader(group: Command, signal: AbortSignal): void {
   const command = group
     .command('remove-reader')

@@ -26,7 +26,7 @@ interface BacktestCommandOptions extends ConnectionOptions {
 /** The events of the past, and facts about them. */
 interface Past {
   readonly events: BacktestEvents
-  /** Up to when time passes, in Unix ms. */
+  /** The end of the time that passes, in Unix ms. */
   readonly until?: number
   readonly placed?: PlacedCounts
   readonly title: string

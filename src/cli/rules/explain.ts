@@ -36,7 +36,7 @@ Examples:
   $ rivulet rules explain ErrorBurst --event mevt_1 --log rivulet.db --rules rules.yaml
   $ rivulet rules explain ErrorBurst --event mevt_1 --input events.ndjson --rules rules.yaml --json`
 
-/** `rivulet rules explain`: what a rule makes of an event. */
+/** `rivulet rules explain`: how a rule evaluates an event. */
 export function addExplain(group: Command, signal: AbortSignal): void {
   const command = group
     .command('explain')

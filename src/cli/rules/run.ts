@@ -101,7 +101,7 @@ async function run(options: RunOptions, signal: AbortSignal): Promise<void> {
   } catch (error) {
     throw error instanceof LogInUseError ? new RecordedElsewhere(error) : error
   } finally {
-    // The rules first, so that what they append last is printed, too.
+    // The rules end first, so that their last output is printed, too.
     for (const job of jobs)
       await job.stop().catch((error: unknown) => log.debug({ error: String(error) }, 'a job failed'))
     ending.abort()
@@ -109,7 +109,7 @@ async function run(options: RunOptions, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Where alerts are sent. */
+/** The receivers of alerts. */
 interface NotifierSettings {
   readonly alertmanager: readonly string[] | undefined
   readonly webhook: { readonly url: string; readonly secrets?: string } | undefined

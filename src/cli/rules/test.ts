@@ -74,7 +74,7 @@ async function testReport(files: readonly string[]): Promise<RuleTestReport> {
   }
 }
 
-/** In percent. Without rules, 100. */
+/** The share of covered rules, in percent. */
 function coverageOf(rules: readonly RuleCoverage[]): number {
   return rules.length === 0 ? 100 : (rules.filter(({ fired }) => fired > 0).length / rules.length) * 100
 }

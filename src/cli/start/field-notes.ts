@@ -17,7 +17,7 @@ const LONGEST = 6_000
 /** A document that can be added to the folder. */
 export interface FieldNote {
   readonly title: string
-  /** Its URL at the service. */
+  /** URL of the page at the service. */
   readonly url: string
   /** Moves it into the folder atomically. */
   add(): Promise<void>

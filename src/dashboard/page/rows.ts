@@ -9,7 +9,7 @@ export type GroupRow = RowOf<DashboardViews['group']>
 export type GroupRunRow = Extract<GroupRow, { readonly kind: 'run' }>
 export type NoticeRow = Extract<GroupRow, { readonly kind: 'notice' }>
 
-/** A run without a group: what a list has of it, and all of it. */
+/** A run without a group: its row in a list, and its whole row. */
 export type RunsRow = RowOf<DashboardViews['runs']>
 type RunRow = RowOf<DashboardViews['run']>
 export type RunProgressRow = Extract<RunRow, { readonly kind: 'progress' }>

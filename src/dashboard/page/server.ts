@@ -1,7 +1,7 @@
 import type { DashboardStatus } from '../status.ts'
 import type { QuotedDocument } from './evidence/document-dialog.tsx'
 
-/** The requests of the page beside those of its live connection. */
+/** The requests of the page, besides the requests of its live connection. */
 export class Server {
   readonly #listeners = new Set<() => void>()
   #isRefused = false

@@ -50,7 +50,7 @@ export class GrantedAccess implements Access {
   readonly types: readonly string[]
   readonly #views: ReadonlySet<string>
   readonly #sources: ReadonlySet<string>
-  /** Without the `*` at their ends. */
+  /** Prefixes, without the `*` at their ends. */
   readonly #prefixes: readonly string[]
   readonly #omission: Omission
   readonly #endings: Endings

@@ -28,7 +28,7 @@ export interface AuthorityOptions {
   readonly tokens: TokenOptions
   /** The names of the gateway's views. */
   readonly views: readonly string[]
-  /** Where the gateway is mounted. */
+  /** Path at which the gateway is mounted. */
   readonly path: string
   /** Default: pages of this machine. */
   readonly origins?: readonly string[] | undefined
@@ -158,7 +158,8 @@ export class Authority {
 
   /**
    * Ends the connections of these grants, and refuses their tokens, tickets and cookies from now on, in each gateway of the log.
-   * Resolves once that survives a crash and the retention of the log. Where it rejects with an error of the log, it holds in this gateway alone.
+   * Resolves once that survives a crash and the retention of the log. If it rejects with an error of the log, the revocation holds in this
+   * gateway alone.
    */
   async revoke(revocation: Revocation): Promise<void> {
     const checked = await this.#checked(revocation)
@@ -190,7 +191,7 @@ export class Authority {
     return access
   }
 
-  /** Without the revocations, no token can be accepted. */
+  /** The refusal while the revocations are not available: without them, no token can be accepted. */
   async #unavailable(): Promise<Response | undefined> {
     try {
       await this.#feed.ready()

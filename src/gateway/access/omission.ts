@@ -35,7 +35,7 @@ export class Omission {
   of(value: unknown): unknown {
     if (this.#root.below.size === 0 || !isContainer(value)) return value
     const copy = emptyLike(value)
-    // A list of its own instead of recursion, since JSON.parse takes any depth.
+    // A list instead of recursion, since JSON.parse accepts any depth.
     const copying: Copying[] = [{ from: value, to: copy, begun: [] }]
     for (let next = copying.pop(); next !== undefined; next = copying.pop()) {
       const { from, to, begun } = next
@@ -62,7 +62,7 @@ export class Omission {
     node.isEnd = true
   }
 
-  /** The paths that go on below a field; undefined if the field is left out. */
+  /** The paths that continue below a field; undefined if the field is left out. */
   #reached(name: string, begun: readonly OmittedNames[]): readonly OmittedNames[] | undefined {
     const reached: OmittedNames[] = []
     for (const { below } of [this.#root, ...begun]) {

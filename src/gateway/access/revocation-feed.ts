@@ -42,7 +42,7 @@ const GAPS_KEY = '?gaps'
 /** A revocation as the process keeps it. */
 interface KeptRevocation {
   readonly revocation: Revocation
-  /** Unix ms. */
+  /** Time of the revocation, Unix ms. */
   readonly at: number
 }
 
@@ -54,7 +54,7 @@ type KeptState = KeptRevocation | { readonly gaps: number }
  *
  * A process keeps them, for which retention does not wait. So an entry may be deleted before the process has read it: the gateway that
  * revokes waits until its revocation is kept, and records it again if entries were deleted meanwhile. Each gateway follows the log,
- * which is faster, and what the process has kept, which has each revocation that the log has deleted.
+ * which is faster, and the state of the process, which has each revocation that the log has deleted.
  */
 export class RevocationFeed {
   readonly #log: EventLog
@@ -152,14 +152,14 @@ export class RevocationFeed {
     await Promise.all([this.#followingKept, this.#keeping])
   }
 
-  /** Reads what the process has kept. Returns the position up to which it has read the log. */
+  /** Reads the state of the process. */
   async #begin(): Promise<Position> {
     const { readers } = await this.#log.stats()
     const process = readers.find(({ kind, name }) => kind === 'process' && name === PROCESS)
     const now = this.#scheduler.now()
     const { state } = await this.#log.state<KeptState>(PROCESS).snapshot({ limit: 10_000_000 })
     for (const each of state.values()) this.#take(each)
-    // It has kept revocations before. Where an earlier version has run it, retention waits for it until it runs again.
+    // If an earlier version has run the process, retention waits for it until it runs again.
     if (process !== undefined) this.#beginToKeep(now - REVOCATION_AGE)
     return process?.cursor ?? this.#log.positionAt({ time: now - REVOCATION_AGE })
   }
@@ -173,7 +173,7 @@ export class RevocationFeed {
         const kept = keptOf(entry)
         if (kept === undefined) continue
         this.#take(kept)
-        // From this entry on: a new process need not read what comes before.
+        // The process begins at this entry: a new process need not read earlier ones.
         this.#beginToKeep(entry.recorded)
       }
       if (page.gap !== undefined) {
@@ -186,7 +186,7 @@ export class RevocationFeed {
     }
   }
 
-  /** Follows what the process keeps, wherever it runs. */
+  /** Follows the state of the process, in whichever gateway it runs. */
   async #followKept(): Promise<void> {
     const { signal } = this.#stopping
     const state = this.#log.state<KeptState>(PROCESS)
@@ -324,7 +324,7 @@ export class RevocationFeed {
   }
 }
 
-/** The revocation of an entry; undefined for an entry that is none. Another version may have recorded it. */
+/** The revocation of an entry; undefined for another entry. */
 function keptOf(entry: Entry): KeptRevocation | undefined {
   if (entry.type !== 'gateway.revoked') return undefined
   const { sub, grant, at }: Partial<GatewayRevoked> = Object(entry.data)

@@ -20,7 +20,7 @@ export class Tickets {
   readonly #journal: Journal
   readonly #cookie: SessionCookie
   readonly #scheduler: SchedulerLike
-  /** So that a ticket that is sent again and again does not reach the log each time. */
+  /** Tickets that were used here. A ticket that is sent again and again does not reach the log each time. */
   readonly #used = new Set<string>()
 
   constructor(tokens: Tokens, journal: Journal, cookie: SessionCookie, scheduler: SchedulerLike) {

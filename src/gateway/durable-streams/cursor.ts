@@ -1,10 +1,10 @@
-/** From when the protocol counts, in Unix ms. */
+/** The time from which the protocol counts, in Unix ms. */
 const EPOCH = Date.UTC(2024, 9, 9)
 
 /** The length of one step of a cursor, in ms. */
 const INTERVAL = 20_000
 
-/** By how many steps a cursor that is not behind moves on at most: an hour. */
+/** Maximum number of steps by which a cursor that is not behind is moved on: an hour. */
 const MAX_JITTER = 180
 
 /**

@@ -14,7 +14,7 @@ const MAX_KEPT = 4 * 1024 * 1024
 
 /** A reader of a feed that is notified of changes. */
 export interface FeedFollower {
-  /** There may be more after its position. */
+  /** Called when there may be more after its position. */
   onMore(): void
   /** The feed has ended with this error. */
   onError(error: unknown): void
@@ -28,7 +28,7 @@ export class Feed {
   readonly #view: ViewRows
   readonly #onForget: () => void
   readonly #followers = new Set<FeedFollower>()
-  /** By the position at which they begin. */
+  /** The segments in memory, by the position at which they begin. */
   readonly #kept = new Map<Position, Segment>()
   readonly #reads = new Map<Position, Promise<Segment | undefined>>()
   /** The end of the latest segment; undefined while there are no followers. */
@@ -86,9 +86,12 @@ export class Feed {
     return reading
   }
 
-  /** Reads up to the end, and resolves with it: what the process has committed before this call is before that. */
+  /**
+   * Reads up to the end, and resolves with the position of the end. Everything that the process has committed before this call is before
+   * it.
+   */
   latest(): Promise<Position> {
-    // First, since the next read begins some microtasks after the one before is over.
+    // Checked first, since the next read begins some microtasks after the one before has ended.
     if (this.#next !== undefined) return this.#next
     if (this.#running === undefined) return this.#begin()
     this.#next = this.#running.then(
@@ -115,7 +118,7 @@ export class Feed {
     while (!signal.aborted) {
       const head = await this.latest()
       signal.throwIfAborted()
-      // Connections write what they have before the next segment, so a busy gateway has larger segments, not more of them.
+      // Connections write their frames before the next segment, so a busy gateway has larger segments, not more of them.
       await macrotask()
       await states.wait(reader, head, signal).catch((error: unknown) => {
         if (!(error instanceof LogPositionError)) throw error
@@ -139,7 +142,7 @@ export class Feed {
         if (page.isEnd) return head
       } catch (error) {
         if (!(error instanceof LogPositionError)) throw error
-        // The view was built again. Each follower finds out by itself.
+        // Each follower notices on its own.
         this.#forget()
         head = await states.end(reader)
         this.#head = head

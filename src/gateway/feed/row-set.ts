@@ -15,14 +15,14 @@ export interface VisibleRows {
   readonly sameFor: string
   /** Whether there is any row. */
   readonly isEmpty: boolean
-  /** As JSON: a list of `RowState`s. */
+  /** The rows as JSON: a list of `RowState`s. */
   json(): string
 }
 
 /** Rows of one view, each with its resource. */
 export class RowSet {
   readonly #rows: readonly StateChange[]
-  /** The resources of the rows, each once, and for each row the index of its own. */
+  /** The resources of the rows, each once, and for each row the index of its resource. */
   readonly #sources: readonly (string | undefined)[]
   readonly #sourceOf: readonly number[]
 

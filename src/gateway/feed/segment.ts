@@ -69,7 +69,7 @@ export class Segment {
     return scoped
   }
 
-  /** With the position, so that a client which resumes does not get the gap again. */
+  /** The frames of a gap. They have the position, so that a client that resumes does not get the gap again. */
   #gapFrames({ address }: Scope): Uint8Array {
     return bytesOf(
       frameText('gap', { view: address, reason: 'missed' }) +

@@ -10,7 +10,7 @@ import { GAPS_KEY } from './view-process.ts'
 const MAX_ROWS = 500
 const MAX_LENGTH = 64 * 1024
 
-/** For how long a part is shared, in ms, and how many are. */
+/** How long a part is shared, in ms, and the maximum number of shared parts. */
 const MAX_AGE = 1_000
 const MAX_PARTS = 64
 

@@ -5,7 +5,7 @@ const MAX_SUBJECTS = 50_000
 interface Used {
   /** The amount in use at the time `at`. It drains at the rate of the limit. */
   amount: number
-  /** Unix ms. */
+  /** Time of the amount, Unix ms. */
   at: number
 }
 

@@ -176,7 +176,7 @@ export class GatewayRequests {
     this.#closing.abort(new TypeError('the gateway is closed'))
   }
 
-  /** Aborted when the page is gone, or the gateway closes. */
+  /** A signal that is aborted when the page is gone, or the gateway closes. */
   #signalOf(request: Request): AbortSignal {
     return AbortSignal.any([request.signal, this.#closing.signal])
   }
@@ -218,7 +218,7 @@ function only({ kind, required, optional }: ObjectShape, names: readonly string[
 /**
  * The body as a request of this schema, or the response that refuses it.
  *
- * @param allowed What a page may send of it. Anything else, at any depth, would be sent with the gateway's key.
+ * @param allowed The fields that a page may send. Anything else, at any depth, would be sent with the gateway's key.
  */
 function checkedBody<T>(
   schema: Schema<T>,

@@ -19,17 +19,17 @@ export interface DeniedView {
 /** Settings of a {@link Connection}. */
 export interface ConnectionOptions {
   readonly access: Access
-  /** In the order in which the client has named them. */
+  /** The views, in the order in which the client has named them. */
   readonly views: readonly (Subscription | DeniedView)[]
-  /** In ms. */
+  /** Interval between heartbeats, in ms. */
   readonly heartbeat: number
   /** Whether each frame has an `id` with the positions of all views, for `EventSource`. */
   readonly hasIds: boolean
   /** How long the oldest entry waits that one of these views has not processed, in ms; undefined if that is unknown. */
   readonly behind: (views: readonly string[]) => Promise<number | undefined>
-  /** Called for what the client has taken, with its size in bytes. */
+  /** Called when the client has taken bytes, with their number. */
   readonly onSent: (bytes: number) => void
-  /** Called once, when the connection is over. */
+  /** Called once, when the connection has ended. */
   readonly onClose: () => void
 }
 
@@ -89,7 +89,7 @@ export class Connection {
     this.#startTimer()
   }
 
-  /** Ends the stream with this frame, after what the client is being sent already. */
+  /** Ends the stream with this frame, after the bytes that are already being sent. */
   close(reason: CloseReason): void {
     if (this.#closing !== undefined || this.#isClosed) return
     this.#closing = reason
@@ -104,7 +104,7 @@ export class Connection {
     this.#controller?.close()
   }
 
-  /** Ends one view. The others go on. */
+  /** Ends one view. The others continue. */
   deny(view: string, problem: Refusal): void {
     for (const each of this.#subscriptions) {
       if (each.view.name !== view) continue
@@ -221,7 +221,7 @@ export class Connection {
     return this.#withIdBytes(bytesOf(text))
   }
 
-  /** With an `id` in the last frame: a client that is cut off before its end gets all of them again. */
+  /** Puts an `id` into the last frame: a client that is cut off before its end gets all of the frames again. */
   #withIdBytes(bytes: Uint8Array): Uint8Array {
     if (!this.#options.hasIds) return bytes
     const positions = this.#options.views.map((each) =>

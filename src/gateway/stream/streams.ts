@@ -23,7 +23,7 @@ const HEADERS = {
 /** The dependencies of the streams. */
 export interface StreamsOptions {
   readonly views: ReadonlyMap<string, FollowedView>
-  /** In ms. */
+  /** Interval between heartbeats, in ms. */
   readonly heartbeat: number
   readonly behind: (views: readonly string[]) => Promise<number | undefined>
   readonly counters: Counters
@@ -47,7 +47,7 @@ export class Streams {
   /**
    * Answers a request for a stream.
    *
-   * @param release Called once, when the connection is over or there is none.
+   * @param release Called once, when the connection has ended or was not made.
    */
   async respond(request: Request, access: Access, release: () => void): Promise<Response> {
     const requests = await viewRequests(request, this.#intake).catch((error: unknown) => {

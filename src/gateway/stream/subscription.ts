@@ -100,7 +100,7 @@ export class Subscription {
       if (segment !== undefined) return this.#take(segment) ?? 'again'
       if (this.#isCurrent) return undefined
       if (this.#end === undefined) {
-        // The feed may not have read yet what the view has. Entries that are added from now on do not delay the sign.
+        // The feed may not have read yet the entries that the view has.
         this.#end = await feed.latest()
         if (position !== this.#end) return 'again'
       }

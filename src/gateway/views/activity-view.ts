@@ -10,7 +10,7 @@ export interface ActivityLag {
   readonly count: number
   /** Sum of the lags of all these events, in ms. */
   readonly sum: number
-  /** In ms. */
+  /** Maximum lag, in ms. */
   readonly max: number
 }
 
@@ -22,13 +22,13 @@ export interface ActivityRow {
   readonly events: number
   /** Number of entries by type. */
   readonly types: Readonly<Partial<Record<ResearchEventType, number>>>
-  /** From the time of an event to its recording. */
+  /** The time from an event to its recording. */
   readonly lag: ActivityLag
 }
 
 const MINUTE = 60_000
 
-/** No news of a source, and nothing that a process has found. */
+/** Types that are no news of a source and no finding of a process. */
 const IGNORED: ReadonlySet<string> = new Set([
   'log.tick',
   'log.gap',
@@ -38,7 +38,7 @@ const IGNORED: ReadonlySet<string> = new Set([
   'gateway.revoked',
 ])
 
-/** The most types that are counted one by one. Programs may have types of their own. */
+/** Maximum number of types in a row, since programs may have their own types. */
 const MAX_TYPES = 100
 
 /**

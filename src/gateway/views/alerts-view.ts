@@ -20,7 +20,7 @@ export interface AlertRow extends Omit<AlertData, 'episode'> {
   readonly unknown: AlertUnknown['reason'] | null
   /** When the last change was recorded, in Unix ms. */
   readonly changed: number
-  /** Where a part was too long for the row. */
+  /** Set if a part was too long for the row. */
   readonly truncated?: true
 }
 

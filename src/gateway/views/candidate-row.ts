@@ -9,11 +9,11 @@ import { shownId } from './resource.ts'
 /** A candidate of a FindAll run. Its path is `[findAll, 'candidate', candidate_id]`. */
 export interface CandidateRow {
   readonly kind: 'candidate'
-  /** With the outputs and the evidence of all its events. */
+  /** The candidate, with the outputs and the evidence of all its events. */
   readonly candidate: FindAllCandidate
-  /** RFC 3339, the time of its last event; null if the service gave none. */
+  /** Time of its last event, in RFC 3339; null if the service gave none. */
   readonly time: string | null
-  /** Where a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
+  /** Set if a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
   readonly truncated?: true
   /** When the last change was recorded, in Unix ms. */
   readonly recorded: number
@@ -61,7 +61,7 @@ export function candidateRow(
   }
 }
 
-/** The type of the event says the status; an enrichment has no status of its own. */
+/** The type of the event decides the status; an enrichment has no status. */
 function statusOf(type: CandidateEntry['type'], { match_status }: FindAllCandidate) {
   const said = STATUSES.find((status) => type === `findall.candidate.${status}`)
   return said ?? STATUSES.find((known) => known === match_status) ?? 'generated'

@@ -19,11 +19,11 @@ import type { ViewAge } from './view-age.ts'
 /** The FindAll run itself. Its path is `[findAll]`. */
 export interface FindAllRunRow {
   readonly kind: 'run'
-  /** Its last state, with the counts of its candidates; null before the first one. */
+  /** The last state of the run, with the counts of its candidates; null before the first one. */
   readonly run: FindAllRun | null
   /** The schema of the run, once it was extended or enriched; else null, since earlier events do not have it. */
   readonly schema: FindAllSchema | null
-  /** RFC 3339, the time of the last state; null if the service gave none. */
+  /** Time of the last state, in RFC 3339; null if the service gave none. */
   readonly time: string | null
   /** When the last change was recorded, in Unix ms. */
   readonly updated: number

@@ -15,11 +15,11 @@ import type { ViewAge } from './view-age.ts'
 export interface FindAllsRow {
   /** The id of the run. */
   readonly findAll: string
-  /** Its last state, with the counts of its candidates; null before the first one. */
+  /** The last state of the run, with the counts of its candidates; null before the first one. */
   readonly run: FindAllRun | null
   /** The objective of the run, once it was extended or enriched; else null, since earlier events do not have it. */
   readonly objective: string | null
-  /** RFC 3339, the time of the last state; null if the service gave none. */
+  /** Time of the last state, in RFC 3339; null if the service gave none. */
   readonly time: string | null
   /** When something of the run was last recorded, in Unix ms. */
   readonly updated: number

@@ -40,11 +40,11 @@ export type MonitorRow = {
     readonly type: Each
     /** The data of the event; null if even the shortened one was too long. */
     readonly event: ResearchEventData[Each] | null
-    /** RFC 3339, as the service gave it; null if it gave none. */
+    /** Time of the event, in RFC 3339, as the service gave it; null if it gave none. */
     readonly time: string | null
     /** When it was first recorded, in Unix ms. */
     readonly recorded: number
-    /** Where a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
+    /** Set if a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
     readonly truncated?: true
   }
 }[MonitorRowType]

@@ -11,7 +11,7 @@ export interface NoticeRow {
   readonly event: unknown
   /** When it was recorded, in Unix ms. */
   readonly recorded: number
-  /** Where a part was too long for the row. */
+  /** Set if a part was too long for the row. */
   readonly truncated?: true
 }
 

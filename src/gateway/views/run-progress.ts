@@ -11,11 +11,11 @@ export type ProgressEntry = EntryOf<(typeof PROGRESS_TYPES)[number]>
 
 /** A message of a run's trace. */
 export interface TraceMessage {
-  /** Such as `task_run.progress_msg.search`. */
+  /** Type of the message, such as `task_run.progress_msg.search`. */
   readonly type: string
   /** The text, shortened to about 1,000 bytes. */
   readonly message: string
-  /** RFC 3339, as the service gave it; null if it gave none. */
+  /** Time of the message, in RFC 3339, as the service gave it; null if it gave none. */
   readonly time: string | null
 }
 
@@ -29,7 +29,7 @@ export interface RunMeter {
   readonly sourcesConsidered: number | null
 }
 
-/** Nothing is known. */
+/** The progress of a run without progress events. */
 export const NO_METER: RunMeter = { meter: null, sourcesRead: null, sourcesConsidered: null }
 
 /** Whether the entry is of a run's progress. */

@@ -15,11 +15,11 @@ export interface GroupRunRow {
   readonly run: TaskRun
   /** Null if the run has none, or if the events did not bring it. */
   readonly output: TaskOutput | null
-  /** Where the events have brought it. */
+  /** The input, if the events have brought it. */
   readonly input?: RunInput
   /** In `groupView`, if the run replaces another one: its number among the attempts, and the id of the first of them. */
   readonly attempt?: { readonly number: number; readonly first: string }
-  /** Where a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
+  /** Set if a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
   readonly truncated?: true
   /** When the last change was recorded, in Unix ms. */
   readonly recorded: number

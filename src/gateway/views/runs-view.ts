@@ -27,13 +27,13 @@ export interface RunsRow {
   readonly id: string
   /** Null while only its progress is known. */
   readonly run: TaskRun | null
-  /** Where the events have brought it. */
+  /** The input, if the events have brought it. */
   readonly input?: RunInput
   /** While it is running: how far it is, and the last message of its trace. */
   readonly progress?: RunMeter & { readonly last: TraceMessage | null }
   /** When the last change was recorded, in Unix ms. */
   readonly updated: number
-  /** Where a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
+  /** Set if a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
   readonly truncated?: true
 }
 

@@ -15,7 +15,7 @@ export interface RecordedSearch {
   readonly results: readonly SearchResult[]
   /** When it was recorded, in Unix ms. */
   readonly recorded: number
-  /** Where a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
+  /** Set if a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
   readonly truncated?: true
 }
 

@@ -1,6 +1,6 @@
 /** Settings of a ready-made view. */
 export interface ViewAge {
-  /** Removes a row that was not changed for so long, in ms between recordings. */
+  /** How long a row is kept after its last change, in ms between recordings. */
   readonly timeToLive?: number
 }
 

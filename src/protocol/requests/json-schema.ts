@@ -5,7 +5,7 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 /** The figures of a service's limits. A client knows none. */
 export type Limits = Readonly<Partial<Record<Limit, number>>>
 
-/** The JSON Schema of what a shape accepts, as far as JSON Schema can say it. `expected` says the rest, as a description. */
+/** The JSON Schema of a shape, as far as JSON Schema can express it. */
 export function jsonSchemaOf(shape: Shape, limits: Limits = {}): JsonSchema {
   const of = (part: Shape) => jsonSchemaOf(part, limits)
   switch (shape.kind) {
@@ -107,7 +107,7 @@ function object(
   })
 }
 
-/** Without the keywords that are undefined. */
+/** The schema without the keywords that are undefined. */
 function present(schema: JsonSchema): JsonSchema {
   return Object.fromEntries(Object.entries(schema).filter(([, value]) => value !== undefined))
 }

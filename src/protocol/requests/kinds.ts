@@ -53,10 +53,7 @@ export const documentUrl: Schema<string> = {
   limit: 'url',
 }
 
-/**
- * As {@link pageUrl}, of a webhook or a tool server. Its path is often secret too. Answers repeat it as a URI (RFC 3986), which has no
- * spaces and no other characters that `URL` accepts.
- */
+/** Like {@link pageUrl}, for a webhook or a tool server. */
 export const webUrl: Schema<string> = {
   ...pageUrl,
   expected: 'a percent-encoded http or https URL without credentials',

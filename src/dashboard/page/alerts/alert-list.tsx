@@ -19,7 +19,7 @@ const LOOKS: Readonly<Record<AlertState, readonly [tone: Tone, icon: IconName]>>
   resolved: ['good', 'check'],
 }
 
-/** Why an alert is over, or why its state is unknown. */
+/** Texts for the reason why an alert is over, or why its state is unknown. */
 const REASONS: Readonly<Record<string, string>> = {
   condition: 'Its condition does not hold any more.',
   expired: 'It held for as long as its rule says.',

@@ -21,7 +21,7 @@ export interface ShownAlert {
   readonly since: number | undefined
   /** When it was resolved, in Unix ms; undefined for another state. */
   readonly until: number | undefined
-  /** Why it is over, or why its state is unknown. */
+  /** The reason why it is over, or why its state is unknown. */
   readonly reason: string | undefined
 }
 

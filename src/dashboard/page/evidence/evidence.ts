@@ -1,4 +1,4 @@
-/** Where a passage comes from. */
+/** The source of a passage. */
 export interface Source {
   readonly url: string
   readonly title: string | undefined

@@ -5,7 +5,7 @@ export interface Passage {
 }
 
 /**
- * Where an excerpt is in its document: as it stands, else without regard to white space, case and the marks of Markdown. A
+ * Finds an excerpt in its document: verbatim, else without regard to white space, case and the marks of Markdown. A
  * shortened excerpt is found by the longest of its pieces. Undefined if it is not there.
  */
 export function findPassage(text: string, excerpt: string): Passage | undefined {

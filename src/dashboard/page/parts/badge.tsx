@@ -5,7 +5,7 @@ import type { IconName } from './icon.tsx'
 /** The meaning of a colour. */
 export type Tone = 'good' | 'warn' | 'bad' | 'busy' | 'quiet'
 
-/** A state as icon and word. The colour says nothing that these do not. */
+/** A state as icon and word. The colour adds nothing to the words. */
 export function Badge({
   tone,
   icon,

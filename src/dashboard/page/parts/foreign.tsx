@@ -2,7 +2,7 @@ import type { ReactNode } from 'react'
 
 /** Characters that a browser does not show, or that show others in another order: controls, separators, and marks of direction. */
 const UNSHOWN =
-  // oxlint-disable-next-line no-control-regex -- They are what is looked for.
+  // oxlint-disable-next-line no-control-regex -- These are the characters to find.
   /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/g
 
 /**

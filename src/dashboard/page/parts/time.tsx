@@ -55,7 +55,7 @@ export function ClockTime({
   )
 }
 
-/** For how long something lasts by now, with its beginning on hover. */
+/** The duration until now, with its beginning on hover. */
 export function Elapsed({ since }: { readonly since: number }): ReactNode {
   const time = useNow()
   return (

@@ -22,7 +22,7 @@ export interface Slice {
   readonly from: number
   readonly total: number
   readonly counts: Readonly<Record<Family, number>>
-  /** From an event's time to its recording, in ms; undefined if no event had a time. */
+  /** Time between events and their recording, in ms; undefined if no event had a time. */
   readonly lag: { readonly mean: number; readonly max: number } | undefined
 }
 

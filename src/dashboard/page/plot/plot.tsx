@@ -6,7 +6,7 @@ import { timeTicks } from './ticks.ts'
 const HEIGHT = 168
 const MARGIN = { top: 8, right: 4, bottom: 22, left: 54 }
 
-/** Where a plot draws. */
+/** The area in which a plot draws. */
 export interface Area {
   readonly width: number
   readonly height: number

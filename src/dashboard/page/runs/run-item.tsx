@@ -26,7 +26,7 @@ export const RunItem = memo(function RunItem({
   isSelected,
 }: {
   readonly row: GroupRunRow
-  /** Its address. */
+  /** Address of the run's page. */
   readonly href: string
   readonly isSelected: boolean
 }): ReactNode {
