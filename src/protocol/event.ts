@@ -114,9 +114,9 @@ export interface LogTick {
 /** The wall clock of a process that writes to a log has jumped, or follows the time of the log again. */
 export interface LogClock {
   /**
-   * `ahead`: it has jumped forward, and is not believed until this has lasted for ten minutes. `accepted`: the difference has ended, and
-   * the log uses the time of the clock. `behind`: it was set back, and the time of the log continues by a clock that is never set.
-   * `returned`: it has the time of the log again.
+   * `ahead`: it has jumped forward, and is not believed until this has lasted for ten minutes. `accepted`: these ten minutes are over, and
+   * the log follows the clock. `behind`: it was set back, and the time of the log continues by a clock that is never set. `returned`: it
+   * has the time of the log again.
    */
   readonly state: 'ahead' | 'accepted' | 'behind' | 'returned'
   /** Difference of the wall clock to the time that the log has expected, in ms. Negative if it is behind. */

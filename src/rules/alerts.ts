@@ -9,7 +9,7 @@ import type { RuleSet } from './rule-set.ts'
 
 /** Settings of {@link alerts}. */
 export interface AlertsOptions {
-  /** For deadlines and the time at which events come. Default: `asyncScheduler`. */
+  /** Scheduler for deadlines and for the time at which events come. */
   readonly scheduler?: SchedulerLike
   /** Maximum number of keys of all rules together. Events of further keys are not evaluated. Default 100,000. */
   readonly maxKeys?: number

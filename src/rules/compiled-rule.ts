@@ -57,7 +57,7 @@ export interface CompiledRule {
   readonly types?: ReadonlySet<string> | undefined
   /** Version of the parts that the rule's state depends on, 8 characters. With another version, the state begins anew. */
   readonly version: string
-  /** For which events it asks its windows. */
+  /** The condition of events that its windows count. */
   readonly when?: Expression | undefined
   /** Empty for a rule in which each event that matches begins or prolongs the alert. */
   readonly windows: readonly Window[]

@@ -24,7 +24,7 @@ interface OverTime {
  * hold at the same time. Without any of them, each event for which `when` holds begins or prolongs the alert.
  */
 export interface Rule {
-  /** Its name, which the label `alertname` has: a letter or `_`, then letters, digits and `_`. Unique in a set of rules. */
+  /** Name of the rule, and value of the label `alertname`: a letter or `_`, then letters, digits and `_`. Unique in a set of rules. */
   readonly alert: string
   /** The types of events that it reads. Default: all that have the fields it names. `absence` has its own. */
   readonly on?: readonly RuleEventType[]
@@ -56,15 +56,15 @@ export interface Rule {
   }
   /** The values that are watched separately: an alert for each of them. Each is a label. Default: none, all events together. */
   readonly key?: Readonly<Record<string, Cel>>
-  /** `event`: each event that matches is an alert of its own, with the labels `event`, its id, and `source`. */
+  /** `event`: each event that matches is a separate alert, with the labels `event`, its id, and `source`. */
   readonly per?: 'event'
   /** Text, which may have `${…}` with values of `key`. */
   readonly labels?: Readonly<Record<string, string>>
   /** Text, which may have `${…}` with fields of the event that changed the alert last, or with `key`, `value` and `labels`. */
   readonly annotations?: Readonly<Record<string, string>>
   /**
-   * The end of the alert. `when`: an event of its key. `after`: so long after the last event that matched; default 1h, and 5m
-   * with `per: event`. A window ends it by itself, too, and has no `after`.
+   * The end of the alert. `when`: an event of its key. `after`: this time after the last event that matched; default 1h, and 5m
+   * with `per: event`. With a window, the alert also ends when the window no longer holds, and `after` is not allowed.
    */
   readonly resolve?: { readonly when?: Cel; readonly after?: Duration }
   /** How long the condition must hold. Default 0. */

@@ -5,7 +5,7 @@ import { MAX_TIMER_DELAY } from '../protocol/timer-limit.ts'
  * {@link Clock.realTime}.
  */
 export interface Clock {
-  /** Unix time in ms. */
+  /** The current time, Unix ms. */
   now(): number
   /** Runs the task once, after `delay` ms of this clock. Returns a function that cancels it. */
   schedule(delay: number, task: () => void): () => void

@@ -1,4 +1,4 @@
-/** Where the service listens. */
+/** The address on which the service listens. */
 export interface ListenOptions {
   /** Default 0: any free port. */
   readonly port?: number

@@ -119,7 +119,7 @@ export interface ResearchServiceOptions {
   readonly processor?: Processor
   /**
    * A model that writes answers from the passages of a search, and judges the conditions of FindAll, with quotes that are checked
-   * word for word. Where it fails, the answer is extracted. Default: none. Not with `processor`. Beyond the interface document.
+   * word for word. If it fails, the answer is extracted. Default: none. Not with `processor`. Beyond the interface document.
    */
   readonly model?: ModelOptions
   /**
@@ -132,8 +132,8 @@ export interface ResearchServiceOptions {
   /** Maximum duration of an event stream, in ms of real time. Default: an hour (§4.4). The stream of a single run lasts 570 s at most. */
   readonly streamDuration?: number
   /**
-   * Whether Extract, `sources` and the tool servers of runs may use addresses of this machine and its network. Default false: only those
-   * of the public Internet, checked after DNS and for each redirect. Beyond the interface document.
+   * Whether Extract, `sources` and the tool servers of runs may use addresses of this machine and its network. Default false: only
+   * addresses of the public Internet, checked after DNS and for each redirect. Beyond the interface document.
    */
   readonly allowPrivateAddresses?: boolean
   /**
@@ -163,7 +163,7 @@ export interface ResearchServiceOptions {
   readonly onError?: (error: unknown, ref_id?: string) => void
 }
 
-/** The contents of the service's database, to compare with what a client received. */
+/** The contents of the service's database, for comparison with the events of a client. */
 export interface ServiceRecords {
   readonly runs: readonly RunRecord[]
   /** `id` is the id of the client's event. */
@@ -193,7 +193,7 @@ export interface ResearchService extends AsyncDisposable {
   readonly corpus: Corpus
   /** The URLs of the option `sources`, with their present state. */
   readonly sources: readonly SourceState[]
-  /** Returns what the database has, for comparison with what a client received. */
+  /** Returns the contents of the database, for comparison with the events of a client. */
   records(): ServiceRecords
   /** Ends streams, stops all work and closes the database. The next start resumes unfinished work. */
   close(): Promise<void>
@@ -400,7 +400,7 @@ async function assemble(
       },
     }),
   )
-  // The listener waits for streams and requests to end, so what they wait for is closed before it.
+  // The listener waits for streams and requests to end, so their dependencies are closed before it.
   opened.push(
     () => listener.close(),
     () => web.close(),

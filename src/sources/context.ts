@@ -64,7 +64,7 @@ export interface Context {
   /** How long an incomplete stream is resumed without a new event, in ms. */
   readonly patience: number
   readonly report: (diagnostic: Diagnostic) => void
-  /** Where the service has the streams of a group's runs. */
+  /** The path of the streams of a group's runs at the service. */
   readonly groupRuns: GroupRunsPath
 }
 

@@ -43,7 +43,7 @@ export interface RecordOptions {
   readonly taskGroups?: Watched<WatchedGroup>
   /** Ids of single runs. A run that has ended is not requested again by a later recording. */
   readonly runs?: Watched<WatchedRun>
-  /** Ids of FindAll runs. A run that is over is not requested again by a later recording, unless its `until` is `closed`. */
+  /** Ids of FindAll runs. A run that has ended is not requested again by a later recording, unless its `until` is `closed`. */
   readonly findAlls?: Watched<WatchedFindAll>
   /**
    * Records the webhooks of the log's inbox: the receiver with `log.inbox`, or true if it runs in another process. The recording

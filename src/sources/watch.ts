@@ -65,8 +65,8 @@ export class AllSourcesFailedError extends RivuletError {
  *
  * A monitor, group or run that fails permanently, such as one with a wrong id, emits `source.failed` and the others continue. It is
  * subscribed to again after it was removed from its list and added, and by the next subscription. An error that affects all
- * errors the result: a rejected key (401). So does an `IncompleteStreamError`. Where every source has failed, the result errors with an
- * {@link AllSourcesFailedError} instead of completing.
+ * errors the result: a rejected key (401). So does an `IncompleteStreamError`. If every source has failed, the result errors with an {@link
+ * AllSourcesFailedError} instead of completing.
  */
 export function watch(context: Context, options: WatchOptions): Source<ResearchEvent> {
   checkOptions('options', options ?? null, WATCH_OPTIONS)

@@ -53,7 +53,7 @@ export class Decoding implements Handler {
     this.#encoded.onResponseData?.(this.#given, bytes)
   }
 
-  /** No more bytes arrive. Reports the end after everything written is decoded. */
+  /** Called when no more bytes arrive. Reports the end after everything written is decoded. */
   end(): void {
     this.#encoded.onResponseEnd?.(this.#given, {})
   }

@@ -37,7 +37,7 @@ export interface Refusal {
   /** The beginning of a body that the interface does not define, such as a proxy's page. */
   readonly excerpt?: string | undefined
   readonly issues?: readonly ValidationIssue[] | undefined
-  /** From the `Retry-After` header, in ms. */
+  /** The `Retry-After` header, in ms. */
   readonly retryAfter?: number | undefined
   readonly retryable: boolean
   readonly taken: 'no' | 'maybe'

@@ -2,11 +2,11 @@ import type { ConnectionError, ProtocolError } from './errors.ts'
 
 /** Timeouts of a request, each in ms. */
 export interface Timeouts {
-  /** To make the connection. Default 10,000. */
+  /** Timeout of making the connection. */
   readonly connect: number
-  /** From the request to the status line and headers. Default 30,000. */
+  /** Timeout from the request to the status line and headers. */
   readonly headers: number
-  /** Between two chunks of a body; does not run while the flow is paused. Default 60,000. */
+  /** Timeout between two chunks of a body; does not run while the flow is paused. Default 60,000. */
   readonly silence: number
 }
 

@@ -109,7 +109,7 @@ class Call implements Wire {
   }
 }
 
-/** Which failure the error is. Where it does not name the system call that failed, the request may have been sent: `broken`. */
+/** Which failure the error is. If it does not name the system call that failed, the request may have been sent: `broken`. */
 function failureOf(error: unknown): ConnectionFailure {
   const cause: unknown = error instanceof Error ? error.cause : undefined
   if (!(cause instanceof Error)) return 'broken'

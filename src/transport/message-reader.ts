@@ -11,7 +11,7 @@ export interface StreamMessage {
   readonly data: string
 }
 
-/** Receives what a {@link MessageReader} reads. */
+/** Receives the messages of a {@link MessageReader}. */
 export interface MessageListener {
   message(message: StreamMessage): void
   /** The server's `retry:` field: how long to wait before connecting again, in ms. */
@@ -103,7 +103,7 @@ export class MessageReader {
         else this.#foundInvalid = true
       },
     })
-    // The reader may be taken in the middle of a stream, where U+FEFF is not a byte order mark.
+    // The reader may be used in the middle of a stream, where U+FEFF is not a byte order mark.
     this.#parser.feed('\n')
   }
 

@@ -37,7 +37,7 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
   readonly #context: ResponseContext
   readonly #sink: MessageSink
   readonly #observation: Observation | undefined
-  /** Set only while the stream is within a message. */
+  /** The reader, only while the stream is within a message. */
   #reader: MessageReader | undefined
   #begun = false
   #refusal: ResponseReader | undefined

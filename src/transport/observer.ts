@@ -5,9 +5,9 @@ import type { WireRequest } from './exchange.ts'
 /** One attempt of a request, or one connection of a stream. */
 export interface ObservedRequest {
   readonly method: 'GET' | 'POST'
-  /** As it is sent, with the query. */
+  /** URL as it is sent, with the query. */
   readonly url: string
-  /** Without the path of `baseUrl` and the query. Contains ids. */
+  /** Path, without the path of `baseUrl` and the query. */
   readonly path: string
   /** Whether an event stream is requested. */
   readonly isStream: boolean

@@ -23,7 +23,7 @@ export class QuotaQueue {
   #pausedUntil = 0
   /** Number of 429s in a row. Simultaneous ones count once. */
   #refusals = 0
-  /** Set after a 429. */
+  /** The learned limit; set after a 429. */
   #learned: LearnedLimit | undefined
   #time = 0
   #readAt: number
@@ -59,8 +59,8 @@ export class QuotaQueue {
   /**
    * The service answered with 429: no request starts within the delay in ms, which it returns.
    *
-   * @param delayAfter The delay after so many refusals in a row, of any request: with a count of its own, each would begin with
-   * the shortest delay.
+   * @param delayAfter The delay after this number of refusals in a row, of any requests: if each request had its own count, each would
+   * begin with the shortest delay.
    */
   refused(startedAt: number, delayAfter: (refusals: number) => number): number {
     const now = this.#now()

@@ -11,7 +11,7 @@ export interface ResponseContext {
   readonly maxEventLength: number
   /** The pool that all event streams share. */
   readonly readers: MessageReaders
-  /** Unix time in ms. */
+  /** The current time, Unix ms. */
   now(): number
   /** Removes the request's secrets from the service's text before it goes into an error. */
   readonly redact: Redact

@@ -91,7 +91,7 @@ export interface TransportSettings extends EndpointSettings {
   readonly quotas?: QuotaSettings | undefined
   /** Schedules the delays between attempts. Default asyncScheduler. */
   readonly scheduler?: SchedulerLike | undefined
-  /** For jitter, from 0 up to 1. Default Math.random. */
+  /** Random numbers for jitter, from 0 (inclusive) to 1 (exclusive). Default Math.random. */
   readonly random?: (() => number) | undefined
   /** Called before each delay between attempts. */
   readonly onRetry?: ((info: RetryInfo) => void) | undefined

@@ -21,7 +21,7 @@ export interface MemoryInboxOptions {
   readonly maxIds?: number
   /** How long an id is known at least, in ms. Default 48 hours, as long as the service retries (§6.1). */
   readonly remember?: number
-  /** Unix time in ms. Default `Date.now`. */
+  /** Returns the current time, Unix ms. */
   readonly clock?: () => number
 }
 

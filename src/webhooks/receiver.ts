@@ -36,11 +36,11 @@ export interface WebhookReceiverOptions {
   /** How long a body may take to arrive after its headers, in ms. Default 10 seconds. */
   readonly bodyTimeout?: number
   /**
-   * Where deliveries are stored before the response. With `log.inbox` of an open log, `client.record({ webhooks: receiver, log })`
-   * records them. Default: {@link memoryInbox}, whose {@link WebhookReceiver.deliveries} are lost with the process.
+   * The inbox in which deliveries are stored before the response. With `log.inbox` of an open log, `client.record({ webhooks: receiver, log
+   * })` records them. Default: {@link memoryInbox}, whose {@link WebhookReceiver.deliveries} are lost with the process.
    */
   readonly inbox?: WebhookInbox | MemoryInbox
-  /** Unix time in ms. Default `Date.now`. */
+  /** Returns the current time, Unix ms. Default `Date.now`. */
   readonly clock?: () => number
 }
 
@@ -156,7 +156,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   const queue = isMemoryInbox(inbox) ? inbox : undefined
 
   const intake = new BodyIntake({ maxBodyBytes, maxBytesInFlight, bodyTimeout })
-  /** In s: every body that is in flight now has settled by then. */
+  /** In s: every body that is in flight now has ended by then. */
   const retryAfter = Math.ceil(bodyTimeout / 1000)
   const delivered = new Subject<WebhookDelivery>()
   const refused = new Subject<WebhookRefusal>()

@@ -29,7 +29,7 @@ export interface WebhookToSign {
   readonly secrets: WebhookSecrets
   /** Visible ASCII, at most 512 characters. Default: a new random id. */
   readonly id?: string
-  /** Unix time in seconds. Default: now. */
+  /** Time of the signature, Unix s. Default: now. */
   readonly timestamp?: number
 }
 

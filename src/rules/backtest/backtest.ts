@@ -12,14 +12,14 @@ import { Recorder } from './report.ts'
 import type { BacktestReport } from './report.ts'
 import { passTime } from './simulated-time.ts'
 
-/** Events of the past, in the order in which they came: entries of a log, or events without what a log knows. */
+/** Events of the past, in the order in which they came: entries of a log, or events without the fields of an entry. */
 export type BacktestEvents = Iterable<RuleInput> | AsyncIterable<RuleInput> | Observable<RuleInput>
 
 /** Settings of {@link backtest}. */
 export interface BacktestOptions {
   /** Called for each event of an alert, in order. The report has only a part of them if there are very many. */
   readonly onAlert?: (event: AlertEvent) => void
-  /** Up to when time passes after the last event, in Unix ms, so that deadlines fire. Default: no further. */
+  /** The end of the time that passes after the last event, in Unix ms, so that deadlines fire. Default: no further. */
   readonly until?: number
   /**
    * The name of the process that ran rules over the log. Its own events in the log do not move the time, as they did not for that
@@ -35,7 +35,7 @@ export interface BacktestOptions {
  * Entries of a log give exactly what rules did that ran over this log: time moves with its entries and ticks alone. Between other
  * events it passes evenly, as with a recorder that never stops; they come at their `received`.
  *
- * Rejects with an ArgumentError for an invalid setting, and with what the events fail with.
+ * Rejects with an ArgumentError for an invalid setting, and with an error of the events.
  *
  * @example
  * ```ts

@@ -7,13 +7,13 @@ import { parseDuration } from '../rule-file/duration.ts'
 
 /** How many events of a history were placed by what. */
 export interface PlacedCounts {
-  /** By their own time. */
+  /** Number of events that are placed by their own time. */
   readonly time: number
-  /** Between the completions and errors beside them, or at the monitor's frequency from the nearest one. */
+  /** Number of events placed between the completions and errors beside them, or at the monitor's frequency from the nearest one. */
   readonly completion: number
-  /** At the first moment of their `event_date`. */
+  /** Number of events placed at the first moment of their `event_date`. */
   readonly date: number
-  /** Not at all. They are left out. */
+  /** Number of events that are not placed. */
   readonly unplaced: number
 }
 

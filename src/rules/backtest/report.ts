@@ -9,15 +9,15 @@ import { momentOf } from './simulated-time.ts'
 export interface BacktestReport {
   /** The time of the first event, in Unix ms; null without events. */
   readonly from: number | null
-  /** Up to when time passed, in Unix ms; null without events. */
+  /** The end of the time that passed, in Unix ms; null without events. */
   readonly to: number | null
   /** Number of events, without the ticks of a log. */
   readonly events: number
   /** How many events there were when. */
   readonly counts: EventCounts
-  /** In the order of the rule set. */
+  /** The rules, in the order of the rule set. */
   readonly rules: readonly BacktestRule[]
-  /** In the order in which they began to fire. The first 10,000. */
+  /** The episodes, in the order in which they began to fire. */
   readonly episodes: readonly BacktestEpisode[]
   /** Number of episodes that are not in {@link episodes}. */
   readonly omitted: number
@@ -55,7 +55,7 @@ export interface BacktestEpisode {
   readonly since: number
   /** When it fired. */
   readonly fired: number
-  /** Null if it is firing at the end. */
+  /** When it was resolved, in Unix ms; null if it is firing at the end. */
   readonly resolved: number | null
   readonly reason: string | null
   /** The events that caused it, at most 20. */
@@ -66,7 +66,7 @@ export interface BacktestEpisode {
 export interface BacktestUnknown {
   readonly rule: string
   readonly key: Readonly<Record<string, string>>
-  /** Unix ms. */
+  /** Time, Unix ms. */
   readonly at: number
   readonly reason: string
 }

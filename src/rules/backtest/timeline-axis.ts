@@ -4,7 +4,7 @@ const DAY = 24 * HOUR
 
 /** A mark of the time axis. */
 export interface AxisMark {
-  /** Unix ms. */
+  /** Time, Unix ms. */
   readonly at: number
   readonly label: string
 }

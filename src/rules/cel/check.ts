@@ -293,7 +293,7 @@ class Checker {
     this.#report(message, this.#start(text), 1)
   }
 
-  /** Where the text of a node begins: the parser places an operator at its sign, and a field at its dot. */
+  /** The start of a node's text: the parser positions an operator at its sign, and a field at its dot. */
   #start(node: Expr): number {
     const within = childrenOf(node).map((child) => this.#start(child))
     return Math.min(this.#at(node), ...within)
@@ -401,7 +401,7 @@ class Checker {
     return at
   }
 
-  /** Where the name of a call begins. The parser places a method at its dot or at its bracket. */
+  /** The start of a call's name: the parser positions a method at its dot or at its bracket. */
   #callAt(node: Expr, name: string, isMethod: boolean): number {
     const { text } = this.#syntax
     const at = this.#at(node)
@@ -410,7 +410,7 @@ class Checker {
     return found === -1 ? at : found
   }
 
-  /** Where the last name within `has(…)` begins. The parser gives the position of `has`. */
+  /** The start of the last name within `has(…)`. The parser gives the position of `has`. */
   #lastWord(node: Expr, field: string): number {
     const kind = node.exprKind
     const operand = kind.case === 'selectExpr' ? kind.value.operand : undefined

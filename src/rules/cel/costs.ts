@@ -15,7 +15,7 @@ export function counted(env: CelEnv): CelEnv {
         value(id: number, target: CelValue | undefined, args: CelValue[]): CelResult | undefined {
           spend(cost(target === undefined ? args : [target, ...args]))
           const result = found.call(id, target, args)
-          // Again, since the library makes a value of what a function throws.
+          // Spent here again, since the library makes a value of an error that a function throws.
           spend(costOfResult(result))
           return result
         },

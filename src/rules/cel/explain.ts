@@ -10,7 +10,7 @@ import { VARIABLES, View, withView } from './view.ts'
 export interface Explanation {
   /** The part, written anew. */
   readonly text: string
-  /** As {@link Expression.evaluate} gives it. */
+  /** The value of {@link Expression.evaluate}. */
   readonly value: Json | Problem
   /**
    * The parts that it consists of, in order; none for a field, and for constants. The expression that a macro evaluates for each member is

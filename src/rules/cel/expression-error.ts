@@ -2,9 +2,9 @@
 export interface ExpressionProblem {
   /** One sentence, with the correction if it is known. */
   readonly message: string
-  /** Where it begins in the text, in characters (UTF-16 code units). */
+  /** Start in the text, in characters (UTF-16 code units). */
   readonly offset: number
-  /** In characters. 0 for the end of the text. */
+  /** Length in characters. 0 for the end of the text. */
   readonly length: number
 }
 

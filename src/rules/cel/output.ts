@@ -26,7 +26,7 @@ export function textOf(json: unknown, view: View | undefined): string {
   const parts: string[] = []
   let length = 0
   let left = MAX_VALUES
-  // A stack of its own, since the value may be deeper than calls can be.
+  // A stack instead of recursion, since the value may be deeper than calls can be.
   const waiting: unknown[] = [content]
   while (waiting.length > 0) {
     const value = waiting.pop()
@@ -57,7 +57,7 @@ export function cut(text: string, view: View | undefined): string {
   return text.slice(0, MAX_TEXT)
 }
 
-/** For the domain of a URL. */
+/** The work to parse a URL for its domain. */
 const PARSED_URL = 2_000
 
 /** Maximum number of citations that are looked at. */

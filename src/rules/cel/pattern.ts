@@ -55,7 +55,7 @@ const ASSERTION_COST = 4
 type Re2 = ReturnType<RE2JS['re2']>
 type Resolved = ReturnType<Re2['dfa']['resolveEmptyWidth']>
 
-/** Bounds the states, and remembers what the automaton would compute anew for each character of a pattern with `^`, `$` or `\b`. */
+/** Bounds the states, and caches results that the automaton would compute anew for each character of a pattern with `^`, `$` or `\b`. */
 function bound(re2: Re2): void {
   const { dfa } = re2
   dfa.stateLimit = MAX_STATES

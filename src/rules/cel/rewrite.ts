@@ -44,7 +44,7 @@ export function pathOf(node: Expr, bound: ReadonlySet<string>): readonly string[
   }
 }
 
-/** The text that a node is, if it is one. */
+/** The text of a node that is a text constant. */
 export function textConstant(node: Expr): string | undefined {
   if (node.exprKind.case !== 'constExpr') return undefined
   const { constantKind: constant } = node.exprKind.value

@@ -5,7 +5,7 @@ interface Signature {
   /** How many arguments it can have. */
   readonly counts: readonly number[]
   readonly result: Kind
-  /** Without arguments of its own, it reads the event. */
+  /** Whether it reads the event, as it does if it is called without arguments. */
   readonly readsEvent?: (count: number) => boolean
 }
 

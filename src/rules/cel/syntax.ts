@@ -14,7 +14,7 @@ const MAX_DEPTH = 32
 export interface Syntax {
   readonly text: string
   readonly root: Expr
-  /** Where a node stands in the text, in characters. */
+  /** The position of a node in the text, in characters. */
   at(node: Expr): number
   /** The call of a macro that this comprehension was made from. */
   macro(node: Expr): Expr | undefined
@@ -99,7 +99,7 @@ function offsetOf(error: unknown): number | undefined {
 
 const CLOSING: Readonly<Record<string, string | undefined>> = { '(': ')', '[': ']', '{': '}' }
 
-/** Finds what the parser cannot point at, and bounds the depth before the parser calls itself for each bracket. */
+/** Finds problems that the parser reports without a position, and bounds the depth before the parser calls itself for each bracket. */
 function checkBrackets(text: string): void {
   const open: { readonly bracket: string; readonly at: number }[] = []
   for (let at = 0; at < text.length;) {

@@ -105,7 +105,7 @@ function pieces(text: string): readonly (string | Interpolation)[] {
   return found
 }
 
-/** Where the brace stands that closes an interpolation. Braces of maps and within texts do not count. */
+/** The position of the brace that closes an interpolation. */
 function closingBrace(text: string, from: number): number | undefined {
   let open = 0
   for (let at = from; at < text.length;) {

@@ -7,13 +7,13 @@ export const EVENT_WORK = 24_000_000
 /** How much work one `${…}` of an alert may do: it reads a few short texts. */
 export const ALERT_WORK = 1_000_000
 
-/** For a node of the syntax tree, once for each time that it is evaluated. */
+/** The work for a node of the syntax tree, once for each time that it is evaluated. */
 export const STEP = 200
 
-/** For a value within a list or a map that is visited. */
+/** The work for a value within a list or a map that is visited. */
 export const VALUE = 20
 
-/** For a character of a result, which is written as JSON and hashed. */
+/** The work for a character of a result, which is written as JSON and hashed. */
 export const HASHED = 5
 
 /** The work that an evaluation may still do. */

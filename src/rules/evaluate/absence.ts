@@ -131,7 +131,7 @@ export class AbsenceWatch {
     }
     if (state.q !== undefined && (state.z !== undefined || deadline !== state.j))
       return this.#step(deadline, false)
-    // Its last reports may be among the entries that are gone.
+    // Its last reports may be among the deleted entries.
     if (state.j !== undefined && state.j - this.#within < this.#gap) {
       this.#unknown('gap', this.#gap)
       return this.#waitUntil(this.#gap + this.#within)

@@ -3,7 +3,7 @@ import type { Fact } from './state.ts'
 /** Maximum number of events that a key holds. With more, the first one counts at once. */
 export const MAX_HELD = 500
 
-/** Puts an event where it belongs: by time, then source, then id; after its equals. */
+/** Inserts an event in order: by time, then source, then id; after its equals. */
 export function hold(held: Fact[], fact: Fact): void {
   let at = held.length
   // Most events come nearly in order.

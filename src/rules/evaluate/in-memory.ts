@@ -136,7 +136,7 @@ export class InMemoryRules {
     return this.#states.get(key) ?? this.#program.init(key)
   }
 
-  /** There are too many keys. Says so once for each rule. */
+  /** Handles an event if there are too many keys. Says so once for each rule. */
   #crowd({ source, id, revision = 1, time }: RuleInput, key: string): void {
     this.#unwatched++
     const { name } = ruleOfKey(key)

@@ -8,7 +8,7 @@ import { windowsOf } from './windows/windows.ts'
 /** The number of different `changed()` of a rule, since a held event keeps its outcome for each combination. */
 const MAX_WATCHED = 3
 
-/** A rule with what its evaluation needs again and again. */
+/** A rule, with values that each evaluation needs. */
 export interface PreparedRule {
   readonly rule: CompiledRule
   /** The beginning of the keys of its states. */

@@ -29,7 +29,7 @@ export interface RuleProgram {
    */
   keys(entry: RuleInput): readonly string[] | undefined
   init(key: string): RuleState
-  /** For a key of a rule that is gone, see {@link staleKeys}, ends its alert and removes its state. */
+  /** For a key of a rule that was removed, see {@link staleKeys}, ends its alert and removes its state. */
   event(state: RuleState, entry: RuleInput, context: RuleContext): void
   timer(state: RuleState, due: number, context: RuleContext, name: string): void
 }
@@ -214,7 +214,7 @@ class Program implements RuleProgram {
     return rules
   }
 
-  /** The rule of a state is gone. */
+  /** Ends the alert of a state whose rule was removed, and removes the state. */
   #gone(state: RuleState, context: RuleContext): void {
     const output = endOfGone(ruleOfKey(context.key).name, state)
     if (output !== undefined) context.append(output)

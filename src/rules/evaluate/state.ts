@@ -5,7 +5,7 @@
 export interface RuleState {
   /** The values of the key, by name. */
   k?: Readonly<Record<string, string>>
-  /** Up to when the key is evaluated: an earlier event is late. */
+  /** The time up to which the key is evaluated: an earlier event is late. */
   u?: number
   /** Events that are held until none can come before them, in order. */
   h?: Fact[]
@@ -25,7 +25,7 @@ export interface RuleState {
   c?: string[]
   /** Hashes of the values that `changed()` compares with; null for none yet. */
   l?: (string | null)[]
-  /** Until when the state is kept for `u`, `c` and `l` alone. */
+  /** The time until which the state is kept for `u`, `c` and `l` alone. */
   g?: number
   /** When the level became true: the alert is pending or firing. */
   s?: number
@@ -106,7 +106,7 @@ export interface Fact {
   /** The time at which it is placed. */
   readonly t: number
   readonly e: Cause
-  /** One, or one for each combination of what `changed()` may be: bit i stands for the i-th value. */
+  /** One result, or one for each combination of the values of `changed()`: bit i stands for the i-th value. */
   readonly o: readonly Outcome[]
   /** Hashes of the values that `changed()` watches; null for a missing one. */
   readonly l?: readonly (string | null)[]

@@ -9,7 +9,7 @@ export interface MemoryTimer {
   readonly key: string
   readonly name: string
   readonly clock: TimerClock
-  /** Unix ms. */
+  /** When it is due, Unix ms. */
   readonly due: number
   /** The event that set the timer, directly or through other timers. */
   readonly cause: Pick<Cause, 'source' | 'id' | 'revision' | 'hops'>

@@ -5,7 +5,7 @@ import { AlertEventError } from './notify-error.ts'
 
 /** An alert that fires. */
 export type FiringEntry = Entry<EventOf<'alert.firing'>>
-/** An alert that is over. */
+/** An event of an alert that has ended. */
 export type ResolvedEntry = Entry<EventOf<'alert.resolved'>>
 /** An alert of which nothing is known for the moment. */
 type UnknownEntry = Entry<EventOf<'alert.unknown'>>
@@ -17,7 +17,7 @@ export type AlertEntry = FiringEntry | ResolvedEntry | UnknownEntry
 const MAX_BYTES = 192 * 1024
 
 /**
- * Throws for an event that is not what its type says, since a log has what programs have appended.
+ * Throws for an event whose data does not fit its type, since programs can append any event to a log.
  *
  * @throws {AlertEventError}
  */

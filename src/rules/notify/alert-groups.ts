@@ -57,7 +57,7 @@ export class AlertGroups<T> {
     due.sort((a, b) => a.due - b.due)
     const [first] = due
     if (first === undefined || free <= 0) return undefined
-    // The last notification that the limit permits is one of all that there is.
+    // The last notification that the limit permits contains all groups.
     const isTogether = free === 1 && due.length > 1
     const groups = isTogether ? due : [first]
     let room = isTogether || free === 1 ? maxTogether : maxEvents

@@ -22,9 +22,9 @@ export interface AlertReading {
 /** An alert that has to be notified. */
 export interface Pending {
   readonly entry: AlertEntry
-  /** It was notified. */
+  /** The alert was notified. */
   done(): void
-  /** It cannot be notified, and becomes a dead letter of the log. */
+  /** The alert cannot be notified, and becomes a dead letter of the log. */
   refuse(error: unknown): void
 }
 

@@ -3,7 +3,7 @@ import { labelsHash } from './alert-identity.ts'
 import type { Pending } from './alert-reader.ts'
 import type { AlertState } from './alertmanager-process.ts'
 
-/** How long an alert that is over is sent, in ms. */
+/** How long an alert that has ended is sent, in ms. */
 const RESOLVED_SENT = 15 * 60_000
 
 /** Number of pending events above which one counts as notified once it is accepted, without `minOpen`. */
@@ -15,7 +15,7 @@ export interface Alert {
   readonly labels: Readonly<Record<string, string>>
   /** Annotations of its last event. */
   annotations: Readonly<Record<string, string>>
-  /** Unix ms. */
+  /** When it began to fire, Unix ms. */
   readonly startsAt: number
   readonly episode: string
   /** When its last event was recorded, in Unix ms. */
@@ -23,15 +23,18 @@ export interface Alert {
   /** When its end was recorded; undefined while it fires. */
   resolvedAt: number | undefined
   /**
-   * Whether it was over and had been open for `minOpen` in an earlier run. Alertmanager does not notify an alert that is over when it first comes, nor
-   * one that ends within its `group_wait`.
+   * Whether it was over and had been open for `minOpen` in an earlier run. Alertmanager does not notify an alert that has ended when it
+   * first comes, nor one that ends within its `group_wait`.
    */
   isProven: boolean
-  /** Until when it stays open: `minOpen` after a receiver first accepted it. In ms of `performance.now()`, since the computer's clock may be set. */
+  /**
+   * The time until which it stays open: `minOpen` after a receiver first accepted it. In ms of `performance.now()`, since the computer's
+   * clock may be set.
+   */
   openUntil: number | undefined
   /** When it ended for a receiver, in Unix ms. */
   endedAt: number | undefined
-  /** Whether a receiver accepted that it is over. */
+  /** Whether a receiver accepted that it has ended. */
   isEndAccepted: boolean
   /** Why a receiver does not take it. */
   refusal: Error | undefined
@@ -47,7 +50,7 @@ interface Waiting {
 export class Alerts {
   readonly #minOpen: number
   readonly #byKey = new Map<string, Alert>()
-  /** In the order of the log, in which they are acknowledged: so all that is before the reader's cursor was notified. */
+  /** The waiting events, in the order of the log, in which they are acknowledged: so all events before the reader's cursor were notified. */
   #waiting: Waiting[] = []
   /** Alerts that a receiver accepted, in the order of the times at which they may end. */
   #opened: Alert[] = []
@@ -64,7 +67,7 @@ export class Alerts {
     return this.#byKey.keys()
   }
 
-  /** When an alert that is over ended for a receiver, in Unix ms; undefined while it is open. */
+  /** When an alert ended for a receiver, in Unix ms; undefined while it is open. */
   endOf(alert: Alert): number | undefined {
     const { resolvedAt, isProven, openUntil } = alert
     if (resolvedAt === undefined) return undefined
@@ -74,7 +77,7 @@ export class Alerts {
     return (alert.endedAt ??= Date.now())
   }
 
-  /** In how many ms an alert may end or an event is notified; undefined for none. */
+  /** Time until an alert may end or an event is notified, in ms; undefined for none. */
   get due(): number | undefined {
     const until = this.#opened[0]?.openUntil
     return until === undefined ? undefined : Math.max(0, until - performance.now())

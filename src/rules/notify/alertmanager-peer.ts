@@ -53,7 +53,7 @@ export class Peer {
   /** Alerts that it refused, since then unchanged. */
   readonly #refused = new WeakSet<Alert>()
   #running: Promise<void> | undefined
-  /** By `performance.now()`, since the computer's clock may be set. */
+  /** Time of the next resend by `performance.now()`, since the computer's clock may be set. */
   #nextResend = 0
 
   /** @param onSent Called when alerts were accepted or refused. */
@@ -189,7 +189,7 @@ export class Peer {
 /** Whether every version of Alertmanager takes it. */
 function isPlain({ labels, annotations }: Alert): boolean {
   const names = Object.keys(labels).concat(Object.keys(annotations))
-  // An empty value is none, and an alert without labels is refused.
+  // An empty value counts as a missing label, and an alert without labels is refused.
   return names.every((name) => NAME.test(name)) && Object.values(labels).some((value) => value !== '')
 }
 

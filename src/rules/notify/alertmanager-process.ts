@@ -6,7 +6,7 @@ import { labelsHash } from './alert-identity.ts'
 export interface AlertState {
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
-  /** RFC 3339. */
+  /** When it began to fire, in RFC 3339. */
   readonly since: string
   readonly episode: string
   /** When its last event was recorded, in Unix ms. */
@@ -15,7 +15,7 @@ export interface AlertState {
   readonly resolved: number | null
 }
 
-/** How long an alert that is over is kept, in ms: longer than it is sent. */
+/** How long an alert that has ended is kept, in ms: longer than it is sent. */
 const KEPT = 3_600_000
 
 /** The process that keeps the alerts that fire, and for an hour those that are over. */

@@ -115,7 +115,7 @@ export function alertmanager(log: EventLog, options: AlertmanagerOptions): LogJo
   return jobOf([sender.begin(log, name, states), states, reader])
 }
 
-/** Gives alerts to the instances, and acknowledges what they have accepted. */
+/** Gives alerts to the instances, and acknowledges the alerts that they have accepted. */
 class Sender {
   readonly #alerts: Alerts
   readonly #peers: readonly Peer[]

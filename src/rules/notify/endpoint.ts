@@ -6,9 +6,9 @@ export type Credentials =
   | { readonly bearer: string; readonly user?: undefined; readonly password?: undefined }
   | { readonly user: string; readonly password: string; readonly bearer?: undefined }
 
-/** Where notifications are posted to. */
+/** The target of notifications. */
 export interface Endpoint {
-  /** Without user and password. It may be a secret. */
+  /** URL without user and password. */
   readonly url: string
   /** The origin of the URL, which may be shown. */
   readonly origin: string

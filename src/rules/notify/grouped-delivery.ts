@@ -52,7 +52,7 @@ class GroupedDelivery {
   readonly #plan: GroupedPlan
   readonly #groups: AlertGroups<Pending>
   readonly #wake = new Wake()
-  /** No notification is begun or tried again. */
+  /** Aborted when no notification may begin or be tried again. */
   readonly #stop = new AbortController()
   /** Running requests are ended. */
   readonly #abort = new AbortController()
@@ -145,7 +145,7 @@ class GroupedDelivery {
     return this.#running.size - this.#refused < CONCURRENCY && this.#running.size < MAX_RUNNING
   }
 
-  /** Others are sent while a refused notification waits. Where the receiver is down, they wait too. */
+  /** Others are sent while a refused notification waits. If the receiver is down, they wait too. */
   async #pause(delay: number, error: unknown): Promise<void> {
     const isRefused = error instanceof NotifyError && error.status !== undefined && !error.retryable
     if (isRefused) {

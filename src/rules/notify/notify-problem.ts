@@ -11,7 +11,7 @@ export interface NotifyProblem {
 /** Takes the problems of a notifier. An error that it throws or rejects with is ignored. */
 export type OnProblem = (problem: NotifyProblem) => void
 
-/** Calls `onProblem`. A problem of its own does not stop a notifier. */
+/** Reports a problem. An error of the function does not stop a notifier. */
 export function report(onProblem: OnProblem, problem: NotifyProblem): void {
   try {
     const result: unknown = onProblem(problem)

@@ -21,7 +21,7 @@ interface SectionBlock {
 
 /** A message of an incoming webhook. */
 export interface SlackMessage {
-  /** For notifications of a device, and for what shows no blocks. */
+  /** Text for notifications of a device, and for clients that show no blocks. */
   readonly text: string
   readonly blocks: readonly SectionBlock[]
 }
@@ -58,7 +58,7 @@ function pairText([name, value]: readonly [string, string]): string {
   return `${escaped(name, 100)}: ${escaped(value)}`
 }
 
-/** With `verbatim`, Slack makes no link and no mention of what looks like one. */
+/** With `verbatim`, Slack makes no link and no mention of a text that looks like one. */
 function section(text: string): SectionBlock {
   return { type: 'section', text: { type: 'mrkdwn', text: cut(text), verbatim: true } }
 }

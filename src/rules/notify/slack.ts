@@ -15,7 +15,7 @@ export interface SlackOptions extends GroupedOptions {
   readonly url: string
   /** Name of the consumer in the log. Default `slack`. */
   readonly name?: string
-  /** Where a person finds the rules; the title of a message links to it. Default: no link. */
+  /** URL at which a person finds the rules; the title of a message links to it. Default: no link. */
   readonly link?: string
 }
 

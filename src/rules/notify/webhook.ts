@@ -15,7 +15,7 @@ import { post } from './post.ts'
 
 /** Settings of {@link alertWebhook}. */
 export interface AlertWebhookOptions extends GroupedOptions {
-  /** Where to post. Only its origin is shown in errors. */
+  /** URL to post to. Only its origin is shown in errors. */
   readonly url: string
   /** Name of the consumer in the log. Default `alert-webhook`. */
   readonly name?: string

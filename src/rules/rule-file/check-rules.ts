@@ -92,7 +92,7 @@ class Report {
     })
   }
 
-  /** As {@link add}, for a setting of a group. */
+  /** Like {@link add}, for a setting of a group. */
   addOnce(source: Source, path: Path, message: string, at?: Within): void {
     const identity = JSON.stringify([source.file, path, message, at])
     if (this.#inDefaults.has(identity)) return

@@ -7,7 +7,7 @@ import type { Path, Within } from './source.ts'
 /** Reports a problem at a value or within it. The path is from the value that was checked. */
 export type Complain = (path: Path, message: string, at?: Within) => void
 
-/** Reports what a schema did not accept. */
+/** Reports the problems that a schema has found. */
 export function complainOfShape(
   issues: readonly z.core.$ZodIssue[],
   value: unknown,
@@ -74,7 +74,7 @@ function valuesOf(issue: z.core.$ZodIssue): readonly string[] | undefined {
   return Array.isArray(values) ? values.map(String) : undefined
 }
 
-/** Names from other tools, and what they are here. */
+/** Names from other tools, and their names here. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   name: 'alert',
   expr: 'when',

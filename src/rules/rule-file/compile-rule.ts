@@ -11,7 +11,7 @@ import { versionOf } from './rule-version.ts'
 
 /**
  * Compiles the expressions of a rule, reports their problems, and fills in its defaults. Undefined if an expression has a
- * problem. Where another part has one, the result must not be used.
+ * problem. If another part has a problem, the result must not be used.
  */
 export function compileRule(draft: Draft): CompiledRule | undefined {
   const { rule, group } = draft

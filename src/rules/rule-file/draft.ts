@@ -6,7 +6,7 @@ export interface Draft {
   readonly group: string | null
   /** Its own settings and those of its group, without properties that have a problem. */
   readonly rule: Rule
-  /** Its properties that have a problem, as they were given. */
+  /** The properties that have a problem, as they were given. */
   readonly broken: Readonly<Record<string, unknown>>
   /** Whether it has this property itself, also one with a problem. */
   has(property: keyof Rule): boolean
@@ -20,7 +20,7 @@ export type Defaults = NonNullable<RuleGroup['defaults']>
 
 /** The rule with the defaults of its group. */
 export function withDefaults(rule: Rule, defaults: Defaults): Rule {
-  // These have types or an end of their own.
+  // These properties have their own types or their own end.
   const { on, resolve, ...others } = defaults
   const hasOwnEnd = LEVELS.some((level) => rule[level] !== undefined) || rule.absence !== undefined
   const inherited = { ...others, ...(rule.absence === undefined && { on }), ...(!hasOwnEnd && { resolve }) }

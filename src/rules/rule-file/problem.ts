@@ -4,7 +4,7 @@ export interface RuleProblem {
   readonly file: string | null
   /** Line in the file, from 1; null if the problem has no position in a text, such as a file that does not exist. */
   readonly line: number | null
-  /** From 1, in UTF-16 code units; null as `line`. */
+  /** Column, from 1, in UTF-16 code units; null if `line` is null. */
   readonly column: number | null
   /** Which property, such as `rules[3].count.when`; empty for the whole. */
   readonly path: string

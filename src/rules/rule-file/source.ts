@@ -1,6 +1,6 @@
 import type { RuleProblem } from './problem.ts'
 
-/** Where a value is in the content of a rule file. */
+/** The path of a value in the content of a rule file. */
 export type Path = readonly (string | number)[]
 
 /** The content of a rule file, and the positions of its values. */

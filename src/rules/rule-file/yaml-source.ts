@@ -111,7 +111,7 @@ function parsed(text: string, lineCounter: LineCounter): Document.Parsed | undef
 /** The lexer marks parts with control characters, which the text does not have. */
 const LEXER_MARKS: ReadonlySet<string> = new Set(['\u0002', '\u0018', '\u001F', '\uFEFF'])
 
-/** Where brackets, or the dashes of a line, are too deep. The parser would need seconds for many of them. */
+/** The position at which brackets, or the dashes of a line, are too deep. */
 function tooDeepAt(text: string): number | undefined {
   let offset = 0
   let brackets = 0
@@ -227,7 +227,7 @@ class PlainReader {
 
 type Targets = ReadonlyMap<unknown, Node>
 
-/** Where a value begins: an offset in the text. For a value that does not exist, the position of the nearest value around it. */
+/** The start of a value: an offset in the text. For a value that does not exist, the position of the nearest value around it. */
 function offsetOf(
   text: string,
   contents: Node | null,

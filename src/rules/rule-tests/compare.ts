@@ -55,8 +55,8 @@ function isTransition(kind: Expectation['kind']): kind is Transition['kind'] {
 }
 
 /**
- * Gives each expectation a transition of its own that meets it, for as many as possible: an expectation without a time must not take the
- * transition that another expectation needs (augmenting paths).
+ * Assigns to as many expectations as possible a different transition that meets each of them: an expectation without a time must not take
+ * the transition that another expectation needs (augmenting paths).
  */
 function assign(
   wanted: readonly Expectation[],

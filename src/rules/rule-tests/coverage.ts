@@ -2,7 +2,7 @@ import type { LoadedTest, LoadedTests } from './load-tests.ts'
 import type { RuleCoverage } from './report.ts'
 import type { Transition } from './transition.ts'
 
-/** Counts what the rules of files do. */
+/** Counts how often the rules of files fire. */
 export class Coverage {
   readonly #files: LoadedTests['ruleFiles']
   readonly #counts = new Map<string, { fired: number; resolved: number }>()

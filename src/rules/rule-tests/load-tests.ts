@@ -37,7 +37,7 @@ export interface LoadedTest {
   readonly start: number
   readonly until: number
   readonly isExact: boolean
-  /** In the order of their recording. */
+  /** The events, in the order of their recording. */
   readonly events: readonly RuleInput[]
   /** When nothing is recorded. */
   readonly downtimes: readonly { readonly from: number; readonly to: number }[]
@@ -49,7 +49,7 @@ export interface Expectation {
   readonly kind: (typeof EXPECTED)[number]
   /** The name of its rule; null for `none`. */
   readonly rule: string | null
-  /** Unix ms; undefined for any time. */
+  /** Time of the expectation, Unix ms; undefined for any time. */
   readonly at: number | undefined
   readonly since: number | undefined
   readonly given: GivenExpectation
@@ -59,7 +59,7 @@ export interface Expectation {
 /** The tests of all files, and the sources of their rules. */
 export interface LoadedTests {
   readonly tests: readonly LoadedTest[]
-  /** For each rule file, the names of its rules. */
+  /** The names of the rules, by rule file. */
   readonly ruleFiles: ReadonlyMap<string, readonly string[]>
 }
 
@@ -88,7 +88,7 @@ interface LoadedRules {
 
 /** Loads the rule files of test files, each combination once. */
 class RuleLoader {
-  /** For each rule file, the names of its rules. */
+  /** The names of the rules, by rule file. */
   readonly files = new Map<string, readonly string[]>()
   readonly #problems: RuleProblem[]
   readonly #seen = new Set<string>()

@@ -1,6 +1,6 @@
 /** The results of the tests of rules. */
 export interface RuleTestReport {
-  /** In the order of the files. */
+  /** The results, in the order of the files. */
   readonly tests: readonly RuleTestResult[]
   readonly passed: number
   readonly failed: number

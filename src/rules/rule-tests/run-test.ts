@@ -11,7 +11,7 @@ export const MAX_TRANSITIONS = 20_000
 
 /** The events that the rules of a test emit, in order. */
 export interface TestRun {
-  /** At most {@link MAX_TRANSITIONS}. */
+  /** The transitions, at most {@link MAX_TRANSITIONS}. */
   readonly transitions: readonly Transition[]
   /** Whether there were more. */
   readonly isCut: boolean

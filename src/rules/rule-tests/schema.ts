@@ -26,7 +26,7 @@ function list<Item extends z.ZodType>(item: Item, expected: string, description:
   return z.array(item, { error }).min(1, { error }).max(MAX_LISTED, { error }).meta({ description })
 }
 
-/** RFC 3339 with its zone. */
+/** A time in RFC 3339 with its zone. */
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/
 
 function time(description: string) {
@@ -79,7 +79,7 @@ export const KINDS = [
   'downtime',
 ] as const
 
-/** Where an event comes from: at most one of these. */
+/** The fields that name the source of an event: at most one of these. */
 export const SUBJECTS = ['monitor', 'group', 'run', 'find_all', 'source'] as const
 
 const eventSchema = object(

@@ -155,7 +155,7 @@ function candidateChange(
   return findAllEvent(find_all, wire, 'stream', id, at)
 }
 
-/** The source of an event, by the subject that is written, or by what the event is. */
+/** The source of an event, from its subject in the test, or from its kind. */
 function sourceOf({ source, monitor, group, run, find_all, type }: GivenEvent): string {
   if (source !== undefined) return source
   if (run !== undefined) return runSource(run)

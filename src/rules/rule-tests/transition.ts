@@ -5,13 +5,13 @@ import { sinceStart } from './test-time.ts'
 export interface Transition {
   readonly kind: 'firing' | 'resolved' | 'unknown' | 'late'
   readonly alert: string
-  /** Unix ms. */
+  /** Time, Unix ms. */
   readonly at: number
   readonly key: Readonly<Record<string, string>>
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
   readonly value: number | string | null
-  /** Unix ms; undefined for `late`. */
+  /** When the alert began, Unix ms; undefined for `late`. */
   readonly since: number | undefined
   readonly reason: string | null
   /** Ids. */

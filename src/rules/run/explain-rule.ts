@@ -53,8 +53,8 @@ export interface RuleExplanation {
 const OWN = /^(?:alert|gateway|log|source)\./
 
 /**
- * Evaluates each part of the expressions of a rule for one event. It has no state: it says what the event is for the rule, and not
- * whether an alert fires.
+ * Evaluates each part of the expressions of a rule for one event. It has no state: it evaluates the event, and does not decide whether an
+ * alert fires.
  *
  * @example
  * ```ts

@@ -14,7 +14,7 @@ import { REGISTRY } from './registry.ts'
 /** Version of the states. Another version would need `migrate` or a rebuild. */
 const STATE_VERSION = 1
 
-/** Number of states of gone rules that end at one entry, so that an entry does not take long. */
+/** Number of states of removed rules that end at one entry, so that an entry does not take long. */
 const STALE_PER_ENTRY = 1_000
 
 /** The state of {@link REGISTRY}. */
@@ -36,7 +36,7 @@ export class RuleProcess {
   readonly #types: ReadonlySet<string> | undefined
   /** The content of {@link Registry} if no other rules have states. */
   readonly #current: readonly string[]
-  /** Keys of states whose rules are gone, without those that have ended. */
+  /** Keys of states whose rules were removed, without those that have ended. */
   readonly #stale = new Set<string>()
   /** The search for such keys since the process runs. An earlier search may have missed states that another process wrote meanwhile. */
   #search: 'none' | 'running' | 'done' = 'none'
@@ -52,8 +52,8 @@ export class RuleProcess {
   }
 
   /**
-   * Reads what the rules know before the process runs, and finds states of gone rules, so that they end at its first entry. If the process
-   * then waits for another process, it does not learn of the deleted entries that the other one finds meanwhile.
+   * Reads the states of the rules before the process runs, and finds states of removed rules, so that they end at its first entry. If the
+   * process then waits for another process, it does not learn of the deleted entries that the other one finds meanwhile.
    */
   async prepare(log: EventLog, name: string, signal: AbortSignal): Promise<void> {
     const states = log.state<ProcessedState>(name)
@@ -128,7 +128,7 @@ export class RuleProcess {
     )
   }
 
-  /** Finds the keys of states whose rules are gone. Only these are kept in memory. */
+  /** Finds the keys of states whose rules were removed. */
   #find(log: EventLog, name: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       let keys: string[] = []

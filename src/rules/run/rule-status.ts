@@ -17,9 +17,9 @@ export interface OpenAlert {
   readonly state: 'pending' | 'firing' | 'unknown'
   /** The values of the rule's `key`, by name. */
   readonly key: Readonly<Record<string, string>>
-  /** As in its `alert.firing` event; null before that. */
+  /** Labels, as in its `alert.firing` event; null before that. */
   readonly labels: Readonly<Record<string, string>> | null
-  /** As in its `alert.firing` event; null before that. */
+  /** Annotations, as in its `alert.firing` event; null before that. */
   readonly annotations: Readonly<Record<string, string>> | null
   /** The value that the condition measured when the alert began to fire; null before that, and if it measures nothing. */
   readonly value: number | string | null
@@ -52,11 +52,11 @@ export interface RuleNumbers {
 
 /** The status of rules over a log. */
 export interface RuleStatus {
-  /** By the name of the rule, then firing ones first, then by `since`. */
+  /** The open alerts: by the name of the rule, then firing ones first, then by `since`. */
   readonly alerts: readonly OpenAlert[]
   /** Whether there are more alerts than `limit`. */
   readonly isCut: boolean
-  /** By name: the rules that have a state. A rule that had nothing to do has none. */
+  /** The rules that have a state, by name. */
   readonly rules: readonly RuleNumbers[]
 }
 
@@ -102,7 +102,7 @@ type Numbers = { -readonly [Name in keyof RuleNumbers]: RuleNumbers[Name] }
 
 class Status {
   readonly #limit: number
-  /** By key of the state. A key that changes meanwhile comes again. */
+  /** The open alerts, by key of the state. */
   readonly #alerts = new Map<string, OpenAlert>()
   readonly #numbers = new Map<string, Numbers>()
   #isCut = false

@@ -13,7 +13,10 @@ import { RuleProcess } from './rule-process.ts'
 export interface RunRulesOptions {
   /** Name of the process in the log. Default `rules`. */
   readonly name?: string
-  /** Where rules with a new name begin: what history would have fired is the matter of a backtest. Known ones resume. Default `end`. */
+  /**
+   * The position at which rules with a new name begin. A backtest shows the alerts that earlier events would have fired. Known ones resume.
+   * Default `end`.
+   */
   readonly startAt?: StartAt
   /** Waits while another open log runs rules of this name, until this signal is aborted. Default: that is an error. */
   readonly wait?: AbortSignal
@@ -22,9 +25,9 @@ export interface RunRulesOptions {
 /** Rules that run over a log. */
 export interface RunningRules extends LogJob {
   /**
-   * Continues with other rules, from the next entry on. Rules that are new begin there. Rules that are gone, and those with another
-   * condition, key or labels, begin anew: their firing alerts are resolved with the reason `rule` at the next entry. Alerts of all
-   * other rules stay what they are.
+   * Continues with other rules, from the next entry on. Rules that are new begin there. Rules that were removed, and rules with another
+   * condition, key or labels, begin anew: their firing alerts are resolved with the reason `rule` at the next entry. Alerts of all other
+   * rules do not change.
    *
    * Resolves when the new rules are in use. Rejects with an ArgumentError for rules that cannot run, in which case the earlier ones
    * continue, and if the job has ended.

@@ -5,7 +5,7 @@ import type { AnswerEvents } from '../conversations/stream-answer.ts'
 /** The fields of a completion that are known before the answer. */
 export interface CompletionHead {
   readonly id: string
-  /** Unix time in s. */
+  /** Time of creation, Unix s. */
   readonly created: number
   readonly model: string
   readonly interaction_id: string

@@ -41,7 +41,7 @@ export interface Question extends Conversation {
   readonly form: AnswerForm
 }
 
-/** Where the parts of a question are in its request, for issues. */
+/** The locations of a question's parts in its request, for issues. */
 export interface QuestionLocations {
   readonly question: readonly string[]
   readonly schema: readonly string[]

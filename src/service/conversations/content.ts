@@ -8,7 +8,7 @@ export type AnswerForm =
   | { readonly type: 'object' }
   | { readonly type: 'schema'; readonly schema: Readonly<Record<string, unknown>> }
 
-/** Where a part of an answer is within its text, in UTF-16 code units. */
+/** The position of a part of an answer within its text, in UTF-16 code units. */
 export interface Span {
   readonly start: number
   readonly end: number
@@ -17,7 +17,7 @@ export interface Span {
 /** An answer as text. */
 export interface AnswerContent {
   readonly text: string
-  /** Where each top-level field of a JSON answer is. */
+  /** The position of each top-level field of a JSON answer. */
   readonly fields: ReadonlyMap<string, Span>
   readonly basis: readonly FieldBasis[]
   /** Whether anything was found. */

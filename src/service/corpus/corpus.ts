@@ -7,7 +7,7 @@ export interface DocumentSource {
   readonly title: string
   /** YYYY-MM-DD: the date that the document states, else the day when its file was last modified. */
   readonly publishDate: string | null
-  /** By the name of its file. */
+  /** Kind of the document, from the name of its file. */
   readonly kind: DocumentKind
 }
 
@@ -52,8 +52,8 @@ export interface CorpusQuery {
   /** Maximum number of hits or passages. */
   readonly limit: number
   /**
-   * With `any`, the default, one term is enough. With `all`, a passage and its document's title must have all significant
-   * terms of a query; the objective is then ignored.
+   * Whether all terms must match. With `any`, the default, one term is enough. With `all`, a passage and its document's title must have all
+   * significant terms of a query; the objective is then ignored.
    */
   readonly match?: 'any' | 'all'
   /** Only documents with this title, file name, or name of a parent folder (`rxjs`, `@hono/node-server`); case-insensitive. */

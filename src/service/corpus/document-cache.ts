@@ -15,7 +15,7 @@ export interface StoredDocument {
   /** Path of its file; the URL of a page. */
   readonly path: string
   readonly textHash: string
-  /** Its title and its path within the corpus's folder, lowercase. */
+  /** Title and path within the corpus's folder, lowercase. */
   readonly name: string
   /** The folder of its path within the corpus's folder, lowercase. */
   readonly folder: string

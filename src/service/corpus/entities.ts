@@ -140,7 +140,7 @@ export function nameOf(folder: string): string {
   return scope.startsWith('@') ? `${scope}/${basename(folder)}` : basename(folder)
 }
 
-/** A document that is a thing by itself. */
+/** An entity of one document that is about a thing of its own. */
 export function alone(file: Located): CorpusEntity {
   return { name: file.title, url: file.url, documents: [withoutPath(file)] }
 }

@@ -13,7 +13,7 @@ export interface FileFilter {
 
 /** A file found by a scan. */
 export interface FoundFile extends SourceFile {
-  /** In bytes. */
+  /** Size in bytes. */
   readonly size: number
   /** Differs after each change that the file system reports. */
   readonly stamp: string

@@ -17,7 +17,7 @@ export interface TermStatistics {
   weight(passages: number): number
 }
 
-/** For texts without an index: all terms are equal. */
+/** Statistics for texts without an index: all terms are equal. */
 export const EQUAL_TERMS: TermStatistics = { of: () => 1, hasPhrase: () => false, weight: () => 1 }
 
 /** How many passages of the index have a term. Caches the numbers until the index changes. */

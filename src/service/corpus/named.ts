@@ -20,7 +20,7 @@ interface Thing {
   readonly copied: boolean
   /** Whether its whole name has a scope that the name has not. */
   readonly scoped: boolean
-  /** Its path within the corpus's folder, from `/`. */
+  /** Path within the corpus's folder, from `/`. */
   readonly place: string
   entity(): CorpusEntity
 }

@@ -4,7 +4,7 @@ import { checkObject, checkText } from '../../protocol/check.ts'
 
 /** A folder of documents. */
 export interface DocumentFolder {
-  /** Its path. */
+  /** Path of the folder. */
   readonly folder: string
   /**
    * The base URL of the folder, http or https: with `https://docs.example/guide`, the file `a/b.md` is cited as

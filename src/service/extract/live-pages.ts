@@ -44,7 +44,7 @@ interface LivePage {
 /** How a page is fetched. */
 interface PageRequest {
   readonly policy: FetchPolicy
-  /** In ms of real time. */
+  /** Timeout, in ms of real time. */
   readonly timeout: number
   readonly signal: AbortSignal
 }
@@ -68,7 +68,7 @@ export function createLivePages(
     return await limiter(() => readLive(url, { timeout, signal }), signal)
   }
 
-  /** With the conversion within the limit, so that few pages are in memory. */
+  /** Reads a page. The conversion is within the limit, too, so that few pages are in memory. */
   async function readLive(
     url: string,
     { timeout, signal }: Pick<PageRequest, 'timeout' | 'signal'>,

@@ -3,14 +3,14 @@ import type { Page } from './page.ts'
 /** A page of an earlier request. */
 export interface CachedPage {
   readonly page: Page
-  /** Unix time in ms. */
+  /** When it was fetched, Unix ms. */
   readonly fetchedAt: number
 }
 
 /** Keeps pages in memory, up to a number of characters. The page that was not used for the longest time is removed first. */
 export class PageCache {
   readonly #maxCharacters: number
-  /** In order of use. */
+  /** The pages, in order of use. */
   readonly #pages = new Map<string, CachedPage>()
   #characters = 0
 

@@ -1,6 +1,6 @@
 /** A condition on a number, such as `at least 100`. */
 export interface Comparison {
-  /** As the condition says it. */
+  /** The text of the comparison in the condition. */
   readonly text: string
   /** Whether a text has a number that meets it. */
   holds(text: string): boolean

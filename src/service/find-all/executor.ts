@@ -42,7 +42,7 @@ type Store = () => void
  */
 export class FindAllExecutor {
   readonly #options: FindAllExecutorOptions
-  /** One per run in execution. */
+  /** Aborts each run in execution. */
   readonly #running = new Map<string, AbortController>()
   /** How often the current step of a run has failed. */
   readonly #failures = new Map<string, number>()

@@ -7,7 +7,7 @@ import type { FindAllStore } from './store.ts'
 const HEARTBEAT = 10_000
 
 /**
- * The events of a run after a position, until the run is over and all are read. The current status is repeated every 10 s,
+ * The events of a run after a position, until the run has ended and all are read. The current status is repeated every 10 s,
  * with the id of the last event, so that a client that resumes from it misses nothing.
  *
  * @param clock The clock of connections: real time, except in tests.

@@ -34,7 +34,7 @@ export interface FindAll {
   readonly routes: ReturnType<typeof findAllRoutes>
   /** Creates a run from a valid request. Throws an HttpProblem if the run is not possible. */
   create(request: FindAllRequest): FindAllRun
-  /** A run with its candidates so far. Throws an HttpProblem if there is none. */
+  /** A run with its candidates so far. Throws an HttpProblem if there is no result. */
   result(findAllId: string): FindAllResult
   /** The states of a run, until it has ended or the signal is aborted. */
   states(findAllId: string, signal: AbortSignal): AsyncGenerator<FindAllRun>

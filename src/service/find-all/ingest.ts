@@ -8,7 +8,7 @@ const REQUEST =
 /** Words that begin a requirement of an entity. */
 const CLAUSE =
   /\s+(?=(?:that|which|who|whose|where|with|without|having|using|based|located|founded|made|written|working|for|from|in|on|about|under|over)\s)/i
-/** Where one requirement ends and the next begins. */
+/** The words at which one requirement ends and the next begins. */
 const NEXT_CLAUSE =
   /\s*(?:,|;)?\s+(?:and|but)\s+(?=(?:that|which|who|whose|where|with|without|having|using|based|located|founded|made|written|are|is|was|were|has|have|had|can|do|does|did|support|supports|offer|offers|provide|provides|run|runs|need|needs|use|uses)\b)|\s*[,;]\s+(?=(?:that|which|who|whose|where|with|without|having|using|based|located|founded|made|written)\s)|\s+(?=(?:that|which|who|whose)\s)/i
 /** Maximum number of conditions. */
@@ -22,8 +22,8 @@ const MAX_CONDITION = 4_000
 
 /**
  * Reads the type of the entities and their conditions out of an objective, from its form alone: `packages that parse XML and
- * have no dependencies` has two conditions, and so has `packages about logging that have an MIT licence`. It is deterministic. An
- * objective without a condition is one itself.
+ * have no dependencies` has two conditions, and so has `packages about logging that have an MIT licence`. It is deterministic. An objective
+ * without a condition is itself the condition.
  */
 export function ingest(objective: string): FindAllSchema {
   const wanted = objective.replace(REQUEST, '').replace(/[\s.?!]+$/, '') || objective.trim()

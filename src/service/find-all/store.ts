@@ -25,7 +25,7 @@ export interface PlannedCandidate {
   readonly url: string
 }
 
-/** A stored run with what its execution needs. */
+/** A stored run with the data for its execution. */
 export interface StoredRun {
   readonly id: string
   readonly status: RunStatus
@@ -54,7 +54,7 @@ export interface PendingEnrichment {
   readonly candidate: FindAllCandidate
   /** The index of the enrichment. */
   readonly index: number
-  /** With the credentials for its tool servers. */
+  /** The enrichment, with the credentials for its tool servers. */
   readonly enrichment: FindAllEnrichment
   /** Whether these credentials were deleted, since the run ended and was extended later. */
   readonly isWithoutCredentials: boolean
@@ -88,7 +88,7 @@ export class FindAllStore {
     this.#sql = prepareAll(database)
   }
 
-  /** Unix time in ms of the service's clock. */
+  /** The current time of the service's clock, Unix ms. */
   now(): number {
     return this.#clock.now()
   }
@@ -491,7 +491,7 @@ function parse(json: SQLOutputValue | undefined) {
   return typeof json === 'string' ? JSON.parse(json) : null
 }
 
-/** RFC 3339, from Unix time in ms. */
+/** Unix ms as RFC 3339. */
 function timestamp(ms: number): string {
   return new Date(ms).toISOString()
 }

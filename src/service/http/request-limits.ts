@@ -3,7 +3,7 @@ import { MAX_RUN_CHARACTERS, MAX_RUNS_PER_REQUEST } from '../../protocol/limits.
 import type { JsonRole, Limit } from '../../protocol/requests/schema.ts'
 
 /* Limits of a request. Limits without a figure in the interface document are beyond it. Together with the limit on bodies
- * they bound the work of a request. Each is far above what a caller needs. */
+ * they bound the work of a request. Each is far above the needs of a caller. */
 
 /** Each limit by its name in the schemas of requests. Limits of strings are in characters, the others in entries. */
 export const LIMITS = {

@@ -89,7 +89,7 @@ function unknownFields(given: unknown, known: unknown): string[] {
   })
 }
 
-/** Validates what came as a body or a query. Throws the error that `refuse` creates for the issues. */
+/** Validates a body or a query. Throws the error that `refuse` creates for the issues. */
 export function checked<Schema extends z.ZodType>(
   value: unknown,
   schema: Schema,

@@ -12,7 +12,7 @@ import { WORKER_FILE } from './worker-file.ts'
 type Schema = Readonly<Record<string, unknown>>
 
 /**
- * Work on schemas, patterns and pages that may be hostile, in a thread of its own: the event loop of the service continues. Work
+ * Work on schemas, patterns and pages that may be hostile, in a separate thread: the event loop of the service continues. Work
  * that was lost with its thread is tried once more. All methods reject with an {@link IsolatedError} unless they say otherwise.
  */
 export interface Isolated {

@@ -44,7 +44,7 @@ const MAX_STRETCH = 4
 const MAX_START = 30_000
 
 /**
- * Executes functions in a thread of their own, one at a time. The thread starts with the first job. It is replaced when a job
+ * Executes functions in a separate thread, one at a time. The thread starts with the first job. It is replaced when a job
  * exceeds its time or its memory, or ends it; the jobs that wait are executed by its successor. It never keeps the process alive
  * while it has no job.
  */
@@ -172,7 +172,10 @@ export class JobThread<Jobs extends JobTable> {
     }
   }
 
-  /** The job that waits the longest, of another kind than the last one if there is one: none waits for a row of others. */
+  /**
+   * The next job: the one that waits the longest, preferably of another kind than the last one, so that no job waits for a series of
+   * others.
+   */
   #take(): Job | undefined {
     const other = this.#waiting.findIndex(({ name }) => name !== this.#last)
     return this.#waiting.splice(Math.max(0, other), 1)[0]
@@ -240,7 +243,7 @@ export class JobThread<Jobs extends JobTable> {
     this.#next()
   }
 
-  /** The thread is gone. One that has not started would not start for the jobs that wait either. */
+  /** Handles the loss of the thread. One that has not started would not start for the jobs that wait either. */
   #lose(error: IsolatedError): void {
     this.#discard(error, this.#isReady ? [] : this.#waiting.splice(0))
     this.#next()

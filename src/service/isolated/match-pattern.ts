@@ -1,4 +1,4 @@
-/** Where a text satisfies a pattern. */
+/** A part of a text that satisfies a pattern. */
 export interface PatternMatch {
   /** Whether the text as a whole is a value that the pattern allows. */
   readonly isMatch: boolean
@@ -9,7 +9,7 @@ export interface PatternMatch {
 /** A part of a text. */
 export interface TextPart {
   readonly text: string
-  /** Where it begins, in characters. */
+  /** Start, in characters. */
   readonly index: number
 }
 

@@ -11,10 +11,10 @@ const MAX_FIELD = 4_096
 export interface FeedItem {
   /** Equal for the same item of later versions of the feed: a hash of its id, link or title. */
   readonly id: string
-  /** Its page. */
+  /** URL of the item's page. */
   readonly link: string | undefined
   readonly title: string
-  /** As it is written. */
+  /** The date as it is written. */
   readonly date: string | undefined
   /** HTML; empty if the feed has none. */
   readonly content: string

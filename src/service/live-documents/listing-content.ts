@@ -17,7 +17,7 @@ const FEEDS = new Set(['rss', 'feed', 'rdf:rdf'])
 export interface ListingSource {
   /** The base URL of its links. */
   readonly url: string
-  /** In lower case, without parameters. */
+  /** Media type in lower case, without parameters. */
   readonly mediaType: string
   /** The header of the response; empty if it had none. */
   readonly contentType: string
@@ -26,7 +26,7 @@ export interface ListingSource {
 
 /** The content of a sitemap or a feed. */
 export type ListingContent =
-  /** URLs of its own host. */
+  /** A sitemap: URLs of its own host. */
   | { readonly type: 'sitemap'; readonly entries: readonly ListedUrl[] }
   | { readonly type: 'feed'; readonly items: readonly FeedItem[] }
 

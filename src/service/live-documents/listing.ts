@@ -128,7 +128,7 @@ async function itemDocuments(
   ]
 }
 
-/** The day of a date as it is written in a feed, a sitemap or a header; null if it is none. */
+/** The day of a date as it is written in a feed, a sitemap or a header; null if the text is no date. */
 export function dayOf(date: string | undefined): string | null {
   if (date === undefined) return null
   // Dates of RFC 822 have a zone.

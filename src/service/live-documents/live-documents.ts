@@ -178,7 +178,7 @@ export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocument
     reportFailing(resource)
   }
 
-  /** Without a failure of the URL: its site has responded. */
+  /** Postpones the URL without counting a failure: its site has responded. */
   function postponed(resource: Resource, error: UnreadError): void {
     const wait = Math.min(interval, MIN_REAL_INTERVAL * speed)
     const now = clock.now()

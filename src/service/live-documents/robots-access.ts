@@ -17,7 +17,7 @@ const MAX_DOWNLOAD = 4 * MAX_ROBOTS_BYTES
 const MAX_SITES = 1_000
 /** A robots.txt with more redirects, to any hosts, is as one that does not exist (RFC 9309, 2.3.1.2). */
 const MAX_REDIRECTS = 5
-/** In ms of real time. */
+/** Timeout of a request, in ms of real time. */
 const TIMEOUT = 10_000
 
 /** The rules of sites. */
@@ -33,7 +33,7 @@ export interface Robots {
 
 interface Site {
   readonly rules: RobotsRules
-  /** Unix times in ms. */
+  /** When the rules were read, Unix ms. */
   readonly readAt: number
   readonly nextAt: number
 }

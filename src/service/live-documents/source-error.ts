@@ -3,7 +3,7 @@ import { shownUrl } from './source.ts'
 /** A source that cannot be read, or not completely. Its message has the URL without the query. Reported once, until it changes. */
 export class SourceError extends Error {
   override readonly name = 'SourceError'
-  /** Without the query. */
+  /** URL without the query. */
   readonly url: string
 
   constructor(url: string, message: string, options?: ErrorOptions) {

@@ -36,7 +36,7 @@ export function errorCode(name: unknown): SourceErrorCode | undefined {
 
 /** The state of a source. */
 export interface SourceState {
-  /** Without the query, which may have a token. */
+  /** URL without the query, which may have a token. */
   readonly url: string
   /** Number of its pages, feeds and sitemaps that are refreshed, with those that fail. */
   readonly urls: number
@@ -54,7 +54,7 @@ export interface SourceState {
 
 /** A failure of a URL of a source. */
 export interface SourceFailure {
-  /** Without the query. */
+  /** URL without the query. */
   readonly url: string
   readonly code: SourceErrorCode
   /** When it was requested last, in ISO 8601. */

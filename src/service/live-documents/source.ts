@@ -1,7 +1,7 @@
 import { ArgumentError, hidden } from '../../protocol/argument-error.ts'
 import { checkText } from '../../protocol/check.ts'
 
-/** Sources of documents, by what they are. */
+/** Sources of documents, by kind. */
 export interface Sources {
   readonly folders: readonly string[]
   /** Absolute URLs without a fragment. */

@@ -28,7 +28,7 @@ export interface Resource {
 
 /** The result of a request, as it is stored. */
 export interface Visit {
-  /** Unix times in ms. */
+  /** When it was fetched, Unix ms. */
   readonly fetchedAt: number
   readonly nextAt: number
   /** The status of the response; null if there was none. */
@@ -244,13 +244,13 @@ export class LiveStore {
     this.#statements.postpone.run(fetchedAt, nextAt, message, code, url)
   }
 
-  /** Stores what the next request of a URL states about the copy in the index. */
+  /** Stores the validators that the next request of a URL sends for the copy in the index. */
   validate(url: string, { etag, lastModified, hash }: Validators): void {
     this.#statements.validate.run(etag ?? null, lastModified ?? null, hash ?? null, url)
   }
 
   /**
-   * Adds what a listing contains to the sources of the listing. A URL that is new, and a page that has another date, is due at
+   * Adds the entries of a listing to the sources of the listing. A URL that is new, and a page that has another date, is due at
    * once; not a sitemap, since sitemaps may list each other. URLs that are no longer listed stay, until the source reaches its limit.
    * Returns removed URLs, and how many were not added.
    */

@@ -34,8 +34,8 @@ const MAX_CHARACTERS = 32_000
 
 /**
  * Executes runs with a model: it writes the answer from the passages of a search, and each of its quotes is checked against
- * them, word for word. Quotes that the passages do not have are dropped. Where the model fails, or its answer does not satisfy
- * the schema twice, the fallback executes the run, with a warning that says so.
+ * them, word for word. Quotes that the passages do not have are dropped. If the model fails, or two of its answers do not satisfy the
+ * schema, the fallback executes the run, with a warning.
  */
 export function modelProcessor({ corpus, server, isolated, fallback }: ModelProcessorOptions): Processor {
   return {

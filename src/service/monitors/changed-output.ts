@@ -6,8 +6,8 @@ import type { FieldBasis, JsonOutput, TaskOutput } from '../../protocol/output.t
  * The changed fields of an output, each with its basis (§2.2); undefined if none has changed. A text is one field, and so is
  * an output whose type has changed.
  *
- * Values are compared, not their basis: other citations or another reasoning for the same value are no change. The order of
- * an object's members is none either. A field that has disappeared has a basis but no content.
+ * Values are compared, not their basis: other citations or another reasoning for the same value are no change. A different order of an
+ * object's members is no change either. A field that has disappeared has a basis but no content.
  */
 export function changedOutput(previous: TaskOutput, current: TaskOutput): TaskOutput | undefined {
   if (previous.type === 'json' && current.type === 'json') return changedFields(previous, current)

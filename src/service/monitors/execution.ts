@@ -45,7 +45,7 @@ interface Execution {
 type Found =
   | {
       readonly warnings: readonly Warning[]
-      /** Returns the changes since the previous execution, and stores what the next one compares with. */
+      /** Returns the changes since the previous execution, and stores the data with which the next one compares. */
       readonly detect: (execution: Execution) => readonly MonitorEvent[]
     }
   | { readonly error: string }

@@ -21,7 +21,7 @@ interface InterestTerm {
 export interface Interest {
   /** The things whose documents it is about; empty if it names none that has documents now. */
   readonly subjects: readonly Thing[]
-  /** One of them must be stated. */
+  /** The topics. One of them must be stated. */
   readonly topics: readonly Topic[]
   readonly terms: readonly InterestTerm[]
 }
@@ -171,7 +171,7 @@ export function searchWords({ topics, terms }: Interest): string[] {
 
 /** A changed paragraph, line or list item, and the text around it. */
 export interface ChangedBlock {
-  /** Its new statements. */
+  /** The new statements of the block. */
   readonly statements: readonly string[]
   /** All of it. */
   readonly text: string

@@ -7,7 +7,7 @@ import type { StoredMonitor } from './store.ts'
 /** A passage that is reported. */
 export interface News {
   readonly passage: Passage
-  /** Its new statements; all of an earlier match. */
+  /** The new statements of the passage; all statements of an earlier match. */
   readonly statements: readonly string[]
   /** Why it is reported, in sentences. */
   readonly reason: string

@@ -46,7 +46,7 @@ export function createSchedule(options: {
   /** Due monitors that wait to be executed. A failed one is added at the end. */
   const waiting = new Set<string>()
   const closing = new AbortController()
-  /** One for each running execution. */
+  /** Aborts each running execution. */
   const controllers = new Map<string, AbortController>()
 
   function startDue(now: number): number | undefined {

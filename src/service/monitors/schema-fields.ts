@@ -6,11 +6,11 @@ type JsonObject = Readonly<Record<string, unknown>>
 
 /** Fills a field of a schema, word for word, besides extraction. */
 export interface FieldSource {
-  /** Its description in the reasoning. */
+  /** Name in the reasoning. */
   readonly name: string
   /** Whether it comes before extraction. */
   readonly isFirst: boolean
-  /** Null if there is none. */
+  /** The value; null if there is none. */
   value(news: News): string | null
 }
 

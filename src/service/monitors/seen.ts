@@ -54,7 +54,7 @@ export class SeenPassages {
     this.#knows = database.prepare('SELECT 1 FROM monitor_seen WHERE monitor_id = ? AND url = ? LIMIT 1')
   }
 
-  /** Compares passages with what the monitor has seen. */
+  /** Compares passages with the statements that the monitor has seen. */
   compare(monitorId: string, passages: readonly Passage[], textOf: TextOf): Comparison {
     const documents = new Map<string, { readonly known: boolean; readonly fresh: Set<string> }>()
     const fresh: FreshPassage[] = []

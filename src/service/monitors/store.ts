@@ -5,7 +5,7 @@ import type { MonitorRequest } from './request.ts'
 
 /** A stored monitor. Times are Unix ms of the service's clock. */
 export interface StoredMonitor {
-  /** Its position in the list of monitors. */
+  /** Position in the list of monitors. */
   readonly position: number
   readonly id: string
   readonly status: 'active' | 'cancelled'

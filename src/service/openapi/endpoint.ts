@@ -16,7 +16,7 @@ interface EndpointBody {
 /** An endpoint of the service, as the document describes it. */
 export interface Endpoint {
   readonly method: 'GET' | 'POST'
-  /** As the route has it: `/v1/monitors/:monitor_id`. */
+  /** The path in the form of the route: `/v1/monitors/:monitor_id`. */
   readonly path: string
   /** Unique in the document. Generated clients name the call by it. */
   readonly operationId: string

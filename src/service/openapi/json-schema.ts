@@ -8,7 +8,7 @@ export function requestJsonSchema(shape: Shape): JsonSchema {
   return jsonSchemaOf(shape, LIMITS)
 }
 
-/** The JSON Schema of a response by itself, for the results of tools. */
+/** A self-contained JSON Schema of a response, for the results of tools. */
 export function selfContained(answer: AnyAnswer): JsonSchema {
   const components = new Components('#/$defs/')
   const root = answer instanceof Component ? answer.schema : answer

@@ -84,7 +84,7 @@ function isShape(wanted: Wanted): wanted is Shape {
   return typeof wanted === 'object'
 }
 
-/** A short value from the statements that are nearly as good as the best one. A sentence is none. */
+/** A short value from the statements that are nearly as good as the best one. A sentence is no short value. */
 function takeShort(spec: FieldSpec, shape: Shape, { found, field }: Taking): Answer | undefined {
   const { evidence, asked, by } = found
   const least = (evidence[0]?.score ?? 0) * NEARLY
@@ -153,7 +153,7 @@ async function takeMatch(
   return undefined
 }
 
-/** The value of a field without an answer; undefined if it is omitted, or if its schema requires one. An empty text is none. */
+/** The value of a field without an answer; undefined if it is omitted, or if its schema requires one. An empty text is no value. */
 export function emptyAnswer(spec: FieldSpec): unknown {
   if (spec.nullable || spec.kind === 'null') return null
   for (const one of [spec, ...spec.alternatives]) {
@@ -352,7 +352,7 @@ function allowedIn(
   for (const choice of choices.filter((one) => lower.includes(one.lower))) {
     for (const { 0: part, index } of text.matchAll(choice.expression())) {
       const end = index + part.length
-      // `Apache` in `Apache-2.0` is no value of its own.
+      // `Apache` in `Apache-2.0` is no separate value.
       const isPart = found.some((longer) => index >= longer.index && end <= longer.end)
       if (!isPart) found.push({ value: choice.value, index, end })
     }

@@ -109,7 +109,7 @@ const MAX_LENGTH = 5_000
 
 const RELEASE =
   /(?:\bversions?|\brelease|\bv)\s*(?<first>\d+(?:\.\d+){0,2}(?:-[\w.]+)?)\b|(?<![\w.])(?<second>\d+\.\d+\.\d+(?:-[\w.]+)?)\b/i
-/** A number with parts, which is one word: the parts of `2.0` say nothing. */
+/** A number with parts, which is one word: the parts of `2.0` have no meaning alone. */
 const DECIMAL = /(?<![\w./-])v?(?<number>\d+(?:\.\d+)+(?:\.x)?|\d+\.x(?:-[a-z][\w.]*)?)(?!\w)/gi
 /** A word in quotation marks is a term, even if it is common elsewhere. */
 const QUOTED = /["`“](\w+)["`”]/g

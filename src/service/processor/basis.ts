@@ -62,7 +62,7 @@ export function entry(field: string, searched: Searched): FieldBasis {
 
 const CONFIDENCES = ['low', 'medium', 'high'] as const satisfies readonly Confidence[]
 
-/** One citation per document, with every passage that an answer was taken from. */
+/** One citation per document, with every passage from which an answer was taken. */
 function citationsOf(evidence: readonly Evidence[]): Citation[] {
   const citations = new Map<string, { title: string; excerpts: Set<string> }>()
   for (const { passage } of evidence) {
@@ -120,7 +120,7 @@ const MAINTAINER = /\bmaintain/i
 
 /** Attributes of which a thing has one value only. */
 const COMPARED: ReadonlySet<string> = new Set(['licence', 'author'])
-/** Minimum score of an attribute that is stated as a field, or under a heading of its own. */
+/** Minimum score of an attribute that is stated as a field, or under its own heading. */
 const STATED = 8
 
 function isNumber(value: unknown): boolean {

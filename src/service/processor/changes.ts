@@ -12,7 +12,7 @@ const MAX_SECTION = 12_000
 /** The section of a version in a changelog: its heading, and the passages below it. */
 export interface ReleaseSection {
   readonly readings: readonly Pick<ReadPassage, 'passage'>[]
-  /** Its changes, in order. */
+  /** The changes of the version, in order. */
   readonly evidence: readonly Evidence[]
   /** The day of its release, if the heading has it. */
   readonly released: Evidence | undefined

@@ -5,7 +5,7 @@ import { type Asked, readAsked } from './asked.ts'
 import { NAME } from './attributes.ts'
 import type { Place, Thing } from './place.ts'
 
-/** A thing that a question describes instead of naming it, and what the question asks of it. */
+/** A thing that a question describes instead of naming it, and the attribute that the question asks for. */
 export interface Described {
   readonly thing: Thing
   readonly asked: Asked
@@ -19,8 +19,8 @@ const MIN_DESCRIBED = 0.7
 const MIN_WORDS = 3
 
 /**
- * The thing that a question describes in the words of its manifest: "the author of the super fast, all natural json logger". Undefined
- * if there is none, if there are several, or if the question asks for no attribute of it.
+ * The thing that a question describes in the words of its manifest: "the author of the super fast, all natural json logger". Undefined if
+ * no thing or several things fit, or if the question asks for no attribute.
  */
 export function describedThing(place: Place, text: string, depth: number): Described | undefined {
   const asked = rootsOf(text)

@@ -27,7 +27,7 @@ export interface Findings {
   readonly by: 'attribute' | 'version' | 'words'
 }
 
-/** A question, or what a field of a schema asks for. */
+/** A question, or the question of a schema's field. */
 export interface Inquiry {
   /** The name of the field, in words; empty for a question. */
   readonly name: string
@@ -43,7 +43,7 @@ export interface Inquiry {
   readonly otherForms?: readonly AskedForm[]
 }
 
-/** Where evidence is searched, and for what. */
+/** The documents in which evidence is searched, and the target of the search. */
 export interface EvidenceSearch {
   readonly place: Place
   readonly subject: Subject
@@ -135,7 +135,7 @@ function searchGiven(
   return findings(asked, '', undefined, readings, evidence, 'words')
 }
 
-/** Reads the question. A field without words of its own, such as `answer`, asks what the input asks. */
+/** Reads the question. A field without its own words, such as `answer`, has the question of the input. */
 function readInquiry(
   { text: input }: Subject,
   { name, text, isOnly, wantsNumber = false, kindWords = '', otherForms = [] }: Inquiry,
@@ -327,7 +327,7 @@ function searchRelease(
   return undefined
 }
 
-/** Searches all documents. With a name, what they state must name it. */
+/** With a name, the statements must name it. */
 function searchAll(
   { place, subject, depth, observe }: EvidenceSearch,
   asked: Asked,

@@ -9,15 +9,15 @@ import { Reporter } from './reporter.ts'
 export interface Extraction {
   /** JSON Schema of an object. */
   readonly schema: Readonly<Record<string, unknown>>
-  /** The question for which the passages were found. A field without words of its own asks this question. */
+  /** The question for which the passages were found. A field without its own words asks this question. */
   readonly question: string
   readonly isolated: Isolated
   readonly signal: AbortSignal
 }
 
 /**
- * Extracts the fields of a schema from a few passages, such as what a monitor has found, as {@link extractFields} does from an
- * index. Rejects if a required field has no value that its schema allows.
+ * Extracts the fields of a schema from a few passages, such as the findings of a monitor, as {@link extractFields} does from an index.
+ * Rejects if a required field has no value that its schema allows.
  */
 export async function extractFrom(
   passages: readonly SourcePassage[],

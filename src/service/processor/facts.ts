@@ -17,7 +17,7 @@ import { isAddress } from './units.ts'
 /** Maximum number of values of an attribute. */
 const MAX_FACTS = 12
 
-/** Where a statement stands, best first. */
+/** The documents in which a statement can stand, and the score of each. */
 const SCORES = { manifest: 10, readme: 8, licence: 7, page: 5, changelog: 4 } as const
 
 /** Finds statements of an attribute in passages of a thing's own documents, best first. */

@@ -71,7 +71,7 @@ interface Extraction {
   readonly value: unknown
   /** The members of the value, if it is an object. */
   readonly entries: readonly [string, unknown][]
-  /** One for each field that is not an object. */
+  /** The finding for each field that is not an object. */
   readonly findings: readonly FieldFinding[]
   /** Why there is no value that the schema allows. */
   readonly missing: string | undefined

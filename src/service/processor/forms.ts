@@ -6,7 +6,7 @@ export interface FormValue {
   readonly key: string
   /** The value as a number, if it has one: the major number of a version. */
   readonly number?: number
-  /** Where it begins in the text, in characters. */
+  /** Start in the text, in characters. */
   readonly index: number
 }
 
@@ -103,7 +103,7 @@ function rangeKey(range: string): string {
     .join('')
 }
 
-/** With the lowest major number of a range. */
+/** The value with the lowest major number of a range. */
 function withMajor(value: FormValue): FormValue {
   const majors = value.text.split('||').map((part) => Number(/\d+/.exec(part)?.[0] ?? Number.NaN))
   const lowest = Math.min(...majors)
@@ -138,7 +138,7 @@ const DATE = new RegExp(
 /** Calendar dates, by their ISO form. */
 export const dates: Form = formOf(DATE, isoDate)
 
-/** A date as YYYY-MM-DD; undefined if it is none. */
+/** A date as YYYY-MM-DD; undefined if the text is no date. */
 function isoDate(text: string): string | undefined {
   const iso = /^(\d{4})[-/](\d{2})[-/](\d{2})$/.exec(text)
   // As UTC: a date is a day, not an instant of the local time zone.

@@ -1,7 +1,7 @@
 import type { Evidence } from './judge.ts'
 import { bareText, headOf, markedSpans, type Span } from './spans.ts'
 
-/** Between two values of a list: a comma, a bar, a word. */
+/** The separator of two values of a list: a comma, a bar, a word. */
 const SEPARATOR = /^[\s,;/]*(?:\\?\||and\/or|and|or|&|as well as)?[\s,]*$/i
 /** Words in capitals, of which there are two at least. */
 const CAPITALS =

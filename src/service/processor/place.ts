@@ -34,7 +34,7 @@ export interface Thing {
   readonly root: readonly DocumentSource[]
 }
 
-/** Where answers are looked for: an index of documents, or a few passages. */
+/** The documents in which answers are looked for: an index, or a few passages. */
 export interface Place {
   /** The passages that were already found for the question, if answers are not looked for in an index. */
   readonly given?: readonly SourcePassage[]

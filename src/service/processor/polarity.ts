@@ -1,7 +1,7 @@
 import { stemsOf } from './vocabulary.ts'
 
 const NEGATION = /\b(?:no|not|never|none|neither|nor|without|cannot|lacks?|lacking|unsupported)\b|n['’]t\b/i
-/** Where a statement turns to something else. */
+/** The words at which a statement turns to another subject. */
 const TURN =
   /[,;:()]|\s[–—-]\s|\b(?:but|while|whereas|although|though|however|instead|because|since|so that|in the sense that)\b/i
 

@@ -76,7 +76,7 @@ export function quantitiesIn(text: string, { dimension, factor }: QuantityUnit):
         ? WORDS[word.toLowerCase().split(' ', 1).join('')]
         : Number(digits.replaceAll(/[_,]/g, ''))
     if (found?.dimension !== dimension || number === undefined) return []
-    // Rounded to what a decimal can carry, so that 0.1 s are 100 ms.
+    // Rounded to the precision of a decimal, so that 0.1 s are 100 ms.
     const value = Number(((number * found.factor) / factor).toPrecision(12))
     return Number.isFinite(value) ? [{ value, index }] : []
   })

@@ -21,7 +21,7 @@ export class Reporter {
     this.#subject = subject
   }
 
-  /** Reports the number of searches to come, and what they are for. */
+  /** Reports the number of searches to come, and the names that they are for. */
   plan(fields: number, names: readonly string[]): void {
     this.#fields = Math.max(1, fields)
     const { names: subjects } = this.#subject

@@ -9,7 +9,7 @@ import { stemsOf } from './vocabulary.ts'
 
 /** The words of a field, for the choice of a short value. */
 export interface FieldWords {
-  /** Its name, in words. */
+  /** Name of the field, in words. */
   readonly name: string
   readonly description: string
   /** The rest of the input. */

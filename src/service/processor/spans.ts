@@ -3,10 +3,10 @@ export type Mark = 'code' | 'link' | 'strong' | 'quote' | 'plain'
 
 /** A part of a statement that may be a value. */
 export interface Span {
-  /** Its text, without marks and quotes. */
+  /** Text of the span, without marks and quotes. */
   readonly text: string
   readonly mark: Mark
-  /** Where it begins and ends in the statement, with its marks. */
+  /** Start and end in the statement, including its marks. */
   readonly start: number
   readonly end: number
 }
@@ -38,7 +38,7 @@ export function markedSpans(statement: string): Span[] {
   for (const [mark, pattern] of MARKS) {
     for (const { 0: whole, index, groups = {} } of text.matchAll(pattern)) {
       const value = groups['value'] ?? groups['second'] ?? groups['third'] ?? ''
-      // A link shows what its label says, which may have marks of its own.
+      // A link shows its label, which may contain marks.
       const bare = bareText(value.replaceAll('\u0000', ''))
       const shown = bare === '' ? inside(spans, index, index + whole.length)?.text : bare
       if (mark === 'link') drop(spans, index, index + whole.length)

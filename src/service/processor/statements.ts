@@ -112,7 +112,7 @@ function addsWords({ stems, unit }: ReadUnit, question: ReadonlyMap<string, numb
   return false
 }
 
-/** How often each word of a text occurs, but for words without a meaning of their own. */
+/** How often each word of a text occurs, except words without meaning. */
 function countStems(text: string): Map<string, number> {
   const counts = new Map<string, number>()
   for (const word of words(text)) {

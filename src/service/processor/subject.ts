@@ -95,7 +95,7 @@ const ORDINARY = new Set(
 /** Words before the subject of a question. */
 const BEFORE =
   /(?:^|\s)(?:of|for|in|by|does|do|is|are|can|has|have|did|will|using|use|with|install|package|library|module|about|the)\s+[`"'“]?$/i
-/** Words before what the subject is compared with. */
+/** Words that precede a thing with which the subject is compared. */
 const COMPARED = /\b(?:than|versus|vs\.?|like|unlike|instead of|compared (?:to|with)|to replace)\s+[`"'“]?$/i
 const AFTER = /^[`"'”]?(?:['’]s\b|\s+(?:package|library|module|project)\b)/i
 

@@ -53,7 +53,7 @@ function listedIn(question: string): readonly string[] | undefined {
   return names.length > 1 ? names : undefined
 }
 
-/** The keys of an object whose values are wanted, with their descriptions. It must also say what they belong to. */
+/** The keys of an object whose values are wanted, with their descriptions. It must also name the thing that they belong to. */
 function wantedOf(input: Readonly<Record<string, unknown>>): readonly Field[] {
   const entries = Object.entries(input)
   const empty = entries.filter(([, value]) => value === null || value === '').map(([key]) => key)

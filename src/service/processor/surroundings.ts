@@ -8,7 +8,7 @@ export interface Surroundings {
   readonly near: readonly ReadUnit[]
   /** The code or the list after a colon; else the next sentence of the same paragraph. */
   readonly continuation: string | undefined
-  /** The first sentence of the list item that the unit continues: it names what the item is about. */
+  /** The first sentence of the list item that the unit continues: it names the subject of the item. */
   readonly opening: string | undefined
   /** The comments above a line of code. */
   readonly comments: readonly ReadUnit[]
@@ -42,7 +42,7 @@ function openingOf(before: readonly ReadUnit[], one: ReadUnit['unit'] | undefine
   return before.find(({ unit }) => unit.block === one.block && unit.kind === 'item')?.unit.text
 }
 
-/** Maximum length of what a unit continues with, in characters. */
+/** Maximum length of a unit's continuation, in characters. */
 const MAX_CONTINUATION = 400
 
 function continuationOf(units: readonly ReadUnit[], index: number): string | undefined {

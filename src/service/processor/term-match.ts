@@ -17,7 +17,7 @@ const MATCH = {
   title: 0.7,
 } as const
 
-/** Where a word of a question stands: in the unit itself, in a heading above it, as a synonym, … */
+/** The position of a question's word: in the unit itself, in a heading above it, as a synonym, … */
 export type Standing = keyof typeof MATCH
 
 /** The nearest standing of a word; undefined if it is nowhere near. */
@@ -86,7 +86,7 @@ const MIN_WEIGHT = 0.15
 /** The least number of passages that rarity is computed with. */
 const MIN_PASSAGES = 24
 
-/** A word of a question, and what the passages say of it. */
+/** A word of a question, and its weight among the passages. */
 export interface WeighedTerm {
   readonly term: AskedTerm
   /** How much it says: the more passages have it, the less. */
@@ -122,7 +122,7 @@ const FAMILY = 5
 /** The most letters that follow them. */
 const ENDING = 4
 
-/** With the words of its family that the passages have as synonyms. */
+/** A term, with the words of its family that the passages have as synonyms. */
 function withVariants(term: AskedTerm, vocabulary: ReadonlySet<string>): AskedTerm {
   const { stem: root } = term
   if (!/^\p{L}{5,}$/u.test(root)) return term

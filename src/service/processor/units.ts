@@ -5,7 +5,7 @@ import { cellsOf } from './cells.ts'
 
 /** The smallest part of an answer: a sentence, a list item, a table row or a line of code. */
 export interface Unit {
-  /** A verbatim part of the text, without the markup around it; of a manifest, what a member states, on a line. */
+  /** A verbatim part of the text, without the markup around it; for a manifest, the statement of a member, on one line. */
   readonly text: string
   readonly kind: 'sentence' | 'item' | 'row' | 'code'
   /** The heading above it; empty if there is none. */

@@ -25,7 +25,7 @@ export function citationsOf({ text, fields, basis, isFound }: AnswerContent): Ur
     .slice(0, MAX_CITATIONS)
 }
 
-/** Where a field is: `people.0.name` and `people[0]` are in the field `people`, unless a longer name fits. */
+/** The position of a field: `people.0.name` and `people[0]` are in the field `people`, unless a longer name fits. */
 function placeOf(path: string, fields: AnswerContent['fields']): Span | undefined {
   for (let end = path.length; end > 0; end--) {
     const isWhole = end === path.length || path[end] === '.' || path[end] === '['

@@ -21,7 +21,7 @@ export interface RunPoolOptions {
 /** Executes queued runs, oldest first, with bounded concurrency. */
 export class RunPool {
   readonly #options: RunPoolOptions
-  /** One per run in flight, until its outcome is stored. */
+  /** Aborts each run in flight, until its outcome is stored. */
   readonly #running = new Set<AbortController>()
   /** Cancel pending retries of database operations. */
   readonly #retries = new Set<() => void>()

@@ -516,7 +516,7 @@ function parse(json: SQLOutputValue | undefined) {
   return typeof json === 'string' ? JSON.parse(json) : null
 }
 
-/** RFC 3339, from Unix time in ms. */
+/** Unix ms as RFC 3339. */
 function timestamp(ms: SQLOutputValue | undefined): string {
   return new Date(Number(ms)).toISOString()
 }

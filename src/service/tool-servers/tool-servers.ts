@@ -43,7 +43,7 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(['host', 'content-length', 'con
  * A server that cannot be reached, or whose tool fails, has a call with an `error`; its `tool_name` is the failed method of the
  * protocol if no tool was chosen. A server without such a tool has a warning.
  *
- * The headers of a server are sent to its URL only (§5), and are removed from what it returns.
+ * The headers of a server are sent to its URL only (§5), and are removed from its results.
  */
 export function withToolServers(
   processor: Processor,
@@ -116,7 +116,7 @@ async function tryServer(server: McpServer, attempt: Attempt): Promise<Tried> {
   }
 }
 
-/** Posts messages to the server, until its time is over. */
+/** Posts messages to the server, until its timeout. */
 function posting(server: McpServer, { web, timeout, signal }: Attempt) {
   const given = Object.entries(server.headers ?? {})
     .map(([name, value]): [string, string] => [name.toLowerCase(), value])

@@ -2,7 +2,7 @@ import { BlockList, isIP } from 'node:net'
 
 /**
  * IPv4 ranges that are not addresses of the public Internet: the IANA IPv4 Special-Purpose Address Registry without its
- * globally reachable entries outside of 192.0.0.0/24, multicast, and what a cloud answers at itself.
+ * globally reachable entries outside of 192.0.0.0/24, multicast, and addresses at which a cloud itself answers.
  */
 const SPECIAL_IPV4 = [
   ['0.0.0.0', 8], // this network, unspecified

@@ -9,7 +9,7 @@ import { WebError } from './web-error.ts'
 export interface WebRequest {
   /** Default GET. */
   readonly method?: 'GET' | 'POST'
-  /** With lowercase names. Sent to the origin of the URL only: a redirect to another origin loses them for good. */
+  /** Headers, with lowercase names. Sent to the origin of the URL only: a redirect to another origin loses them for good. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   /** How long the request may take with its redirects and the body, in ms of real time. */

@@ -8,7 +8,7 @@ export interface PendingWebhook {
   readonly url: string
   /** The exact request body: the same at every attempt. */
   readonly body: string
-  /** Unix ms of the service's clock. */
+  /** When it was created, by the service's clock, Unix ms. */
   readonly createdAt: number
   /** Number of failed attempts. */
   readonly attempts: number

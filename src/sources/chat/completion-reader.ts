@@ -8,7 +8,7 @@ import type { AnswerErrors, AnswerReader, AnswerStep } from '../shapes/streamed-
 /** The part of a choice in one chunk. */
 type ChoiceDelta = ChatChunk['choices'][number]
 
-/** One of the answers. */
+/** One of the answers of a completion. */
 interface Choice {
   content: string | null
   finishReason: FinishReason | null
@@ -128,7 +128,7 @@ function isIndex(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
-/** Checks only what the library reads. */
+/** Whether the value has the fields of a basis that the library reads. */
 function isBasis(value: unknown): value is FieldBasis {
   return isObject(value) && isText(value['field'])
 }

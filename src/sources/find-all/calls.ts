@@ -52,7 +52,7 @@ export interface FindAllCalls {
     objective: string | FindAllRequest,
     options: EnrichedFindAllOptions<Content>,
   ): AwaitableSource<CheckedFindAllEvent<Content>, CheckedFindAllResult<Content>>
-  /** Turns an objective into what a run looks for: conditions and the kind of entity. Creates nothing at the service. */
+  /** Turns an objective into the target of a run: conditions and the kind of entity. Creates nothing at the service. */
   ingest(request: IngestRequest, options?: SourceOptions): AwaitableSource<FindAllSchema>
   /**
    * Emits the people or companies that a search finds, best first: faster than a run, without conditions and evidence.
@@ -79,23 +79,23 @@ export interface FindAllCalls {
    */
   cancel(findAllId: string, options?: SourceOptions): AwaitableSource<void>
   /**
-   * Lets a run find more matches, and emits its new target. A run that is over becomes active again. Not sent again,
+   * Lets a run find more matches, and emits its new target. A run that has ended becomes active again. Not sent again,
    * as `create`.
    */
   extend(findAllId: string, request: ExtendRequest, options?: SourceOptions): AwaitableSource<FindAllSchema>
-  /** Has each match enriched, and emits what the run looks for now. Not sent again, as `create`. */
+  /** Has each match enriched, and emits the new target of the run. Not sent again, as `create`. */
   enrich(
     findAllId: string,
     request: FindAllEnrichment,
     options?: SourceOptions,
   ): AwaitableSource<FindAllSchema>
-  /** Reads what a run looks for. */
+  /** Reads the target of a run. */
   schema(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllSchema>
   /** Reads a run with its candidates so far. */
   result(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllResult>
   /**
    * Emits the events of a run, each once: candidates, changes of its state, and changes of its target. Resumes after the last event
-   * until the run is over and every event was emitted.
+   * until the run has ended and every event was emitted.
    */
   events(findAllId: string, options?: FindAllEventsOptions): Source<FindAllEvent>
 }

@@ -6,7 +6,7 @@ import { checkedOutput, OutputSchemaError } from '../shapes/answer-schema.ts'
 
 /** An enrichment that a schema has checked. */
 export interface CheckedEnrichment<Content> {
-  /** As the schema returned it; null without an enrichment, or if it does not match the schema. */
+  /** The output of the schema; null without an enrichment, or if the enrichment does not match the schema. */
   readonly enrichment: Content | null
   /** Set if the enrichment does not match the schema, or a matched candidate has none. */
   readonly misfit?: OutputSchemaError

@@ -22,7 +22,7 @@ export class FindAllFailedError extends RivuletError {
 }
 
 /**
- * `findAll.run` cannot follow its run any further; `cause` is why. The run may go on at the service: read it with
+ * `findAll.run` cannot follow its run any further; `cause` is why. The run may continue at the service: read it with
  * `findAll.events` and `findAll.result`. Not retryable, even if `cause` is: that would create another run.
  */
 export class FindAllInterruptedError extends RivuletError {

@@ -23,8 +23,8 @@ import { getFindAll } from './requests.ts'
 /** Options of `findAll.events`: the query, and when to complete. */
 export interface FindAllEventsOptions extends FindAllEventsQuery, SourceOptions {
   /**
-   * When to complete. `done`: when the run is not active and every event was emitted. `closed`: never, since a run that is over
-   * can be extended. Default `done`.
+   * When to complete. `done`: when the run is not active and every event was emitted. `closed`: never, since a run that has ended can be
+   * extended. Default `done`.
    */
   readonly until?: 'done' | 'closed'
 }
@@ -55,7 +55,7 @@ export function findAllEvents(
 
 function findAllStream(context: Context, findAllId: string, stream: FindAllStream): Observable<FindAllEvent> {
   return defer(() => {
-    // A recorded run that is over is not asked for again.
+    // A recorded run that has ended is not requested again.
     if (stream.until !== 'closed' && initialPosition(stream).isDone) return EMPTY
     return resumableStream(
       context,
@@ -95,7 +95,7 @@ class FindAllReader extends PositionedReader<FindAllEvent, FindAllRunStatus> {
     return findAllSource(this.#findAllId)
   }
 
-  /** A service that keeps the stream of a run open when it is over repeats the last status. */
+  /** A service that keeps the stream of an ended run open repeats the last status. */
   override get isOver(): boolean {
     return this.#position.isOver && this.#stream.until !== 'closed'
   }

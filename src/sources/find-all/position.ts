@@ -12,7 +12,7 @@ import type { CandidateCounts } from './seen-candidates.ts'
 /** Connections in a row without a new event after which a stream whose completeness is unknown is idle. */
 const IDLE_CONNECTIONS = 2
 
-/** Statuses of a run that is over, for a service that leaves out `is_active`. */
+/** Statuses of a run that has ended, for a service that leaves out `is_active`. */
 const ENDED: ReadonlySet<unknown> = new Set(['completed', 'failed', 'cancelled'])
 
 /** The fields of a status that decide whether the stream is complete. */
@@ -33,7 +33,7 @@ interface KnownStatus {
  */
 export class FindAllPosition implements ReaderPosition<FindAllRunStatus> {
   cursor: string | undefined
-  /** Whether the last event was a heartbeat of a run that is over. */
+  /** Whether the last event was a heartbeat of a run that has ended. */
   isOver = false
   /** Whether the stream is complete. */
   isDone = false
@@ -50,7 +50,7 @@ export class FindAllPosition implements ReaderPosition<FindAllRunStatus> {
   #lastStatusId: string | undefined
   /** Whether no status came since the service rejected a position. */
   #isRestarted = false
-  /** The last status event of a run that is over. An event that comes out of order does not replace it. */
+  /** The last status event of a run that has ended. */
   #final: KnownStatus | undefined
   #isActive: boolean | undefined
   /** The cursor of this connection's last event, new or not, and how many events were skipped after it. */
@@ -177,7 +177,7 @@ export class FindAllPosition implements ReaderPosition<FindAllRunStatus> {
     return this.#idleConnections < IDLE_CONNECTIONS ? 'reconnect' : 'idle'
   }
 
-  /** Whether the stream of a run that is over is complete; undefined if that is unknown. */
+  /** Whether the stream of a run that has ended is complete; undefined if that is unknown. */
   #completeness(status: KnownStatus | undefined): 'done' | Shortfall | undefined {
     // The service cannot be asked, so the last status event decides.
     if (status === undefined) return this.#isActive === false ? 'done' : undefined

@@ -32,7 +32,7 @@ import type { AwaitableSource, SourceOptions } from '../shapes/source.ts'
 
 const betas = [FIND_ALL_BETA]
 
-/** Turns an objective into what a run looks for. Creates nothing at the service. */
+/** Turns an objective into the target of a run. Creates nothing at the service. */
 export function ingest(
   context: Context,
   request: IngestRequest,
@@ -137,7 +137,7 @@ export function enrichFindAll(
   return awaitable(requestShape<FindAllSchema>(context, call).pipe(actedOnOnce()), options.signal)
 }
 
-/** Reads what a run looks for. */
+/** Reads the target of a run. */
 export function findAllSchema(
   context: Context,
   findAllId: string,

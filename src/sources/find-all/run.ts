@@ -43,9 +43,9 @@ import { cancelFindAll, createFindAll, enrichFindAll, findAllResult, ingest } fr
 
 /** Options of `findAll.run`. */
 export interface RunFindAllOptions extends SourceOptions {
-  /** Only for an objective. Default: what the service proposes for it, else `base`. */
+  /** Only for an objective. Default: the service's proposal for it, else `base`. */
   readonly generator?: FindAllGenerator
-  /** The maximum number of matches, 5 to 1,000. Only for an objective. Default: what the service proposes for it, else 10. */
+  /** The maximum number of matches, 5 to 1,000. Only for an objective. Default: the service's proposal for it, else 10. */
   readonly match_limit?: number
   /** Whether to cancel the run at the service when it is unsubscribed from, or cannot be followed. Default false: it continues. */
   readonly cancelOnUnsubscribe?: boolean
@@ -81,8 +81,8 @@ const MATCH_LIMIT = 10
  * result. An objective is ingested first; the enrichments that the service proposes for it are not requested. Beyond the
  * interface document.
  *
- * Each subscription and each `await` creates one run, and never a second: what comes after the creation is only read, with
- * retries. Unsubscribing does not cancel the run, unless `cancelOnUnsubscribe` is true.
+ * Each subscription and each `await` creates one run, and never a second: after the creation it only reads, with retries. Unsubscribing
+ * does not cancel the run, unless `cancelOnUnsubscribe` is true.
  *
  * Errors with a {@link FindAllFailedError} for a run that failed or was cancelled, and with a {@link FindAllInterruptedError}
  * if the run was or may have been created and cannot be followed. With `enrich`, an enrichment that does not match the schema
@@ -219,7 +219,7 @@ function followed(
   })
 }
 
-/** The result of a run that is over, with as many matches as the run counts. */
+/** The result of a run that has ended, with as many matches as the run counts. */
 function endedResult(context: Context, findAllId: string): Observable<FindAllResult> {
   const line = { method: 'GET', path: `${findAllSource(findAllId)}/result` }
   return findAllResult(context, findAllId).pipe(
@@ -246,7 +246,7 @@ function endedResult(context: Context, findAllId: string): Observable<FindAllRes
 function cancel(context: Context, findAllId: string): void {
   cancelFindAll(context, findAllId).subscribe({
     error(error: unknown) {
-      // The run is over.
+      // The run has ended.
       if (error instanceof ConflictError) return
       context.report({ kind: 'cancellation', source: findAllSource(findAllId), error })
     },

@@ -91,7 +91,7 @@ export function followMonitor(
       return merge(timer(delay, context.scheduler), wakes).pipe(take(1))
     }
     const poll = defer(() => {
-      // A walk that is resumed does not list what came after its beginning.
+      // A walk that is resumed does not list events that came after its beginning.
       if (poller.isAtStart) {
         woken = false
         tracking?.polling()

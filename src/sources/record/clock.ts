@@ -33,7 +33,7 @@ export class Clock {
     this.#end = undefined
   }
 
-  /** Ticks until the signal is aborted. Rejects with what the log refuses. */
+  /** Ticks until the signal is aborted. Rejects with an error of the log. */
   async run(signal: AbortSignal): Promise<void> {
     const failed = Promise.withResolvers<never>()
     // Only awaited once the stream is open.

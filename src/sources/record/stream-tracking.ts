@@ -19,7 +19,7 @@ export interface TrackedStream {
   readonly onEvent: (event: ResearchEvent) => void
 }
 
-/** Passes what a stream brings to the recorder. */
+/** Passes the events and positions of a stream to the recorder. */
 export function streamTracking(tracked: TrackedStream): Tracking {
   const { stream, reachability, startedAt, ignores, monitor, onEvent } = tracked
   const isNew = stream.position === undefined

@@ -43,7 +43,7 @@ const HOLD = 2_000
 /** Maximum number of requests at the same time. */
 const MAX_REQUESTS = 4
 
-/** Number and length of the deliveries in work at which no more are read. The inbox holds as many by default. */
+/** Limits of the deliveries in work: at this number or this length, no more are read. */
 const MAX_DELIVERIES = 10_000
 const MAX_LENGTH = 32 * 1024 * 1024
 
@@ -55,13 +55,13 @@ const MAX_REMEMBERED = 10_000
 
 /**
  * Records the webhooks of a log's inbox. A delivery is done in the append of its events, or after the append of the stream that has brought
- * them. Each is in work on its own: one that waits for a run's output, for a poll or for the service holds up no other.
+ * them. Each is handled independently: a delivery that waits for a run's output, for a poll or for the service does not delay the others.
  */
 export class WebhookDrain {
   readonly #context: Context
   readonly #recorder: Recorder
   readonly #onEvent: () => void
-  /** By source. */
+  /** The monitors, by source. */
   readonly #monitors = new Map<string, FollowedMonitor>()
   /** Partial runs that are held, and what drops each. */
   readonly #held = new Map<string, Subject<void>>()
@@ -105,8 +105,8 @@ export class WebhookDrain {
   }
 
   /**
-   * Records deliveries until the signal is aborted, once no other recorder does. Deliveries that are in work then stay in the inbox.
-   * Rejects with errors of the log, and with an AuthenticationError.
+   * Records deliveries until the signal is aborted, once no other recorder does. Deliveries that are still being handled then stay in the
+   * inbox. Rejects with errors of the log, and with an AuthenticationError.
    */
   async run(signal: AbortSignal): Promise<void> {
     const failed = Promise.withResolvers<never>()
@@ -197,7 +197,7 @@ export class WebhookDrain {
     return monitor.brings(eventKey(event.id)).pipe(map((isRecorded) => (isRecorded ? [] : [event])))
   }
 
-  /** Does the work for the first of several deliveries of the same. The others are done after it, without events of their own. */
+  /** Does the work for the first of several deliveries of the same. The others are done after it, without events. */
   #once(
     key: string,
     work: (key: string) => Observable<readonly ResearchEvent[]>,

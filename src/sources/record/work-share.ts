@@ -19,7 +19,7 @@ export class WorkShare {
     )
   }
 
-  /** Subscribes to these events while the source is this recording's. Errors with what the log throws, and never completes. */
+  /** Subscribes to these events while the source is this recording's. Errors with an error of the log, and never completes. */
   whileOwn<Event>(source: string, events: Observable<Event>): Observable<Event> {
     return this.#isOwn.pipe(
       map((isOwn) => isOwn(source)),

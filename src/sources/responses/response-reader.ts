@@ -60,7 +60,7 @@ export class ResponseReader implements AnswerReader<StreamedResponseEvent, Respo
     if (message.data.trim() === '[DONE]') throw this.#malformed('the stream ended before its last event')
     const wire = objectIn(message)
     const type = wire?.['type']
-    // Events of other types may have an error of their own, such as one of a tool.
+    // Events of other types may have their own error, such as an error of a tool.
     const problem = isText(type) && type !== 'error' ? undefined : problemIn(message.event, wire)
     if (problem !== undefined) throw this.#errors.failed(this.text, problem)
     if (wire === undefined) throw this.#malformed('an event is not a JSON object')

@@ -116,7 +116,7 @@ class Searches {
   readonly #gate: Gate | undefined
   readonly #concurrency: number
   readonly #ordered: boolean
-  /** In the order of their emission. */
+  /** The slots, in the order of their emission. */
   readonly #slots: Slot[] = []
   #isReading = false
   #hasEnded = false

@@ -84,7 +84,7 @@ export async function checkOutput<Content>(
   return checked
 }
 
-/** As {@link checkOutput}, but returns the error, and a promise only for an asynchronous schema. */
+/** Like {@link checkOutput}, but returns the error, and a promise only for an asynchronous schema. */
 export function checkedOutput<Content>(
   schema: AnswerSchema<Content>,
   output: TaskOutput | null,

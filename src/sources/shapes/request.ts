@@ -15,7 +15,7 @@ export function requestBody(context: Context, request: ApiRequest): Observable<u
 }
 
 /**
- * As {@link requestBody}, with the body as a wire shape. Checks only what the library reads: that the body is an object and
+ * Like {@link requestBody}, with the body as a wire shape. Checks only the parts that the library reads: that the body is an object and
  * that `lists` are arrays.
  */
 export function requestShape<Shape extends object>(

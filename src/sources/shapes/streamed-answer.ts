@@ -39,7 +39,7 @@ export interface AnswerErrors {
   malformed(text: string, reason: string): AnswerInterruptedError
   /** The service reports a failure. */
   failed(text: string, problem: AnswerProblem): AnswerFailedError
-  /** The line of the request, for errors of its own. */
+  /** The line of the request, for errors of the reader. */
   readonly request: RequestLine
 }
 

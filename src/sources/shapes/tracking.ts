@@ -4,7 +4,7 @@ import type { StreamPosition } from '../../protocol/stream-position.ts'
 
 /** Receives the events of a recorded stream, and keeps its position over restarts. */
 export interface Tracking {
-  /** Where the stream was; undefined at its beginning. */
+  /** The stored position of the stream; undefined at its beginning. */
   readonly position: string | undefined
   /** Wakes a stream that polls. */
   readonly wake: Observable<void> | undefined

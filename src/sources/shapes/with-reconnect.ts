@@ -7,8 +7,8 @@ import type { Context } from '../context.ts'
 import { ProtocolErrorLimit } from './protocol-error-limit.ts'
 
 /**
- * `reconnect` as the sources use it: with the client's backoff and time, and a report to the diagnostics. Without a `retryable`
- * of its own, it fails with the fifth wrong answer in a row.
+ * `reconnect` as the sources use it: with the client's backoff and time, and a report to the diagnostics. An error without `retryable`
+ * fails with the fifth wrong answer in a row.
  */
 export function withReconnect<T>(
   context: Context,

@@ -54,8 +54,8 @@ type Step<Result> = { readonly event: RunEvent } | { readonly result: Result }
  * Creates `tasks.run`, which creates a run, emits its events and completes when it has completed; an `await` returns its
  * result. Beyond the interface document. The first event is the state in which the run was created.
  *
- * Each subscription and each `await` creates one run, and never a second: what comes after the creation is only read, with
- * retries. If the service refuses the stream of events, the result is read without it.
+ * Each subscription and each `await` creates one run, and never a second: after the creation it only reads, with retries. If the service
+ * refuses the stream of events, the result is read without it.
  *
  * Errors with a {@link RunFailedError} for a run that failed or was cancelled, with an `OutputSchemaError` for an output that
  * does not match the `schema`, with an `UncertainRunError` if the service may have created the run, and with a

@@ -41,7 +41,7 @@ export class SeenTrace {
     return known.here
   }
 
-  /** As {@link add}, for content that a later connection sends at most once more: beyond the capacity, it is new. */
+  /** Like {@link add}, for content that a later connection sends at most once more: beyond the capacity, it is new. */
   addCurrent(content: string): number | undefined {
     return this.#contents.size < this.#capacity || this.#contents.has(content) ? this.add(content) : 1
   }

@@ -193,7 +193,7 @@ class RunReader implements StreamReader<RunEvent> {
   /** Reads an event that a later connection sends again. */
   #readEntry(event: RunEvent): RunEvent | null {
     const occurrence = this.#trace.add(event.id)
-    // An error has an id of its own, so an equal one is the same.
+    // An error has its own id, so an equal one is the same.
     if (event.type === 'error' && occurrence !== 1) return this.#repeated()
     return this.#unlessRepeated(event, occurrence)
   }

@@ -2,7 +2,7 @@ import type { WindowMatch, WindowState } from '../state.ts'
 import { dropFirst, roomFor, upTo } from './window.ts'
 import type { WindowKind } from './window.ts'
 
-/** At least `gte` events in (t − over, t]. */
+/** Holds with at least `gte` events in (t − over, t]. */
 export class CountWindow implements WindowKind {
   readonly family = 'hold'
   readonly #over: number

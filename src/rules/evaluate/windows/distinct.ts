@@ -2,7 +2,7 @@ import type { WindowMatch, WindowState } from '../state.ts'
 import { CountWindow } from './count.ts'
 import { dropFirst, roomFor } from './window.ts'
 
-/** At least `gte` different values in (t − over, t]: it counts values by their last times. */
+/** Holds with at least `gte` different values in (t − over, t]: it counts values by their last times. */
 export class DistinctWindow extends CountWindow {
   readonly #room: number
 

@@ -1,7 +1,7 @@
 import type { WindowState } from '../state.ts'
 import { CountWindow } from './count.ts'
 
-/** At least `gte` events in each `per`, on average over (t − over, t]. */
+/** Holds with at least `gte` events in each `per`, on average over (t − over, t]. */
 export class RateWindow extends CountWindow {
   readonly #over: number
   readonly #per: number

@@ -2,7 +2,7 @@ import type { WindowState } from '../state.ts'
 import { dropFirst, roomFor, upTo } from './window.ts'
 import type { WindowKind } from './window.ts'
 
-/** At least `factor` times the events of (t − 2 · over, t − over] in (t − over, t], and at least `min`. */
+/** Holds with at least `factor` times the events of (t − 2 · over, t − over] in (t − over, t], and at least `min`. */
 export class SpikeWindow implements WindowKind {
   readonly family = 'hold'
   readonly #over: number

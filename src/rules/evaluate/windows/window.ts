@@ -26,7 +26,7 @@ export interface WindowKind {
   value(state: WindowState, time: number): number | null
   /** Resets the state after a resolving event. */
   reset(state: WindowState): void
-  /** Whether the state says nothing. */
+  /** Whether the state has no content. */
   isEmpty(state: WindowState): boolean
   /** Takes the events of the pulse, if it has more of them than the last one. */
   takePulse?(state: WindowState): Chain | undefined

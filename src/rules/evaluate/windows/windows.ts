@@ -40,7 +40,7 @@ function windowOf(rule: string, window: Window): WindowKind | undefined {
       if (window.steps.length > MAX_STEPS)
         throw new ArgumentError(`${rule}.sequence.steps`, `at most ${MAX_STEPS} steps`, window.steps.length)
       return new SequenceWindow(window.steps.length, window.notThen !== undefined, window.within)
-    // Evaluated by itself: it is about time, not about events.
+    // Evaluated elsewhere: it is about time, not about events.
     case 'absence':
       return undefined
   }
