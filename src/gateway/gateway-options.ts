@@ -21,7 +21,7 @@ export interface TokenOptions {
 export interface GatewayClient {
   search(request: SearchRequest, options: { readonly signal: AbortSignal }): PromiseLike<SearchResponse>
   readonly taskGroups: {
-    /** Must not send a request again that the service may have acted on. */
+    /** A request on which the service may have acted must not be sent again. */
     addRuns(
       groupId: string,
       request: AddRunsRequest,
@@ -43,7 +43,7 @@ export interface GatewayOptions<V extends Views> {
   readonly name?: string
   /**
    * Whether the log keeps the entries that a view has not processed, also while no gateway runs. With false, retention does not wait for
-   * the views, and one that it has overtaken reports a gap `missed`. Default true.
+   * the views, and a view whose unread entries were deleted reports a gap `missed`. Default true.
    */
   readonly holdsRetention?: boolean
   /** Path at which it is mounted. Default `/live`. */
@@ -55,13 +55,13 @@ export interface GatewayOptions<V extends Views> {
   readonly origins?: readonly string[]
   /** Client for the requests that grants allow, such as a client of `createClient`. Default: all of them are refused. */
   readonly client?: GatewayClient
-  /** Connections of one subject at the same time, and reads of the log beside them. Default 20. */
+  /** Connections of one subject at the same time, and maximum number of its reads of the log at the same time. Default 20. */
   readonly maxConnections?: number
   /** How often a connection gets a `heartbeat` at least, in ms. Default 15,000. */
   readonly heartbeat?: number
 }
 
-/** The log to browsers: a function from `Request` to `Response`, which `nodeListener` mounts on `node:http`. */
+/** Serves the log to browsers: a function from `Request` to `Response`, which `nodeListener` mounts on `node:http`. */
 export interface Gateway<V extends Views> extends AsyncDisposable {
   (request: Request): Promise<Response>
   /** Signs a token for the rights of a subject. */

@@ -7,8 +7,8 @@ export interface Grant {
   /** Names of views. Default: none. */
   readonly views?: readonly string[]
   /**
-   * Resources whose rows and entries may be seen: `/v1/monitors/monitor_1`, or a prefix with a `*` at its end. A group stands for
-   * its runs. Default: none.
+   * Resources whose rows and entries may be seen: `/v1/monitors/monitor_1`, or a prefix with a `*` at its end. A group includes its runs.
+   * Default: none.
    */
   readonly sources?: readonly string[]
   /** Types of the entries that may be read from the log itself. Views do not need it. Default: none. */
@@ -20,7 +20,7 @@ export interface Grant {
   readonly omit?: readonly string[]
   /** Requests to the service through the gateway. Default: none. */
   readonly requests?: GrantedRequests
-  /** How long it is good, in ms, up to a day. Default 10 minutes. */
+  /** How long it is valid, in ms, up to a day. Default 10 minutes. */
   readonly timeToLive?: number
 }
 
@@ -31,15 +31,15 @@ export interface GrantedRequests {
     readonly perMinute?: number
   }
   /**
-   * An input may have the fields `input`, `processor`, `metadata`, `source_policy`, `advanced_settings` and `task_spec`. Others would let
-   * a subject make the service call elsewhere, or read what another subject has asked.
+   * An input may have the fields `input`, `processor`, `metadata`, `source_policy`, `advanced_settings` and `task_spec`. Other fields would
+   * let a subject make the service call other servers, or read the questions of another subject.
    */
   readonly addRuns?: {
     /** Ids of task groups; `*` for all of them. */
     readonly groups: readonly string[]
     /** Runs, not requests. Default 100. */
     readonly perMinute?: number
-    /** Processors that may be named; `*` for all. Default: none, and the service's own default is taken. */
+    /** Processors that may be named; `*` for all. Default: none, and the service's own default is used. */
     readonly processors?: readonly string[]
   }
 }

@@ -3,7 +3,7 @@ import type { ViewShape } from '../protocol/live.ts'
 import type { EntryOf } from '../log/consume/consumer-options.ts'
 import type { StartAt } from '../log/store/contract.ts'
 
-/** The path of a row: the values of the view's params first, then what distinguishes it from the others of these params. */
+/** The path of a row: the values of the view's params first, then values that distinguish it from other rows with these params. */
 export type RowPath = readonly string[]
 
 /** Settings of {@link view}. The functions must depend on their arguments alone. */
@@ -16,7 +16,7 @@ export interface ViewOptions<Row, Type extends ResearchEventType, Param extends 
   readonly where?: (entry: EntryOf<Type>) => boolean
   /** Names of the first parts of a row's path, which clients give to get only the rows below. Default: none. */
   readonly params?: readonly Param[]
-  /** The path of the row that an entry changes, or of several; undefined for an entry that the view does not want. */
+  /** The path of the row that an entry changes, or of several; undefined for an entry that changes no row. */
   readonly key: (entry: EntryOf<Type>) => RowPath | readonly RowPath[] | undefined
   /** The row after an entry; null removes it. JSON. `row` is undefined if there is none. */
   readonly reduce: (row: Row | undefined, entry: EntryOf<Type>, path: RowPath) => Row | null
@@ -28,8 +28,8 @@ export interface ViewOptions<Row, Type extends ResearchEventType, Param extends 
   /** The position from which a view reads. Default `start`. */
   readonly startAt?: StartAt
   /**
-   * How long a row is kept after its last change, in ms between recordings. A function says it for each row, undefined for one that
-   * stays. Default: never.
+   * How long a row is kept after its last change, in ms between recordings. A function returns it for each row, and undefined for a row
+   * that stays. Default: never.
    */
   readonly timeToLive?: number | ((row: Row) => number | undefined)
 }
@@ -46,7 +46,7 @@ export type ViewDefinition = ViewOptions<unknown, ResearchEventType, string>
 export function view<Row, const Type extends ResearchEventType, const Param extends string = never>(
   options: ViewOptions<Row, Type, Param>,
 ): View<Row, Param> {
-  // A view's functions get only rows and entries that the view itself has made and chosen.
+  // A view's functions get only rows that the view has made, and entries that it has chosen.
   const definition = options as unknown as ViewDefinition
   return { params: options.params ?? [], definition }
 }

@@ -84,9 +84,9 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
     return this.stores.slice(0, MAX_LIVE_VIEWS)
   }
 
-  /** The same one for the same view and params, while anything has it. Throws a `TypeError` for params that no gateway takes. */
+  /** Returns the same object for the same view and params, while it is referenced. Throws a `TypeError` for params that no gateway accepts. */
   store(request: ViewRequest): ViewStore {
-    // The gateway would refuse the whole connection, with the views of all tabs.
+    // Otherwise the gateway would refuse the whole connection, with the views of all tabs.
     for (const [name, value] of Object.entries(request.params ?? {})) {
       if (typeof value !== 'string' || value.length > MAX_LIVE_TEXT) {
         throw new TypeError(`the param ${name} must be a text of up to ${MAX_LIVE_TEXT} characters`)
@@ -106,7 +106,7 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
   /** @param listener Another function each time. */
   subscribe(store: ViewStore, listener: (snapshot: ViewSnapshot<unknown>) => void): () => void {
     if (!this.#isClosed) {
-      // It may be granted now: the user has logged in, for instance.
+      // The view may be granted now: for instance, the user has logged in.
       const isRefused = store.status.state === 'denied'
       if (isRefused && this.#environment.now() - store.lastFrame > ASK_AGAIN) this.#endLinger(store)
       store.listeners.add(listener)
@@ -246,7 +246,7 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
   #wantedChanged(delay: number): void {
     if (this.#follows) this.#tabs?.want()
     else this.#connection.viewsChanged(delay)
-    // Others may be within what a connection carries, or beyond it.
+    // Other views may now be within the limit of a connection, or exceed it.
     this.settle()
   }
 
@@ -273,7 +273,7 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
     this.elected(true)
   }
 
-  /** The page stops to run: other tabs need its locks, and its connection would die unnoticed. */
+  /** The page stops running: other tabs need its locks, and its connection would die unnoticed. */
   #sleep(): void {
     this.#leaveTabs()
     this.#connection.park()
@@ -286,7 +286,7 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
     this.elected(false)
   }
 
-  /** The token is of another subject, or of other rights: its rows are others. */
+  /** The token belongs to another subject, or has other rights, so the rows differ. */
   forget(): void {
     this.#offline?.forget()
     for (const store of this.stores) store.clear()
@@ -330,7 +330,7 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
     return isProgress
   }
 
-  /** Whether to ask again for a view that the gateway could not make. */
+  /** Whether to request a view again that the gateway could not make. */
   #isDue(store: ViewStore): boolean {
     const wait = Math.max(ASK_AGAIN, store.refusal?.retryAfter ?? ASK_AGAIN_UNAVAILABLE)
     return isUnavailable(store) && this.#environment.now() - store.lastFrame >= wait
@@ -382,7 +382,7 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
     const status = this.#worst()
     const hasStatusChanged = status.state !== this.status.state || status.error !== this.status.error
     if (hasStatusChanged) this.status = status
-    // All of them are published before the first listener is called, so that it sees all views at one moment.
+    // All views are published before the first listener is called, so that it sees all of them at one moment.
     for (const store of changed) callAll(store.listeners, store.snapshot)
     if (hasStatusChanged) callAll(this.statusListeners, status)
     if (changed.length > 0 && !this.#follows) this.#offline?.changed()

@@ -77,7 +77,7 @@ function storeOf<Value>(listeners: Set<(value: Value) => void>, getSnapshot: () 
   }, getSnapshot)
 }
 
-/** @param listen Is given another function each time. It returns what ends that, which may be called twice. */
+/** @param listen Called with a new function each time. Returns a function that ends the subscription and may be called twice. */
 function observableOf<Value>(
   listen: (listener: (value: Value) => void) => () => void,
   getSnapshot: () => Value,

@@ -45,7 +45,7 @@ const GRACE = 2_000
 /** How long after a wake a failure is followed by the next attempt within `HURRY_DELAY`, both in ms: its network may take a moment. */
 const HURRY = 2_000
 const HURRY_DELAY = 250
-/** How late a heartbeat may be before the page, which has just woken up, takes the connection for dead, in ms. */
+/** How late a heartbeat may be before a page that has just woken up treats the connection as dead, in ms. */
 const LATE = 2_000
 
 /** How long a token that was not sent can be used for a connection, in ms. */
@@ -113,7 +113,7 @@ export class Connection {
     return { connection: { state, since: this.#startedAt, lastBytes, behind, failures: this.#failures } }
   }
 
-  /** The set of views has changed: they are followed from the next connection on, after so many ms. */
+  /** The set of views has changed: they are followed from the next connection on, which is made after `delay` ms. */
   viewsChanged(delay: number): void {
     this.#cancelChange()
     const change = () => {
@@ -252,7 +252,7 @@ export class Connection {
     const { code, retryAfter = 0 } = this.error ?? {}
     const isRefused =
       code === 'unauthenticated' || code === 'expired' || code === 'revoked' || code === 'forbidden'
-    // The token was too old, maybe. A new one is tried at once, but only once.
+    // The token may have been too old. A new one is tried at once, but only once.
     if (isRefused && ++this.#refusals === 1) return 0
     const { random, now } = this.#environment
     const delay = isOrderly ? random() * SPREAD : backoffDelay(this.#failures++, {}, random)

@@ -114,7 +114,7 @@ export class Election<Wish, Sent> {
   }
 
   /**
-   * Sends something to one tab that follows. It may come before messages that were sent to all tabs earlier, or after messages that are
+   * Sends a message to one tab that follows. It may come before messages that were sent to all tabs earlier, or after messages that are
    * sent later.
    */
   sendTo(tab: string, sent: Sent): void {
@@ -131,7 +131,7 @@ export class Election<Wish, Sent> {
   }
 
   #send(message: Message<Wish, Sent>, channel = this.#channel): void {
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- A channel has none: it is of one origin.
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- A channel has no target: it is limited to one origin.
     if (!this.#left.signal.aborted) channel.postMessage({ ...message, from: this.id })
   }
 
@@ -167,7 +167,7 @@ export class Election<Wish, Sent> {
 
   /** The browser has refused a lock, or has taken one that no tab steals. */
   #fail(): void {
-    // Later, so that it is never called before the constructor's caller has this group.
+    // Called later, so that the constructor's caller already has this group.
     this.#environment.later(0, () => {
       if (!this.#left.signal.aborted) this.#owner.failed()
     })

@@ -43,16 +43,16 @@ export interface LiveStatus {
 export interface ViewSnapshot<Row> {
   /** The rows by path, as `rowKey` writes it. */
   readonly rows: ReadonlyMap<string, Row>
-  /** Whether the rows have come: from the gateway, the server or IndexedDB. It stays true once it is. */
+  /** Whether the rows have come: from the gateway, the server or IndexedDB. It never becomes false again. */
   readonly ready: boolean
   readonly status: LiveStatus
   /** How many times the view itself has missed events, as its gateway reports. */
   readonly gaps: number
 }
 
-/** A value that changes: a store of React, Svelte and Solid as it is. */
+/** A value that changes. React, Svelte and Solid accept it as a store. */
 export interface LiveStore<Value> {
-  /** Calls the listener now, and at most once a frame when the value has changed. Returns a function that ends it. */
+  /** Calls the listener now, then at most once a frame when the value has changed. Returns a function that ends the subscription. */
   subscribe(listener: (value: Value) => void): () => void
   /** The same object until something changes. */
   getSnapshot(): Value
@@ -86,7 +86,7 @@ export interface ObservableView<Row> extends LiveView<Row>, LiveObservable<ViewS
   subscribe: LiveObservable<ViewSnapshot<Row>>['subscribe']
 }
 
-/** A connection as developers look at it. Made when it is requested; times in Unix ms. */
+/** A connection, for developers. Made when it is requested; times in Unix ms. */
 export interface LiveInspection {
   /**
    * `leader`: it has the connection of all tabs. `follower`: it gets its rows from that tab. `alone`: it has its own connection.
@@ -127,7 +127,10 @@ export interface InspectedView {
 
 /** A connection to a gateway. */
 export interface Live<V extends ViewShapes> extends Disposable {
-  /** The same object for the same name and params. Throws a `TypeError` for a param that is no text of up to 1,024 characters. */
+  /**
+   * Returns the view of a name and params, always the same object for the same ones. Throws a `TypeError` for a param that is no text of up
+   * to 1,024 characters.
+   */
   view<const Name extends keyof V & string>(
     name: Name,
     ...params: [ParamOf<V[Name]>] extends [never] ? [] : [params: ParamsOf<V[Name]>]
@@ -138,7 +141,7 @@ export interface Live<V extends ViewShapes> extends Disposable {
   readonly inspect: LiveObservable<LiveInspection>
   /** Rejects with a `LiveError`. */
   search(request: SearchRequest, options?: { readonly signal?: AbortSignal }): Promise<SearchResponse>
-  /** Never sent twice, unless the first one cannot have been taken. Rejects with a `LiveError`. */
+  /** Never sent twice, unless the gateway cannot have accepted the first request. Rejects with a `LiveError`. */
   addRuns(
     group: string,
     request: AddRunsRequest,

@@ -3,7 +3,7 @@ import type { StoredRows } from './view-store.ts'
 
 /** Views of one subject that are kept. */
 const MAX_VIEWS = 50
-/** The length of all that is kept, as JSON in characters. A view that is longer is not kept. */
+/** Maximum length of all stored rows, as JSON in characters. A view that is longer is not stored. */
 const MAX_LENGTH = 8 * 1024 * 1024
 /** How long rows are kept, in ms. */
 const MAX_AGE = 7 * 24 * 3_600_000
@@ -29,8 +29,8 @@ export interface KeptRows {
 }
 
 /**
- * The last rows of views in IndexedDB, of one subject for each gateway. A database that fails, such as in a private window or
- * on a full disk, is as good as none.
+ * The last rows of views in IndexedDB, of one subject for each gateway. A database that fails, for instance in a private window or on a
+ * full disk, is treated as empty.
  */
 export class OfflineRows {
   readonly #gateway: string

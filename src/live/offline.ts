@@ -5,7 +5,7 @@ import type { StoredRows, ViewStore } from './view-store.ts'
 
 /** How long rows collect before they are written, in ms. */
 const COLLECT = 2_000
-/** How long the token, which says whose rows to show, is waited for, in ms. */
+/** How long to wait for the token, which decides whose rows to show, in ms. */
 const PATIENCE = 1_000
 
 /** The part of the client that the copy on the disk uses. */

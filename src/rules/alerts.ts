@@ -19,7 +19,7 @@ export interface AlertsOptions {
 const MAX_WAIT = 60_000
 
 /**
- * Evaluates alert rules over a stream of events, in memory, and emits what becomes of the alerts.
+ * Evaluates alert rules over a stream of events, in memory, and emits the changes of the alerts.
  *
  * ```
  * count: { over: 3s, gte: 2 }, lateness: 0
@@ -30,7 +30,7 @@ const MAX_WAIT = 60_000
  * Events count when they come, or at their own `time` if that is earlier. The scheduler keeps deadlines while the source is silent, such as
  * the end of `for`, or the moment when an event leaves a window. State is lost with the subscription: rules over a log keep it.
  *
- * Completes and fails with the source, at once: what waits for a deadline then is not emitted. Unsubscribing ends the wait.
+ * Completes and fails with the source, at once: alerts that wait for a deadline then are not emitted. Unsubscribing ends the wait.
  *
  * @example
  * ```ts

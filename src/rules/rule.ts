@@ -3,7 +3,7 @@ import type { ResearchEventType } from '../protocol/event.ts'
 /** A time span: `500ms`, `30s`, `10m`, `3h`, `2d` or `1w`, also several parts such as `1h30m`; in code also a number of ms. */
 export type Duration = string | number
 
-/** The types of events that rules read: all but alerts themselves and the ticks of a log. */
+/** The types of events that rules read: all except alerts and the ticks of a log. */
 export type RuleEventType = Exclude<ResearchEventType, `alert.${string}` | 'log.tick'>
 
 /** A condition or a value in CEL, over the fields of an event. */
@@ -28,7 +28,7 @@ export interface Rule {
   readonly alert: string
   /** The types of events that it reads. Default: all that have the fields it names. `absence` has its own. */
   readonly on?: readonly RuleEventType[]
-  /** Only events for which this holds. `resolve.when` is asked for the others, too. */
+  /** Only events for which this holds. `resolve.when` is evaluated for the others, too. */
   readonly when?: Cel
   /** At least `gte` events. */
   readonly count?: OverTime & { readonly gte: number }
@@ -38,17 +38,20 @@ export interface Rule {
   readonly distinct?: OverTime & { readonly value: Cel; readonly gte: number }
   /** At least `factor` times the events of the window before, and at least `min`. `min` is `factor`, rounded up, by default. */
   readonly spike?: OverTime & { readonly factor: number; readonly min?: number }
-  /** A value that no event had within that time before. A list counts as its members, up to 100 of them. */
+  /** A value that no event had within this time before. A list counts as its members, up to 100 of them. */
   readonly new?: { readonly when?: Cel; readonly value: Cel; readonly within: Duration }
-  /** A value that the last event of the key did not have. Its first event is no change. */
+  /** A value that the last event of the key did not have. The first event of a key is no change. */
   readonly changed?: { readonly when?: Cel; readonly value: Cel }
-  /** No event of a source. `of`: ids of monitors, or sources; default: all from which something came. Its key is the source. */
+  /** A source has no events. `of`: ids of monitors, or sources; default: all sources that have had an event. Its key is the source. */
   readonly absence?: {
     readonly on?: readonly RuleEventType[]
     readonly within: Duration
     readonly of?: readonly string[]
   }
-  /** Events in this order, the last one at most `within` after the first; with `not_then`, no such event within that after the last one. */
+  /**
+   * Events in this order, the last one at most `within` after the first; with `not_then`, no such event within that time after the last
+   * one.
+   */
   readonly sequence?: {
     readonly steps: readonly Cel[]
     readonly not_then?: Cel

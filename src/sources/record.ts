@@ -53,15 +53,15 @@ export interface RecordOptions {
   /** The log to record into. */
   readonly log: EventLog
   /**
-   * Waits for streams that another recording has, until this signal is aborted. Default: a `LogInUseError`. Without effect with
-   * {@link share}, which always waits.
+   * Waits for streams that another recording has, until this signal is aborted. Default: such a stream is a `LogInUseError`. Without effect
+   * with {@link share}, which always waits.
    */
   readonly wait?: AbortSignal
   /**
-   * Divides the sources with all other recordings of the log that have this name here, in any number of processes, and that are given
-   * the same lists: each source is recorded by one of them. A process that joins takes over its share; if a process stops, or dies and its
-   * lease runs out, the others take over its share. The recording runs until it is stopped, waits for a source that another recording has,
-   * and continues with its share after it was suspended for longer than its lease. Default: all of its own.
+   * Divides the sources with all other recordings of the log that have this name here, in any number of processes, and with the same lists:
+   * each source is recorded by one of them. A process that joins takes over its share; if a process stops, or dies and its lease runs out,
+   * the others take over its share. The recording runs until it is stopped, waits for a source that another recording has, and continues
+   * with its share after it was suspended for longer than its lease. Default: this recording has all of its sources.
    *
    * ```ts
    * import { createClient, memoryLog, openLog } from 'rivulet'
@@ -71,7 +71,7 @@ export interface RecordOptions {
    * ```
    */
   readonly share?: string
-  /** How long nothing must be recorded before a `log.tick` is, in ms; `Infinity` for never. At least 1. Default 10,000. */
+  /** How long nothing is recorded before a `log.tick` is appended, in ms; `Infinity` for never. At least 1. Default 10,000. */
   readonly tick?: number
 }
 

@@ -85,8 +85,8 @@ export interface TransportSettings extends EndpointSettings {
    */
   readonly maxEventLength?: number | undefined
   /**
-   * How many creating requests are started within a time. More of them wait for their turn. Replaces the known limits of the
-   * named quotas; `false` is no limits. Default: `QUOTAS`.
+   * Limits of creating requests, per time window. Further requests wait. An object replaces the known limits of the named quotas; `false`
+   * sets no limits. Default: `QUOTAS`.
    */
   readonly quotas?: QuotaSettings | undefined
   /** Schedules the delays between attempts. Default asyncScheduler. */
@@ -99,7 +99,7 @@ export interface TransportSettings extends EndpointSettings {
   readonly onQuotaWait?: ((wait: QuotaWait) => void) | undefined
   /** Makes the requests, instead of undici on Node and the global `fetch` elsewhere. */
   readonly fetch?: Fetch | undefined
-  /** An HTTP client for what {@link fetch} cannot do; not both. Default undici on Node and `fetch` elsewhere. */
+  /** An HTTP client for cases that {@link fetch} does not cover; set only one of the two. Default undici on Node and `fetch` elsewhere. */
   readonly exchange?: Exchange | undefined
 }
 

@@ -23,9 +23,9 @@ export interface Access {
   /** Types of the log's entries that may be seen, including types of applications. */
   readonly types: readonly string[]
   maySeeView(name: string): boolean
-  /** @param source Undefined for something without one, which only grants of all sources see. */
+  /** @param source Undefined for an object without a source, which only grants of all sources see. */
   maySeeSource(source: string | undefined): boolean
-  /** Whether an entry of the log itself may be seen: its type, and its source. A group's grant is good for its runs too. */
+  /** Whether an entry of the log itself may be seen: its type, and its source. A grant of a group includes its runs. */
   maySeeEntry(entry: Entry): boolean
   /** The value without the omitted fields; the value itself if it has none. */
   omit(value: unknown): unknown

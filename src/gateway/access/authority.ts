@@ -73,7 +73,7 @@ export class Authority {
     this.#feed = new RevocationFeed(log, scheduler, this.#revocations, () => this.#open.endRevoked())
   }
 
-  /** The ids of sessions of the service, as pages have them: each is good for its subject alone, at any gateway with the same secret. */
+  /** The ids of sessions of the service, as pages have them: each is valid for its subject alone, at any gateway with the same secret. */
   get sessions(): Pick<Tokens, 'seal' | 'unseal'> {
     return this.#tokens
   }
@@ -151,15 +151,15 @@ export class Authority {
     return this.#connections.open(access.sub)
   }
 
-  /** Counts a read of the log by the subject until the returned function is called, or refuses it. It is no connection. */
+  /** Counts a read of the log by the subject until the returned function is called, or refuses it. It does not count as a connection. */
   admitRead(access: Access): (() => void) | Response {
     return this.#reads.open(access.sub)
   }
 
   /**
    * Ends the connections of these grants, and refuses their tokens, tickets and cookies from now on, in each gateway of the log.
-   * Resolves once that survives a crash and the retention of the log. If it rejects with an error of the log, the revocation holds in this
-   * gateway alone.
+   * Resolves once the revocation survives a crash and the retention of the log. If it rejects with an error of the log, the revocation
+   * holds in this gateway alone.
    */
   async revoke(revocation: Revocation): Promise<void> {
     const checked = await this.#checked(revocation)

@@ -46,7 +46,7 @@ const GRANT = Object.keys({
 /**
  * Checks a grant.
  *
- * @param views The views that there are. Default: any.
+ * @param views The existing views. Default: any.
  * @throws ArgumentError
  */
 export function checkGrant(grant: GivenGrant, views?: readonly string[]): CheckedGrant {

@@ -29,8 +29,8 @@ export class Omission {
   }
 
   /**
-   * The value without the fields; the value itself if no field is left out. A copy has own properties alone, whatever
-   * their names are. It takes time and memory linear in the value, however deep that is.
+   * The value without the fields; the value itself if no field is left out. A copy has only own properties, whatever their names. Time and
+   * memory are linear in the value, however deep it is.
    */
   of(value: unknown): unknown {
     if (this.#root.below.size === 0 || !isContainer(value)) return value

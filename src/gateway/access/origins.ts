@@ -86,7 +86,7 @@ export class Origins {
   }
 }
 
-/** Whether the host is this machine: no name that a server of others answers for. */
+/** Whether the host is this machine, so that no name of another server counts. */
 export function isLoopback(hostname: string): boolean {
   return (
     hostname === 'localhost' ||
@@ -115,8 +115,8 @@ function isOrigin(value: unknown): value is string {
 }
 
 /**
- * Whether a request without an `Origin` comes from a page of the gateway itself, or from no page. A browser sends no `Origin`
- * with a GET of the same origin, nor with images and scripts of other ones.
+ * Whether a request without an `Origin` comes from a page of the gateway itself, or from no page. A browser sends no `Origin` with a GET of
+ * the same origin, nor with requests for images and scripts of other origins.
  */
 function isSameOrigin(request: Request): boolean {
   const site = request.headers.get('sec-fetch-site')

@@ -4,7 +4,7 @@ import { parseJson } from '../../protocol/json.ts'
 import { isObject } from '../../protocol/event.ts'
 import { refusalResponse } from '../http-answer.ts'
 
-/** When to send a request again that was refused since bodies take too much memory, in ms. */
+/** Delay before a request is sent again that was refused since bodies take too much memory, in ms. */
 const RETRY_AFTER = 1_000
 
 /** The JSON object of a request, or the response that refuses it. */

@@ -24,7 +24,7 @@ import type { Revocation } from '../grant.ts'
 import { REVOCATION_AGE, revocationKey } from './revocations.ts'
 import type { Revocations } from './revocations.ts'
 
-/** The process that keeps revocations for as long as grants may live, whatever the log deletes. */
+/** The process that keeps revocations for as long as grants may live, even if the log deletes their entries. */
 const PROCESS = 'gateway:revocations'
 
 /** How long to wait between two reads of the log, in ms. A revocation must end connections within a second. */
@@ -33,7 +33,7 @@ const PAUSE = 100
 /** How long to wait after the log has failed, in ms. */
 const RETRY = 1_000
 
-/** How long a revocation may take until the process has kept it, in ms. Another gateway that runs the process may be suspended. */
+/** Maximum time until the process has stored a revocation, in ms. Another gateway that runs the process may be suspended. */
 const KEEP_TIMEOUT = 30_000
 
 /** The key under which the process counts the gaps of the log that it has met. No revocation has a `?` at its beginning. */
@@ -50,11 +50,10 @@ interface KeptRevocation {
 type KeptState = KeptRevocation | { readonly gaps: number }
 
 /**
- * Follows the revocations in a log, of all gateways.
- *
- * A process keeps them, for which retention does not wait. So an entry may be deleted before the process has read it: the gateway that
- * revokes waits until its revocation is kept, and records it again if entries were deleted meanwhile. Each gateway follows the log,
- * which is faster, and the state of the process, which has each revocation that the log has deleted.
+ * Follows the revocations of all gateways in a log. A process stores them. Retention does not wait for this process. So an entry may be
+ * deleted before the process has read it: the gateway that revokes waits until its revocation is stored, and records it again if entries
+ * were deleted meanwhile. Each gateway follows the log, which is faster, and the state of the process, which has each revocation that the
+ * log has deleted.
  */
 export class RevocationFeed {
   readonly #log: EventLog
@@ -95,7 +94,7 @@ export class RevocationFeed {
   }
 
   /**
-   * Records a revocation, and resolves once the process has kept it.
+   * Records a revocation, and resolves once the process has stored it.
    *
    * @param at When it was made, in Unix ms.
    * @param record Appends its entry.
@@ -115,7 +114,7 @@ export class RevocationFeed {
       outcome.catch(() => {})
       try {
         await record()
-        // Without waiting for the next look of the feed. It begins to store the revocations that it finds.
+        // Does not wait for the next read of the feed. It begins to store the revocations that it finds.
         await this.#follow(position)
       } catch (error) {
         cancelled.error(error)
@@ -212,7 +211,7 @@ export class RevocationFeed {
     this.#onRevoked()
   }
 
-  /** True once the process has kept a revocation, false once entries were deleted before they were read. Rejects with why neither is so. */
+  /** True once the process has stored a revocation, false once entries were deleted before they were read. Rejects if neither can happen. */
   #outcome(key: string, since: number, before: Position, cancelled: Observable<never>): Promise<boolean> {
     const changes = this.#log.state<KeptState>(PROCESS).changes(before)
     const kept: Observable<boolean> = changes.pipe(

@@ -1,7 +1,7 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { isLoopback } from './origins.ts'
 
-/** The most cookies of one name that are looked at, so that a request without a token costs little. */
+/** Maximum number of cookies of one name that are read, so that a request without a token costs little. */
 const MAX_COOKIES = 20
 
 /** The cookie of a session, which `EventSource` sends: for the gateway's own path, and not to scripts or with requests of other sites. */
@@ -40,7 +40,10 @@ function nameFor(request: Request): string {
   return isSecure(request) ? '__Secure-rivulet' : 'rivulet'
 }
 
-/** Whether the browser speaks https. A proxy may, while the gateway behind it gets plain http: so all but this machine does. */
+/**
+ * Whether the browser speaks https. A proxy may speak https while the gateway behind it gets plain http, so every host except this machine
+ * counts as https.
+ */
 function isSecure(request: Request): boolean {
   const { protocol, hostname } = new URL(request.url)
   return protocol === 'https:' || !isLoopback(hostname)

@@ -12,7 +12,7 @@ export class SubjectConnections {
     this.#max = max
   }
 
-  /** A function to be called when the connection has ended, any number of times; or a refusal. */
+  /** A function to call when the connection has ended, any number of times; or a refusal. */
   open(sub: string): (() => void) | Response {
     const count = this.#counts.get(sub) ?? 0
     if (count >= this.#max) {

@@ -38,7 +38,8 @@ export class Tickets {
   }
 
   /**
-   * Answers `POST …/session` with the ticket as its bearer: 204 with the cookie. Not in a body, which takes memory until it is read.
+   * Answers `POST …/session` with the ticket as its bearer: 204 with the cookie. The ticket is not in a body, since a body takes memory
+   * until it is read.
    *
    * @param isRevoked Whether the grant of a ticket is revoked.
    */

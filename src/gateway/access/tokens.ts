@@ -162,7 +162,7 @@ export class Tokens {
   }
 }
 
-/** The claims of a token whose signature is good. A later version may have signed something that this one does not know. */
+/** The claims of a token whose signature is good. A later version may have signed claims that this version does not know. */
 function verified(
   claims: Readonly<Record<string, unknown>>,
   now: number,

@@ -4,7 +4,7 @@ import type { Position } from '../../log/store/contract.ts'
 import type { ViewRows } from './view-rows.ts'
 import { Segment } from './segment.ts'
 
-/** Maximum number of changes in a segment, and about its length in characters, so that a client which does not read keeps little. */
+/** Maximum number of changes in a segment, and about its length in characters, so that a client that does not read holds little memory. */
 const MAX_CHANGES = 500
 const MAX_LENGTH = 64 * 1024
 
@@ -180,7 +180,7 @@ export class Feed {
 
   #keep(from: Position, segment: Segment): void {
     this.#kept.set(from, segment)
-    // Summed up each time, since segments grow by the frames that are encoded of them.
+    // Summed up each time, since a segment grows when its frames are encoded.
     let length = 0
     for (const each of this.#kept.values()) length += each.length
     for (const [oldest, each] of this.#kept) {

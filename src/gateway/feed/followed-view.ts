@@ -42,7 +42,7 @@ export class FollowedView implements ViewRows {
     this.#params = definition.params ?? []
   }
 
-  /** The scope of these params; undefined if they are not those of the view. */
+  /** The scope of these params; undefined if the view has other params. */
   scope(params: Readonly<Record<string, string>>): Scope | undefined {
     const names = this.#params
     const path = names.flatMap((name) => (Object.hasOwn(params, name) ? (params[name] ?? []) : []))

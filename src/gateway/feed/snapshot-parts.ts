@@ -68,7 +68,7 @@ export class SnapshotPart {
 
 /**
  * The parts of snapshots of a view. Clients that come together, such as after a restart, share them. A part may be older than the
- * call that gets it: it has the position from which its client follows the changes.
+ * call that gets it: it has the position from which the client follows the changes.
  */
 export class SnapshotParts {
   readonly #view: ViewRows

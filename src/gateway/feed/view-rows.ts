@@ -9,7 +9,7 @@ export interface Scope {
   readonly prefix: RowKey
   /** Prefix of the keys of its rows, except for the key of {@link Scope.own}. Empty for all rows. */
   readonly below: string
-  /** The key of the row whose path is the params themselves; undefined for all rows. */
+  /** The key of the row whose path consists of the params only; undefined for all rows. */
   readonly own: RowKey | undefined
   /** The values of the params. */
   readonly path: readonly string[]

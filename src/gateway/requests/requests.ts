@@ -45,8 +45,8 @@ const MAX_RECORDED_REQUEST = 8 * KIB
 const MAX_RECORDED_RESPONSE = 56 * KIB
 
 /**
- * The fields of an input that a page may send. Not those by which the service calls elsewhere (`webhook`, `mcp_servers`), nor those that name what
- * another subject may have asked (`memory_scope_key`, `previous_interaction_id`).
+ * The fields of an input that a page may send. Fields that make the service call other servers (`webhook`, `mcp_servers`) are not among
+ * them, nor fields that refer to requests of other subjects (`memory_scope_key`, `previous_interaction_id`).
  */
 const INPUT_FIELDS: readonly string[] = [
   'input',
@@ -203,7 +203,7 @@ export class GatewayRequests {
     try {
       await this.#journal.record(searchEvent(data, crypto.randomUUID(), this.#scheduler.now()))
     } catch {
-      // The subject has its answer. A log that refuses it refuses more than this, and the gateway's `done` says so.
+      // The subject already has its answer. If the log refuses the entry, it refuses others too, and the gateway's `done` rejects.
     }
   }
 }
@@ -218,7 +218,7 @@ function only({ kind, required, optional }: ObjectShape, names: readonly string[
 /**
  * The body as a request of this schema, or the response that refuses it.
  *
- * @param allowed The fields that a page may send. Anything else, at any depth, would be sent with the gateway's key.
+ * @param allowed The fields that a page may send. Other fields, at any depth, are refused, since they would be sent with the gateway's key.
  */
 function checkedBody<T>(
   schema: Schema<T>,

@@ -8,10 +8,10 @@ const MAX_RETRY_AFTER = 3_600_000
  * The answer to a page whose request has failed at the service. It shows only the kind of the error: a page must not see a service's words,
  * a URL or a key.
  *
- * @param isWrite Whether the request may do something twice.
+ * @param isWrite Whether a repeated request may have its effect twice.
  */
 export function serviceRefusal(error: unknown, isWrite: boolean): Response {
-  // The errors of `rivulet`'s client have these fields. Another copy of the library has other classes.
+  // The errors of `rivulet`'s client have these fields. Classes are not compared, since another copy of the library has its own.
   const { name, status, retryAfter, taken } = isObject(error) ? error : {}
   const wait =
     typeof retryAfter === 'number' && retryAfter >= 0 ? Math.min(retryAfter, MAX_RETRY_AFTER) : undefined

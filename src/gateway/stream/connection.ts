@@ -25,7 +25,7 @@ export interface ConnectionOptions {
   readonly heartbeat: number
   /** Whether each frame has an `id` with the positions of all views, for `EventSource`. */
   readonly hasIds: boolean
-  /** How long the oldest entry waits that one of these views has not processed, in ms; undefined if that is unknown. */
+  /** The age of the oldest entry that one of these views has not processed, in ms; undefined if it is unknown. */
   readonly behind: (views: readonly string[]) => Promise<number | undefined>
   /** Called when the client has taken bytes, with their number. */
   readonly onSent: (bytes: number) => void
@@ -34,8 +34,8 @@ export interface ConnectionOptions {
 }
 
 /**
- * One client: its views, each with its position. Frames are made when the client takes them, so a client that does not read
- * has one of them in memory, and no queue.
+ * One client: its views, each with its position. Frames are made when the client takes them, so a client that does not read has one frame
+ * in memory, and no queue.
  */
 export class Connection {
   readonly body: ReadableStream<Uint8Array>
@@ -160,7 +160,7 @@ export class Connection {
         })
       }
     } catch {
-      // The log is closed, or its file fails. A new connection finds out whether that lasts.
+      // The log is closed, or its file fails. A new connection will show whether this lasts.
       this.#closing ??= 'shutdown'
       this.#finish()
     } finally {
@@ -178,7 +178,7 @@ export class Connection {
     if (this.#closing !== undefined) return undefined
     if (this.#isHeartbeatDue) return this.#heartbeat()
     for (const subscription of this.#ready) {
-      // To the end of the queue, so that a busy view does not keep the others waiting.
+      // Moved to the end of the queue, so that a busy view does not keep the others waiting.
       this.#ready.delete(subscription)
       const next = subscription.next()
       if (next instanceof Promise) {

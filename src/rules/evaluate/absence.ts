@@ -13,13 +13,13 @@ export const EVIDENCE = ['source.live', 'source.lost', 'stream.gap', 'monitor.ca
 /** The type of such an event. */
 export type Evidence = (typeof EVIDENCE)[number]
 
-/** A timer that fires so much after it was due says that nothing was recorded then, in ms. */
+/** The delay of a timer which shows that nothing was recorded meanwhile, in ms. */
 const DOWNTIME = 5 * 60_000
 
 /** How long reports of a cancelled monitor, which may come late, are ignored, in ms. */
 const CANCELLED_KEPT = 7 * 24 * 3_600_000
 
-/** Whether a rule about absence watches a source. Reports of a source that it does not watch mean nothing. */
+/** Whether a rule about absence watches a source. Reports of other sources are ignored. */
 export function isWatched({ absence, rule }: PreparedRule, source: string, isReport: boolean): boolean {
   if (absence === undefined) return false
   if (absence.of !== undefined) return absence.of.has(source)

@@ -136,7 +136,7 @@ export class InMemoryRules {
     return this.#states.get(key) ?? this.#program.init(key)
   }
 
-  /** Handles an event if there are too many keys. Says so once for each rule. */
+  /** Counts an event of a further key when there are too many keys. Reports it once for each rule. */
   #crowd({ source, id, revision = 1, time }: RuleInput, key: string): void {
     this.#unwatched++
     const { name } = ruleOfKey(key)

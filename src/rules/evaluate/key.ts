@@ -18,7 +18,7 @@ export function stateKey(prefix: string, values: readonly string[]): string {
   return prefix + (text.length > MAX_KEY_TEXT ? `#${hashOf(text)}` : text)
 }
 
-/** The name of a rule and the beginning of its keys, of the key of a state. A key without a version holds the rule's counters. */
+/** Reads the name of a rule and the prefix of its keys from the key of a state. A key without a version holds the rule's counters. */
 export function ruleOfKey(key: string): { readonly name: string; readonly prefix: string | undefined } {
   const [name = '', version] = key.split('/', 2)
   return { name, prefix: version === undefined ? undefined : keyPrefix({ name, version }) }

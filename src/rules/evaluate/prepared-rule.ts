@@ -5,7 +5,7 @@ import { keyPrefix } from './key.ts'
 import type { WindowKind } from './windows/window.ts'
 import { windowsOf } from './windows/windows.ts'
 
-/** The number of different `changed()` of a rule, since a held event keeps its outcome for each combination. */
+/** Maximum number of different `changed()` of a rule, since a held event keeps its outcome for each combination. */
 const MAX_WATCHED = 3
 
 /** A rule, with values that each evaluation needs. */
@@ -15,9 +15,9 @@ export interface PreparedRule {
   readonly prefix: string
   readonly windows: readonly WindowKind[]
   readonly absence: (Window & { readonly kind: 'absence' }) | undefined
-  /** `match`: each event that matches is a pulse. `pulse`, `hold`: as its windows are. */
+  /** `match`: each event that matches is a pulse. `pulse`, `hold`: the kind of its windows. */
   readonly family: 'match' | 'pulse' | 'hold'
-  /** How long an event stays in windows that hold, in ms: in the longest one that it matches. */
+  /** How long an event stays in the longest holding window that it matches, in ms. */
   readonly spanOf: (matches: readonly unknown[]) => number
   /** The expressions whose values are compared with those of the previous event. */
   readonly watched: readonly Expression[]

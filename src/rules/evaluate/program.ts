@@ -17,15 +17,15 @@ import type { PreparedRule } from './prepared-rule.ts'
 import type { Counts, RuleState } from './state.ts'
 import { Timeline } from './timeline.ts'
 
-/** Rules as the functions of a process over a log. They depend on their arguments and on {@link RuleProgram.resume} alone. */
+/** Rules as the functions of a process over a log. They depend only on their arguments and on {@link RuleProgram.resume}. */
 export interface RuleProgram {
   /** The types of the entries that they read; undefined for all. */
   readonly types: readonly ResearchEventType[] | undefined
   /** Continues from the state of a rule, whose key is the name of the rule. */
   resume(state: RuleState): void
   /**
-   * The keys of the states that an entry may change. Conditions are evaluated here, once. Call it before the timers fire that a `log.gap`
-   * makes due.
+   * The keys of the states that an entry may change. Conditions are evaluated here, once. Call it before the timers that a `log.gap` makes
+   * due fire.
    */
   keys(entry: RuleInput): readonly string[] | undefined
   init(key: string): RuleState
@@ -52,9 +52,9 @@ const OWN = /^(?:alert|gateway|log|source)\./
 const evidenceTypes: ReadonlySet<string> = new Set(EVIDENCE)
 
 /**
- * Rules as the functions of a process. Throws an ArgumentError for a rule that asks for more than there is room for.
+ * Rules as the functions of a process. Throws an ArgumentError for a rule that exceeds a limit.
  *
- * @param viewOf Makes what expressions evaluate. Called once for each event that a rule reads.
+ * @param viewOf Makes the view of an event that expressions evaluate. Called once for each event that a rule reads.
  */
 export function ruleProgram(rules: readonly CompiledRule[], viewOf: ViewOf): RuleProgram {
   return new Program(rules, viewOf)

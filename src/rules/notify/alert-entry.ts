@@ -13,7 +13,7 @@ type UnknownEntry = Entry<EventOf<'alert.unknown'>>
 /** An event of an alert. */
 export type AlertEntry = FiringEntry | ResolvedEntry | UnknownEntry
 
-/** Maximum size of what identifies and describes an alert, as JSON in bytes. A state of a process has room for it. */
+/** Maximum size of an alert's labels and annotations, as JSON in bytes. It fits into a state of a process. */
 const MAX_BYTES = 192 * 1024
 
 /**

@@ -6,7 +6,7 @@ import type { AlertState } from './alertmanager-process.ts'
 /** How long an alert that has ended is sent, in ms. */
 const RESOLVED_SENT = 15 * 60_000
 
-/** Number of pending events above which one counts as notified once it is accepted, without `minOpen`. */
+/** Number of pending events above which an event counts as notified as soon as it is accepted, without `minOpen`. */
 const MANY_PENDING = 4_000
 
 /** An alert as it is sent. */
@@ -23,7 +23,7 @@ export interface Alert {
   /** When its end was recorded; undefined while it fires. */
   resolvedAt: number | undefined
   /**
-   * Whether it was over and had been open for `minOpen` in an earlier run. Alertmanager does not notify an alert that has ended when it
+   * Whether it had ended and had been open for `minOpen` in an earlier run. Alertmanager does not notify an alert that has ended when it
    * first comes, nor one that ends within its `group_wait`.
    */
   isProven: boolean

@@ -30,7 +30,7 @@ export interface PeerSettings extends PostSettings {
   /** ms. */
   readonly resend: number
   readonly generatorUrl: string | undefined
-  /** Called when an attempt failed, and with 0 for an alert that is refused. */
+  /** Called when an attempt failed, with its number, and with 0 for an alert that is refused. */
   readonly onFailure: (error: Error, attempt: number) => void
 }
 
@@ -116,7 +116,10 @@ export class Peer {
     this.#nextResend = performance.now() + this.#settings.resend
   }
 
-  /** Takes alerts for one request. One with a name that not every version takes is alone, so that the others are not refused with it. */
+  /**
+   * Takes alerts for one request. An alert with a name that not every version accepts is sent alone, so that the others are not refused
+   * with it.
+   */
   #nextBatch(): readonly Item[] {
     const batch: Item[] = []
     let length = 0

@@ -18,7 +18,7 @@ export interface AlertState {
 /** How long an alert that has ended is kept, in ms: longer than it is sent. */
 const KEPT = 3_600_000
 
-/** The process that keeps the alerts that fire, and for an hour those that are over. */
+/** The process that stores the alerts that fire, and alerts that have ended for an hour. */
 export const alertProcess = {
   version: 1,
   types: ['alert.firing', 'alert.resolved', 'log.gap'],

@@ -62,9 +62,9 @@ const FIRST_LOOK = 5
 const LAST_LOOK = 500
 
 /**
- * Sends the alerts of a log to Alertmanager by its API v2. Alerts that fire when it first starts are sent, earlier episodes are not.
+ * Sends the alerts of a log to Alertmanager by its API v2. Alerts that fire when it first starts are sent, and earlier episodes are not.
  *
- * A change is sent at once. Open alerts are sent again every `resend`, and those that are over for 15 minutes, so that a restart of an
+ * A change is sent at once. Open alerts are sent again every `resend`, and alerts that have ended for 15 minutes, so that a restart of an
  * instance loses nothing. Each event is acknowledged once an instance has accepted it and the alert was open for `minOpen`: an event that
  * was not acknowledged when the job or its computer stopped is sent at the next start. Instances do not wait for each other. An alert that
  * an instance refuses for its content is a dead letter of the consumer.
@@ -172,8 +172,8 @@ class Sender {
   }
 
   /**
-   * Reads the state of the process, after the events that were not acknowledged: an alert that was over before it was
-   * notified is still opened.
+   * Reads the state of the process, after the events that were not acknowledged: an alert that had ended before it was notified is still
+   * opened.
    */
   async #restore(log: EventLog, name: string, states: LogProcess<AlertState | null>): Promise<void> {
     const cursor = await this.#caughtUp(log, name)
@@ -201,7 +201,7 @@ class Sender {
   }
 
   /**
-   * Waits until the process has read the entries that were in the log at the start: before that, its state has alerts that are over.
+   * Waits until the process has read the entries that were in the log at the start: before that, its state has alerts that have ended.
    *
    * @returns The position at which the consumer resumes; undefined when it was stopped.
    */

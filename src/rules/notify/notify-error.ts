@@ -1,7 +1,4 @@
-/**
- * A receiver of notifications did not accept one. The error has no secret: of the URL only its origin, and of the answer no
- * credentials.
- */
+/** A receiver of notifications did not accept one. The error has no secret: only the origin of the URL, and no credentials of the answer. */
 export class NotifyError extends Error {
   override readonly name = 'NotifyError'
   /** Origin of the receiver's URL. */

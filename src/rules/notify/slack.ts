@@ -23,7 +23,7 @@ export interface SlackOptions extends GroupedOptions {
  * Posts the alerts of a log to an incoming webhook of Slack, or of a service that takes the same messages. A new name begins at the end of
  * the log.
  *
- * A message has the alerts of a group that fire or are over, up to 48. By default alerts of one name are a group, which waits 5 s and
+ * A message has the alerts of a group that fire or have ended, up to 48. By default alerts of one name are a group, which waits 5 s and
  * is notified at most once a minute. Text of an alert is escaped, so that it has no mention and no link.
  *
  * An alert may be in two messages, after a restart for instance. After 429 the next attempt is after `Retry-After`. If Slack refuses a

@@ -19,7 +19,7 @@ export interface AlertWebhookOptions extends GroupedOptions {
   readonly url: string
   /** Name of the consumer in the log. Default `alert-webhook`. */
   readonly name?: string
-  /** Signs each request as the service signs its webhooks (§6.1), with several ones during a rotation. Default: no signature. */
+  /** Signs each request as the service signs its webhooks (§6.1), with several secrets during a rotation. Default: no signature. */
   readonly secrets?: WebhookSecrets
   /** Credentials for the receiver. Default: the user and the password of the URL, if any. */
   readonly auth?: Credentials
@@ -32,10 +32,10 @@ const MAX_EVENTS = 100
  * Posts the alerts of a log to a webhook, as CloudEvents 1.0 in JSON. A new name begins at the end of the log.
  *
  * Without `grouping`, each event is a request with `application/cloudevents+json`, and the events of an alert follow one
- * another. With it, a request is a batch of up to 100, `application/cloudevents-batch+json`. Several events that `limit` has put together
- * are a batch as well.
+ * another. With it, a request is a batch of up to 100, `application/cloudevents-batch+json`. Events that `limit` has combined are a batch
+ * as well.
  *
- * A receiver gets each event at least once, and should ignore an event whose `source` and `id` it has. Any status but 2xx is a
+ * A receiver gets each event at least once, and should ignore an event whose `source` and `id` it already has. Any status but 2xx is a
  * failure (§6.1): the request is sent again, with the same `webhook-id`, for `retryFor`. Then the events are dead letters, which
  * `log.deadLetters(name)` hands out again. Redirects are not followed.
  *

@@ -14,18 +14,18 @@ export interface RunRulesOptions {
   /** Name of the process in the log. Default `rules`. */
   readonly name?: string
   /**
-   * The position at which rules with a new name begin. A backtest shows the alerts that earlier events would have fired. Known ones resume.
-   * Default `end`.
+   * The position at which rules with a new name begin. A backtest shows the alerts that earlier events would have fired. Rules with a known
+   * name resume. Default `end`.
    */
   readonly startAt?: StartAt
-  /** Waits while another open log runs rules of this name, until this signal is aborted. Default: that is an error. */
+  /** Waits while another open log runs rules of this name, until this signal is aborted. Default: an error instead of waiting. */
   readonly wait?: AbortSignal
 }
 
 /** Rules that run over a log. */
 export interface RunningRules extends LogJob {
   /**
-   * Continues with other rules, from the next entry on. Rules that are new begin there. Rules that were removed, and rules with another
+   * Continues with other rules, from the next entry on. New rules begin there. Rules that were removed, and rules with another
    * condition, key or labels, begin anew: their firing alerts are resolved with the reason `rule` at the next entry. Alerts of all other
    * rules do not change.
    *
@@ -36,13 +36,13 @@ export interface RunningRules extends LogJob {
 }
 
 /**
- * Runs rules over the entries of a log, as a process of it: state, alerts and position are committed together. So each alert
- * fires once and is resolved once, whatever is killed. Its output are `alert.firing`, `alert.resolved`, `alert.unknown` and
- * `alert.late` events in the log.
+ * Runs rules over the entries of a log, as a process of it: state, alerts and position are committed together. So each alert fires once and
+ * is resolved once, even if a process is killed. The output consists of `alert.firing`, `alert.resolved`, `alert.unknown` and `alert.late`
+ * events in the log.
  *
  * A rule that fails at an entry, which is a bug, does not stop the others: the entry becomes a dead letter of the process.
  *
- * Rejects, as `done`, as `log.process` does.
+ * Rejects, as `done` does, for the reasons for which `log.process` rejects.
  *
  * @example
  * ```ts
@@ -68,7 +68,7 @@ export function runRules(log: EventLog, rules: RuleSet, options: RunRulesOptions
   return new RulesJob(log, rules, { name, startAt, ...(wait && { wait }) })
 }
 
-/** Rules that are to run next, and what becomes of the call that asked for them. */
+/** The rules to run next, and the callbacks of the call that passed them. */
 interface Reload {
   readonly process: RuleProcess
   readonly started: PromiseWithResolvers<void>
@@ -114,7 +114,7 @@ class RulesJob implements RunningRules {
     await started.promise
   }
 
-  /** Runs the rules, and those that replace them, one after the other. */
+  /** Runs the rules, then each set of rules that replaces them. */
   async #run(first: RuleProcess): Promise<void> {
     let process = first
     for (;;) {

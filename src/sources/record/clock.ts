@@ -16,7 +16,7 @@ export class Clock {
   readonly #interval: number
   /** When this recording has added something last. */
   #addedAt: number
-  /** The end of the log at the last look; undefined if this recording has added something since. */
+  /** The end of the log at the last check; undefined if this recording has added something since. */
   #end: Position | undefined
 
   /** @param interval How long nothing must be recorded before a tick, in ms. */

@@ -197,7 +197,7 @@ export class WebhookDrain {
     return monitor.brings(eventKey(event.id)).pipe(map((isRecorded) => (isRecorded ? [] : [event])))
   }
 
-  /** Does the work for the first of several deliveries of the same. The others are done after it, without events. */
+  /** Does the work for the first of several deliveries with the same key. The others are done after it, without events. */
   #once(
     key: string,
     work: (key: string) => Observable<readonly ResearchEvent[]>,
@@ -253,7 +253,7 @@ export class WebhookDrain {
   }
 
   /**
-   * The fetched events. The webhook's own event if there are none, or if the service refuses them permanently; a transient failure is
+   * The fetched events, or the webhook's own event if there are none, or if the service refuses them permanently; a transient failure is
    * retried with backoff.
    */
   #fetched(

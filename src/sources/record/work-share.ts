@@ -2,7 +2,7 @@ import { defer, distinctUntilChanged, from, map, NEVER, shareReplay, switchMap }
 import type { Observable } from 'rxjs'
 import type { EventLog } from '../../log/event-log.ts'
 
-/** The share of one recording in the sources that several ones divide. */
+/** The share of one recording in sources that several recordings divide. */
 export class WorkShare {
   /** Whether a source is this recording's, by its source. */
   readonly #isOwn: Observable<(source: string) => boolean>

@@ -23,7 +23,7 @@ export interface Tracking {
   /** A poll begins at the newest event. One that was interrupted by a failure is resumed without a call. */
   polling(): void
   /**
-   * A poll has emitted all that the service listed.
+   * A poll has emitted all events that the service listed.
    *
    * @param position The new position, if it changed without an event.
    */
