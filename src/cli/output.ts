@@ -65,7 +65,7 @@ export function createOutput(
 }
 
 /** The weights and the colours of text that a command uses, and their ends. Others could hide a text. */
-// oxlint-disable-next-line no-control-regex -- What `styleText` writes begins with it.
+// oxlint-disable-next-line no-control-regex -- The output of `styleText` begins with it.
 const STYLE = /(\u001B\[(?:0|1|2|22|3[1-69])m)/
 
 /** A text with its styles, and otherwise plain. */

@@ -7,8 +7,8 @@ const INTERPRETED =
   /[\u0000-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/g
 
 /**
- * A text for a terminal, with its lines and tabs: whatever else a terminal interprets, or shows in another order, is written as an escape
- * of JSON, such as `\\u202e`.
+ * A text for a terminal, with its lines and tabs: other characters that a terminal interprets, or shows in another order, are written as
+ * JSON escapes, such as `\\u202e`.
  */
 export function plain(text: string): string {
   return text

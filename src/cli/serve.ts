@@ -138,7 +138,7 @@ function headersByOrigin(
   return joined
 }
 
-/** Logs the number of documents, and what each URL has and lacks, when the sources were requested for the first time. */
+/** Logs the number of documents, and the result of each URL, when the sources were requested for the first time. */
 async function logSources(service: ResearchService, log: Logger): Promise<void> {
   try {
     await service.corpus.settled()

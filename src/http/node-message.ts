@@ -50,7 +50,7 @@ function fieldsOf(headers: Headers): ReadonlyMap<string, string | readonly strin
 }
 
 /**
- * Calls the function once, when the response was sent or can no longer be sent. Returns a function that ends that.
+ * Calls the function once, when the response was sent or can no longer be sent. Returns a function that removes the listener.
  *
  * The socket is watched too: in some versions of Node, a response queued behind a pipelined one emits no `close`. Streams of HTTP/2
  * share a socket, which outlives them.

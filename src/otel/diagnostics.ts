@@ -4,7 +4,7 @@ import { ignoringErrors } from '../protocol/observers.ts'
 import type { Diagnostic } from '../sources/context.ts'
 import { errorType, templateOf } from './attributes.ts'
 
-/** Counts a client's retries, reconnects and dropped duplicates. Returns what ends it. */
+/** Counts a client's retries, reconnects and dropped duplicates. Returns a function that ends this. */
 export function countDiagnostics(meter: Meter, diagnostics: Observable<Diagnostic>): () => void {
   const retries = meter.createCounter('rivulet.client.retries', {
     description: 'Requests that failed and are sent again',

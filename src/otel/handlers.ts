@@ -105,7 +105,7 @@ export class Handlers {
   }
 }
 
-/** Calls the function within a context. A context manager that throws is passed over. */
+/** Calls the function within a context. An error of the context manager is ignored. */
 function within(own: Context, call: () => Handled): Handled {
   let isCalled = false
   try {

@@ -3,10 +3,10 @@ import type { EventLog } from '../log/event-log.ts'
 import { limitedRead } from '../protocol/limited-read.ts'
 import { ignoringErrors } from '../protocol/observers.ts'
 
-/** How long the log is waited for, in ms. A collection goes without its numbers then. */
+/** How long to wait for the log, in ms. After that, a collection goes without its numbers. */
 const LIMIT = 5_000
 
-/** Reports the numbers of a log whenever metrics are collected. Returns what ends it. */
+/** Reports the numbers of a log whenever metrics are collected. Returns a function that ends this. */
 export function gaugeLog(meter: Meter, log: Pick<EventLog, 'stats'>): () => void {
   const gauge = (name: string, unit: string, description: string) =>
     meter.createObservableGauge(`rivulet.log.${name}`, { description, unit })

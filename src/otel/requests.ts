@@ -56,7 +56,7 @@ export function requestObserver(meter: Meter, tracer: Tracer, propagate: boolean
         headers,
         responded(code) {
           status = code
-          // A stream may last for hours. Another status than 200 has an error, which comes with the end.
+          // A stream may last for hours, so a 200 is reported at once. Another status is reported with its error at the end.
           if (!isStream || code !== 200) return
           isOpen = true
           streams.add(1, open)

@@ -9,8 +9,8 @@ export interface Acknowledger {
   /** The value at this position, or a part of it, came to a subscriber that will acknowledge or release it. */
   received(position: string): void
   /**
-   * The value was handled, or dropped on purpose. Once all that was received is acknowledged, that is saved soon; a failure to save
-   * is an error of the source.
+   * The value was handled, or dropped on purpose. Once all received values are acknowledged, this is saved soon; a failure to save is an
+   * error of the source.
    */
   acknowledge(position: string): void
   /** The value was received, and will not be acknowledged. */
@@ -81,7 +81,7 @@ export function acknowledge(value: unknown): void {
   }
 }
 
-/** Acknowledges a value that was not received, as far as others that received it permit. */
+/** Acknowledges a value that was not received, unless a consumer that received it has still to acknowledge it. */
 export function drop(value: unknown): void {
   for (const { position, [ACKNOWLEDGER]: acknowledger } of acknowledgeablesIn(value, false) ?? []) {
     acknowledger.received(position)

@@ -55,7 +55,7 @@ export interface AlertUnknown {
   readonly since: string
 }
 
-/** An event came after the time to which its rule had evaluated. It counts no more. */
+/** An event came after the time to which its rule had evaluated. It does not count. */
 export interface AlertLate {
   readonly alert: string
   readonly group: string | null

@@ -16,7 +16,7 @@ export interface Attempt {
   readonly replaces: string | undefined
 }
 
-/** Which attempt a run is. A service may send the metadata with the run, with its input, or with both. */
+/** The attempt that a run is. A service may send the metadata with the run, with its input, or with both. */
 export function attemptOf({ run, input }: Pick<TaskRunState, 'run' | 'input'>): Attempt {
   const metadata = { ...objectOf(run.metadata), ...objectOf(input?.metadata) }
   const { [REPLACES]: replaces, [FIRST]: first, [NUMBER]: text } = metadata

@@ -14,8 +14,8 @@ export const INITIAL_DELAY = 500
 export const MAX_DELAY = 30_000
 
 /**
- * The least part of its bound that a delay has. Full jitter allows a delay of 0, and a `random` that returns 0 again and again
- * would make a hot loop. Small, so that hardly any clients meet at it.
+ * The smallest delay, as a part of its bound. Full jitter allows a delay of 0, and a `random` that returns 0 again and again
+ * would make a hot loop. It is small, so that hardly any clients use it at the same time.
  */
 const LEAST_JITTER = 0.01
 
@@ -34,8 +34,8 @@ export function backoffDelay(
 }
 
 /**
- * How long to wait after a failure before the next attempt, in ms: a {@link backoffDelay}, and at least the error's `retryAfter`. A
- * server lengthens the wait and never removes it: one that answers with `Retry-After: 0` would be requested in a hot loop.
+ * How long to wait after a failure before the next attempt, in ms: a {@link backoffDelay}, and at least the error's `retryAfter`. A server
+ * can lengthen the wait, but not remove it: a server that answers with `Retry-After: 0` would be requested in a hot loop.
  */
 export function retryDelay(
   error: unknown,
@@ -46,7 +46,7 @@ export function retryDelay(
   return Math.max(retryAfterOf(error) ?? 0, backoffDelay(attempt, backoff, random))
 }
 
-/** Whether and when a failed request can be retried. The library's own errors have it, and any error may. */
+/** Whether and when a failed request can be retried. The library's own errors have these fields, and any error may have them. */
 export interface Retryable {
   /** Whether the same request may succeed later. */
   readonly retryable: boolean

@@ -40,7 +40,7 @@ export interface Cause {
   readonly due?: number
   /** The source of the event outside the log, if the processed event was itself appended by another process. */
   readonly origin?: string
-  /** How many processes there are between this event and one that came from elsewhere: 1 for the first. */
+  /** Number of processes between this event and an event from outside of the log: 1 for the first. */
   readonly hops: number
 }
 
@@ -125,7 +125,7 @@ export interface LogClock {
   readonly at: number
 }
 
-/** A reader was overtaken by the retention of its log: entries that it had not read are deleted. */
+/** The retention of a log has deleted entries that a reader had not read. */
 export interface LogGap {
   /** The reader's position in the log. */
   readonly from: string

@@ -76,7 +76,7 @@ export interface FindAllRequest {
   /** Entities that are not candidates. */
   readonly exclude_list?: readonly { readonly name: string; readonly url: string }[]
   readonly metadata?: Readonly<Record<string, unknown>>
-  /** The memory scope that the run is kept in, of at most 512 characters. Absent or null: the personal memory. */
+  /** The memory scope in which the run is kept, of at most 512 characters. Absent or null: the personal memory. */
   readonly memory_scope_key?: string | null
   readonly webhook?: WebhookTarget
 }

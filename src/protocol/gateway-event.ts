@@ -3,7 +3,7 @@ import type { GatewayRevoked, GatewaySearch, GatewaySession } from './gateway.ts
 import { segment } from './id.ts'
 import { rfc3339 } from './timestamp.ts'
 
-/** The source of what subjects do through a gateway, which each of their grants covers: `/subjects/{sub}`. */
+/** The source of events about a subject's requests to a gateway, which each of its grants covers: `/subjects/{sub}`. */
 export function subjectSource(sub: string): string {
   return `/subjects/${segment(sub)}`
 }

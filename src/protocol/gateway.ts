@@ -12,7 +12,7 @@ export interface GatewaySearch {
   readonly truncated?: true
 }
 
-/** A ticket was exchanged for a cookie. A log has one for each ticket, so that no ticket is good twice. */
+/** A ticket was exchanged for a cookie. A log has one such event for each ticket, so that no ticket can be used twice. */
 export interface GatewaySession {
   readonly sub: string
   /** The id of the grant. */

@@ -3,7 +3,7 @@ import type { EventOf } from './event.ts'
 import type { CANDIDATE_CHANGES } from './find-all.ts'
 
 /**
- * Anything with an identity: the pair of `source` and `id`, as in CloudEvents: an id is unique only within its source. Every
+ * Anything with an identity. It is the pair of `source` and `id`, as in CloudEvents, since an id is unique only within its source. Every
  * `ResearchEvent` has one. Without a `source`, the `id` is the identity.
  */
 export interface Identified {

@@ -88,7 +88,7 @@ export type RefusalCode =
   | 'invalid'
   | 'too_many'
   | 'unavailable'
-  /** The service may have acted on the request, or not: to send it again may do it twice. */
+  /** The service may have acted on the request: sending it again may do it twice. */
   | 'uncertain'
 
 /** A refusal, as the body of a response and in a frame. */
@@ -127,7 +127,7 @@ export interface LiveFrames {
   /** The position has moved over changes that this client does not see. */
   position: { readonly view: string; readonly position: string }
   /**
-   * The client has all that there is of this view: once for each view of a connection, after its snapshot or the changes since
+   * The client has all rows of this view: sent once for each view of a connection, after its snapshot or the changes since
    * the client's position. From here on the view is live.
    */
   current: { readonly view: string }
@@ -135,7 +135,7 @@ export interface LiveFrames {
   /** The client cannot follow this view. The other views of the connection continue. */
   denied: { readonly view: string; readonly problem: Refusal }
   /**
-   * `behind` is how long ago the oldest entry was recorded that a view of this connection has not processed, in ms; 0 for none.
+   * `behind` is the age of the oldest entry that a view of this connection has not processed, in ms; 0 for none.
    * It is left out if the gateway cannot read it at the moment.
    */
   heartbeat: { readonly now: number; readonly behind?: number }

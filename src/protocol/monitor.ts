@@ -65,7 +65,7 @@ export type CreateMonitorRequest = {
   readonly webhook?: WebhookTarget
   /** Keys of at most 16 characters, values of at most 512. */
   readonly metadata?: Readonly<Record<string, string>>
-  /** The memory scope that its detections are kept in, of at most 512 characters. Absent or null: the personal memory. */
+  /** The memory scope in which its detections are kept, of at most 512 characters. Absent or null: the personal memory. */
   readonly memory_scope_key?: string | null
 } & (
   | { readonly type: 'event_stream'; readonly settings: EventStreamSettings }

@@ -24,8 +24,8 @@ export class Observers<Observer extends object> {
   }
 
   /**
-   * Calls the function within what each observer puts around it, the first one outermost. Calls the function once, and returns its result
-   * or throws its error, whatever the observers do.
+   * Calls the function within the wrappers of all observers, the first one outermost. The function is called once, and its result is
+   * returned or its error thrown, whatever the observers do.
    */
   around<Result>(call: () => Result, wrap: (observer: Observer, proceed: () => Result) => unknown): Result {
     return this.#list.reduceRight<() => Result>(

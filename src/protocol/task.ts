@@ -88,7 +88,7 @@ export interface RunInput {
   readonly input: string | Readonly<Record<string, unknown>>
   readonly processor?: string
   readonly metadata?: Readonly<Record<string, unknown>>
-  /** The memory scope that the completed run is kept in, of at most 512 characters. Absent or null: the personal memory. */
+  /** The memory scope in which the completed run is kept, of at most 512 characters. Absent or null: the personal memory. */
   readonly memory_scope_key?: string | null
   readonly source_policy?: SourcePolicy
   readonly advanced_settings?: { readonly location?: string }

@@ -61,7 +61,7 @@ export interface WebhookDelivery {
 /** The result of putting a delivery into an inbox: it is stored, it was already stored, or the inbox has no room for it. */
 export type InboxOutcome = 'stored' | 'duplicate' | 'full'
 
-/** The store in which a receiver puts verified webhooks before it answers 2xx: `log.inbox` of an open log. */
+/** The store into which a receiver puts verified webhooks before it answers 2xx: `log.inbox` of an open log. */
 export interface WebhookInbox {
   /**
    * Stores a delivery whose id is not known. Resolves once it is stored; for a duplicate, once the first copy is. A rejection

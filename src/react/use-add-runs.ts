@@ -7,7 +7,7 @@ import type { ViewShapes } from '../protocol/live.ts'
 export interface UseAddRunsResult {
   /**
    * Adds runs to a group (§4.3). Resolves with the answer, or with undefined when it has failed: see `error`. Unmounting does not
-   * abort it, since the runs may have been taken. The same function in each rendering.
+   * abort it, since the runs may have been taken. The function is the same in each rendering.
    */
   readonly addRuns: (group: string, request: AddRunsRequest) => Promise<AddRunsResponse | undefined>
   /** The status of the last call. */

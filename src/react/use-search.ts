@@ -5,7 +5,7 @@ import type { ViewShapes } from '../protocol/live.ts'
 
 /** Settings of `useSearch`. */
 export interface UseSearchOptions {
-  /** How long the last call of `search` must be ago before its request is sent, in ms. Default 250. */
+  /** Time after the last call of `search` until its request is sent, in ms. Default 250. */
   readonly debounce?: number
 }
 
@@ -13,7 +13,7 @@ export interface UseSearchOptions {
 export interface UseSearchResult {
   /** Searches for a text or a whole request, which replaces the last one. */
   readonly search: (query: string | SearchRequest) => void
-  /** The results of the last answer, also while the next one is awaited and after an error. Empty before. */
+  /** The results of the last answer, also while the next one is awaited and after an error. Empty before the first answer. */
   readonly results: readonly SearchResult[]
   /** The whole answer that `results` are from. */
   readonly response: SearchResponse | undefined

@@ -11,7 +11,7 @@ type Outcome<Selected> = { readonly value: Selected } | { readonly denied: LiveS
 
 /**
  * Like `useView`, but the component suspends until the view has rows: the nearest `Suspense` shows its fallback. A view that is
- * denied throws its error, a `LiveError`, to the nearest error boundary; the gateway is asked again when that one is reset.
+ * denied throws its error, a `LiveError`, to the nearest error boundary; the gateway is asked again when the boundary is reset.
  *
  * On a server the rows must be in `connect`'s `initial`. Otherwise the server sends the fallback, and the browser loads the rows.
  *
@@ -89,7 +89,7 @@ function suspend(promise: Promise<void>): never {
   throw promise
 }
 
-/** A store whose server snapshot is true: so a rendering is the server's, or the hydration of its HTML. */
+/** A store whose server snapshot is true, so that a rendering knows whether it is on the server, or the hydration of its HTML. */
 function never(): () => void {
   return () => {}
 }

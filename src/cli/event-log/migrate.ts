@@ -40,7 +40,7 @@ export function addMigrate(group: Command, signal: AbortSignal): void {
 
 async function migrate(options: MigrateCommandOptions, signal: AbortSignal): Promise<void> {
   const { from, to, json = false } = options
-  // One without entries would be taken for a new log, and made anew. A file is refused in any case.
+  // A log without entries would be treated as a new one, and created again. A file is refused in any case.
   if (from === to && isServerAddress(from))
     throw new UsageError('--from and --to are the same log: name a new one')
   await using source = closing(await storeAt(from, false))

@@ -102,7 +102,7 @@ async function run(
   }
 }
 
-/** Values that are printed as fast as they are read: before the next event is evaluated. */
+/** Values that are printed as soon as they are read, before the next event is evaluated. */
 class Lines {
   readonly #output: Output
   #values: unknown[] = []

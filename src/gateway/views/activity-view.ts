@@ -42,7 +42,7 @@ const IGNORED: ReadonlySet<string> = new Set([
 const MAX_TYPES = 100
 
 /**
- * How much was recorded by minute, by type, and how late, by `[minute]`.
+ * The number of entries recorded in each minute, by type, and their lag, by `[minute]`.
  *
  * @param options `timeToLive`: default 24 hours.
  */

@@ -22,7 +22,7 @@ export interface CandidateRow {
 /** The entry of a change of a candidate. */
 export type CandidateEntry = EntryOf<(typeof CANDIDATE_CHANGES)[number]>
 
-/** The most that is kept of a candidate, in bytes. It fits into the state of a process. */
+/** Maximum size of a stored candidate, in bytes. It fits into the state of a process. */
 const MAX_CANDIDATE = 229_376
 
 /** The most that is kept of a time, in characters. */
@@ -67,7 +67,7 @@ function statusOf(type: CandidateEntry['type'], { match_status }: FindAllCandida
   return said ?? STATUSES.find((known) => known === match_status) ?? 'generated'
 }
 
-/** Whether the candidate was so before: a candidate that was evaluated is not only generated again. */
+/** Whether the first state comes before the second one: a candidate that was evaluated does not become merely generated again. */
 function isBefore(next: FindAllCandidate, time: string | null, { candidate, time: known }: CandidateRow) {
   const isEvaluated = candidate.match_status !== 'generated'
   if (isEvaluated !== (next.match_status !== 'generated')) return isEvaluated

@@ -71,7 +71,7 @@ export interface KnownRun {
   readonly time: string | null
 }
 
-/** The later of a known state and an event's state: webhooks may be ahead of the stream. `maxBytes` is the most that is kept. */
+/** The later of a known state and an event's state: webhooks may be ahead of the stream. `maxBytes` is the maximum size that is kept. */
 export function laterRun(
   { run, time }: KnownRun,
   { data, time: at }: EntryOf<'findall.status'>,

@@ -18,10 +18,7 @@ export interface MonitorsRow {
   readonly gaps: number
   /** When its last change was recorded, in Unix ms; null for none. */
   readonly last: number | null
-  /**
-   * `live`: it was reached. `lost`: it cannot be reached at the moment. `failed`: it was given up. `cancelled`: it reports nothing
-   * more.
-   */
+  /** `live`: it was reached. `lost`: it cannot be reached at the moment. `failed`: it was given up. `cancelled`: it sends no more reports. */
   readonly state: 'live' | 'lost' | 'failed' | 'cancelled'
   /** When that was recorded, in Unix ms. */
   readonly since: number
@@ -83,7 +80,7 @@ function after(row: MonitorsRow, entry: MonitorEntry): MonitorsRow {
   }
 }
 
-/** A cancelled monitor stays cancelled: that it was cancelled is recorded once, and a later recording may still reach it. */
+/** A cancelled monitor stays cancelled: the cancellation is recorded once, and a later recording may still reach the monitor. */
 function inState(row: MonitorsRow, state: MonitorsRow['state'], since: number): MonitorsRow {
   return row.state === state || row.state === 'cancelled' ? row : { ...row, state, since }
 }

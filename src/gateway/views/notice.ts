@@ -3,7 +3,7 @@ import type { ResearchEvent, ResearchEventType } from '../../protocol/event.ts'
 import type { Entry } from '../../log/store/contract.ts'
 import { bounded } from './bounded.ts'
 
-/** Something about a source that is no result: events that are missing, an error, a source that was lost or reached again. */
+/** A notice about a source: events that are missing, an error, a source that was lost or reached again. */
 export interface NoticeRow {
   readonly kind: 'notice'
   readonly type: ResearchEventType
@@ -18,7 +18,7 @@ export interface NoticeRow {
 /** The most that is kept of a notice's data, in bytes. */
 const MAX_NOTICE = 16_384
 
-/** Whether the event is worth a notice. That a source was reached for the first time is not. */
+/** Whether the event is worth a notice. The first `source.live` of a source is not. */
 export function isNotice(event: ResearchEvent): boolean {
   return event.type !== 'source.live' || (isObject(event.data) && isText(event.data['lost']))
 }

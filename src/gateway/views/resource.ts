@@ -20,7 +20,7 @@ export function shownId(id: string): string {
   return id.length <= MAX_ID ? id : `${id.slice(0, MAX_ID - 1)}…`
 }
 
-/** The id of a resource, of its source: of `/v1/monitors/{id}` with the prefix `/v1/monitors/`. Undefined for another source. */
+/** The id of a resource, from its source: `id` for `/v1/monitors/{id}` with the prefix `/v1/monitors/`. Undefined for another source. */
 export function idOfSource(source: string, prefix: string): string | undefined {
   if (!source.startsWith(prefix)) return undefined
   const segment = source.slice(prefix.length)

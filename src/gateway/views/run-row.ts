@@ -25,13 +25,13 @@ export interface GroupRunRow {
   readonly recorded: number
 }
 
-/** The most that is kept of a run, of its output and of its input, in bytes. Together they fit into the state of a process. */
+/** Maximum sizes of a stored run, of its output and of its input, in bytes. Together they fit into the state of a process. */
 const MAX_RUN = 24_576
 const MAX_OUTPUT = 163_840
 const MAX_INPUT = 49_152
 
 /**
- * The row of a run after an entry. Duplicates of one status are merged: a webhook has a run's error and warnings and not its output, and a
+ * The row of a run after an entry. Duplicates of one status are merged: a webhook has a run's error and warnings but not its output, and a
  * stream has its output. Another status replaces the row, unless it is older.
  */
 export function runRow(row: GroupRunRow | undefined, entry: EntryOf<'task_run.state'>): GroupRunRow {
@@ -58,7 +58,7 @@ export function runRow(row: GroupRunRow | undefined, entry: EntryOf<'task_run.st
   }
 }
 
-/** The same for a group, whose runs may replace one another: the row has the last attempt at an input that has ended. */
+/** Like {@link runRow}, for a group, whose runs may replace each other: the row has the last attempt at an input that has ended. */
 export function attemptRow(row: GroupRunRow | undefined, entry: EntryOf<'task_run.state'>): GroupRunRow {
   const { number, first } = attemptOf(entry.data)
   const shown = row?.attempt?.number ?? 1

@@ -37,14 +37,13 @@ export interface RunsRow {
   readonly truncated?: true
 }
 
-/** The most that is kept of a run and of its input, in bytes. A page has all rows of this view. */
+/** Maximum sizes of a stored run and of its input, in bytes. A page has all rows of this view. */
 const MAX_RUN = 4_096
 const MAX_INPUT = 1_024
 
 /**
  * Each run without a group, its progress and its last status, by `[run]`: runs that were created alone, and those whose events name no
- * group. A run leaves the view when an event names its group. A run of which only the progress is known leaves it after a day without
- * news.
+ * group. A run leaves the view when an event names its group. A run with only its progress known leaves it after a day without events.
  *
  * @param options `timeToLive`: default 90 days.
  */
@@ -52,7 +51,7 @@ export function runsView({ timeToLive = 90 * DAY }: ViewAge = {}): View<RunsRow>
   return view({
     version: 2,
     types: ['task_run.state', ...PROGRESS_TYPES],
-    // The end of a run that is recorded with its group may come before the last of its trace.
+    // The end of a run that is recorded with its group may come before the last event of its trace.
     timeToLive: ({ run }: RunsRow) => (run === null ? Math.min(DAY, timeToLive) : timeToLive),
     key: (entry) => (isProgress(entry) ? pathOfProgress(entry) : pathOfRun(entry)),
     source: ([run = '']) => runSource(run),

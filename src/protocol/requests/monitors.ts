@@ -62,7 +62,7 @@ const snapshotSettings = s.object<SnapshotSettings>(
   { query: s.unknown, output_schema: s.unknown },
 )
 
-/** The body of `POST /v1/monitors`; with the fields of §2.1. The call is beyond the interface document. */
+/** The body of `POST /v1/monitors`, with the fields of §2.1. The call is beyond the interface document. */
 export const createMonitorRequest = s.variants<CreateMonitorRequest>({
   event_stream: s.object({ frequency, settings: eventStreamSettings }, common),
   snapshot: s.object({ frequency, settings: snapshotSettings }, common),

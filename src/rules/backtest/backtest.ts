@@ -19,7 +19,7 @@ export type BacktestEvents = Iterable<RuleInput> | AsyncIterable<RuleInput> | Ob
 export interface BacktestOptions {
   /** Called for each event of an alert, in order. The report has only a part of them if there are very many. */
   readonly onAlert?: (event: AlertEvent) => void
-  /** The end of the time that passes after the last event, in Unix ms, so that deadlines fire. Default: no further. */
+  /** The end of the time that passes after the last event, in Unix ms, so that deadlines fire. Default: time ends with the last event. */
   readonly until?: number
   /**
    * The name of the process that ran rules over the log. Its own events in the log do not move the time, as they did not for that
@@ -32,8 +32,8 @@ export interface BacktestOptions {
  * Evaluates rules over events of the past, in memory: what would have fired, when, and how often. It keeps the states of the
  * rules and a report of bounded size, so the events may be many.
  *
- * Entries of a log give exactly what rules did that ran over this log: time moves with its entries and ticks alone. Between other
- * events it passes evenly, as with a recorder that never stops; they come at their `received`.
+ * Entries of a log give exactly the alerts that rules over this log have had: time moves only with its entries and ticks. Between other
+ * events, which come at their `received`, time passes evenly, as with a recorder that never stops.
  *
  * Rejects with an ArgumentError for an invalid setting, and with an error of the events.
  *

@@ -10,7 +10,7 @@ export interface EventCounts {
 /** The most spans. */
 const MAX_SPANS = 2_048
 
-/** Counts events by time, whatever their number and the time that they take: two spans become one when there are too many. */
+/** Counts events by time, in bounded memory: two spans become one when there are too many. */
 export class EventCounter {
   readonly #counts = new Map<number, number>()
   #step = 1_000

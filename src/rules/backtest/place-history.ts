@@ -45,9 +45,9 @@ const MAX_EVENTS = 1_000_000
 const EVENT_DATE = /^\d{4}(?:-\d{2}(?:-\d{2})?)?$/
 
 /**
- * Gives the detections of a monitor a time, which its list has not. An execution that finds something has no completion: so its
+ * Gives the detections of a monitor a time, since its list has none. An execution that finds something has no completion: so its
  * detections are between the completions and errors beside them in the list, spread evenly, with the detections of one execution together.
- * Beside one of them only, they are at the monitor's frequency from it. Without any, they are at the first moment of their
+ * With only one of them, they are placed at the monitor's frequency from it. Without any, they are at the first moment of their
  * `event_date`, and without that they are left out.
  *
  * @param newestFirst The list of a monitor with its completions, in the order of the service (§4.1).

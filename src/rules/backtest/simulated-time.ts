@@ -2,7 +2,7 @@ import type { AlertEvent, InMemoryRules } from '../evaluate/in-memory.ts'
 
 /**
  * Moves the time of rules as a recorder does that never stops: deadlines fire when they are due, and not at the next event.
- * Otherwise a rule about absence would take a time without events for one in which nothing was recorded.
+ * Otherwise a rule about absence would treat a time without events as a time in which nothing was recorded.
  */
 export function passTime(
   rules: InMemoryRules,

@@ -35,7 +35,7 @@ const MAX_MARKS = 10
 
 /**
  * Draws a backtest as an HTML page with a timeline: a lane for each rule, a bar for each episode, events as ticks. The page needs
- * no script and loads nothing. Texts of events are escaped. It is light or dark as its reader's system.
+ * no script and loads nothing. Texts of events are escaped. It is light or dark like its reader's system.
  *
  * @example
  * ```ts
@@ -212,7 +212,7 @@ function titleOf({
   return lines.join('\n')
 }
 
-/** How many events there were when: a tick for each span with some, as high as there were many. */
+/** The events over time: a tick for each span with events, whose height shows their number. */
 function eventTicks({ counts: { from, step, counts } }: BacktestReport, x: (at: number) => number): string {
   const bottom = AXIS + EVENTS - 6
   const highest = counts.reduce((most, count) => Math.max(most, count), 1)

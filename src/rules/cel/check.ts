@@ -293,7 +293,7 @@ class Checker {
     this.#report(message, this.#start(text), 1)
   }
 
-  /** The start of a node's text: the parser positions an operator at its sign, and a field at its dot. */
+  /** The start of a node's text. The parser gives the position of an operator's sign and of a field's dot. */
   #start(node: Expr): number {
     const within = childrenOf(node).map((child) => this.#start(child))
     return Math.min(this.#at(node), ...within)
@@ -401,7 +401,7 @@ class Checker {
     return at
   }
 
-  /** The start of a call's name: the parser positions a method at its dot or at its bracket. */
+  /** The start of a call's name. The parser gives the position of a method's dot or bracket. */
   #callAt(node: Expr, name: string, isMethod: boolean): number {
     const { text } = this.#syntax
     const at = this.#at(node)

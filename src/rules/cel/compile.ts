@@ -26,7 +26,7 @@ export interface ExpressionScope {
  * A checked expression over the fields of an event: `id`, `source`, `type`, `time`, `received`, `via`, `revision`, `backfill`
  * and `data`.
  *
- * @throws {ExpressionError} It is no CEL, or names what an event cannot have.
+ * @throws {ExpressionError} It is no CEL, or uses a name that an event cannot have.
  */
 export function compileExpression(text: string, scope: ExpressionScope = {}): Expression {
   const syntax = parseExpression(text)
@@ -86,7 +86,8 @@ class PlannedExpression implements Expression {
     const known = view.results.get(this.text)
     if (known !== undefined) return known
     const value = this.#evaluate(view, changed)
-    // A rule with more work left may have the value, and one that gets a long one has to pay for hashing it.
+    // Not kept if the work ran out, since a rule with more work left may get a value. Nor if it is long, since each rule that gets it has
+    // to pay for hashing it.
     if (view.work.left >= 0 && isShort(value)) view.results.set(this.text, value)
     return value
   }

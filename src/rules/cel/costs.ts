@@ -100,8 +100,8 @@ function resultCost(result: CelInput | CelResult | undefined): number {
 const MAX_LINEAR = 250
 
 /**
- * A search looks closer at each character that is as the first of the part. So a text that repeats one character takes a hundred times as
- * long as prose.
+ * A search does more work at each character that equals the first one of the part. So a text that repeats one character takes a hundred
+ * times as long as prose.
  */
 function searchCost([text, part]: readonly CelValue[]): number {
   if (typeof text !== 'string' || typeof part !== 'string') return 0
@@ -110,7 +110,7 @@ function searchCost([text, part]: readonly CelValue[]): number {
   const counts = currentView()?.once(byteCounts, text) ?? byteCounts(text)
   const first = part.charCodeAt(0)
   const hits = Math.max(counts[first & 0xff] ?? 0, counts[first >> 8] ?? 0)
-  // The search for a longer part changes its way once it had to look closer a few times.
+  // The search for a longer part changes its method after a few such characters.
   const looks = part.length < 7 || hits === 0 ? hits : Math.max(...counts)
   return text.length / 8 + 6 * looks
 }

@@ -132,8 +132,8 @@ const OWN: readonly CelFunc[] = [
 ]
 
 /**
- * The members of lists that `map` and `filter` make. The library joins a list and a list of one member for each member, whose
- * reading calls itself as often. Only the macro has such a list before it is complete, so that it can grow in place.
+ * The members of lists that `map` and `filter` make. The library joins a list and a list of one member for each member, which is then read
+ * recursively, once for each member. Only the macro has such a list before it is complete, so that it can grow in place.
  */
 const GROWING = new WeakMap<CelList, CelInput[]>()
 

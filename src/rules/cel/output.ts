@@ -7,7 +7,7 @@ import { spend, VALUE } from './work.ts'
 /** Maximum length of a text that is made or searched, in characters. */
 const MAX_TEXT = 256 * 1024
 
-/** The output of an event: `data.output`, of a snapshot what changed (`data.changed_output`), of a cancelled monitor its latest snapshot. */
+/** The output of an event: `data.output`, for a snapshot the change (`data.changed_output`), for a cancelled monitor its latest snapshot. */
 export function outputOf(view: View): unknown {
   const { data } = view.event
   if (!isObject(data)) return undefined

@@ -3,7 +3,7 @@ import { RE2JS } from '@bufbuild/re2'
 /** Maximum length of a regular expression, in characters. */
 const MAX_PATTERN = 500
 
-/** Maximum size of its program, in instructions: `{1000}` makes many of few characters. */
+/** Maximum size of its program, in instructions: a few characters such as `{1000}` can make many. */
 const MAX_PROGRAM = 500
 
 /** Maximum number of states of its automaton. A text that needs more has no answer. The library continues without states, slowly. */

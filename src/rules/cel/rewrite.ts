@@ -158,7 +158,7 @@ function call(node: Expr, name: string, args: Expr[]): Expr {
   })
 }
 
-/** `map` and `filter` join their list and one more member, which may stand in a condition. It is appended instead. */
+/** `map` and `filter` join their list and one more member, which may stand in a condition. Here the member is appended instead. */
 function growing(step: Expr, accumulator: string): Expr {
   if (step.exprKind.case !== 'callExpr') return step
   const { function: name, args } = step.exprKind.value

@@ -13,7 +13,7 @@ export function viewOf(event: ViewedEvent): EventView {
   return new View(event)
 }
 
-/** The fields of an event that some expression reads. All expressions share the table, so that a field is read once for an event. */
+/** The fields of an event that some expression reads. All expressions share this table, so that each field of an event is read once. */
 const PATHS = new Map<string, Path>()
 
 interface Path {

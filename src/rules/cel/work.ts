@@ -25,7 +25,7 @@ export class Allowance {
   }
 }
 
-/** Thrown out of an evaluation, whose `||` would take it for the error of one side otherwise. */
+/** Thrown out of an evaluation, since `||` would otherwise treat it as an error of one side. */
 class WorkExceededError extends Error {
   constructor() {
     super('the expression needs more work than the rules of one event may do')

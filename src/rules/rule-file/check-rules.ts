@@ -181,7 +181,7 @@ function isInherited(own: Fields, defaults: Defaults, path: Path, at: Within | u
   return entry !== undefined && !(isObject(value) && Object.hasOwn(value, entry))
 }
 
-/** The rule without properties that have a problem. Its name is needed by nothing that is checked then. */
+/** The rule without properties that have a problem. The checks that follow do not need its name. */
 function validPart(content: Fields, broken: ReadonlySet<string>): Rule | undefined {
   return ruleSchema.safeParse({ alert: 'unnamed', ...without(content, broken) }).data
 }

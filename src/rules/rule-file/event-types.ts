@@ -40,7 +40,7 @@ export const RULE_EVENT_TYPES = Object.keys(TYPES) as (keyof typeof TYPES)[]
 export const OWN_EVENT_TYPE =
   /^(?!(?:monitor|task_group|task_run|findall|stream|source|log|alert|gateway)\.)[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}$/
 
-/** Whether rules can read events of this type: one of ours, or one that is not like ours with a mistake in it. */
+/** Whether rules can read events of this type: one of ours, or one that does not look like a misspelled one of ours. */
 export function isEventType(type: string): boolean {
   if (RULE_EVENT_TYPES.some((known) => known === type)) return true
   return OWN_EVENT_TYPE.test(type) && nearestName(type, RULE_EVENT_TYPES) === undefined

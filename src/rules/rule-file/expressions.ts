@@ -14,7 +14,7 @@ const SCOPES: Readonly<Record<Purpose, ExpressionScope>> = {
   key: { result: 'text' },
 }
 
-/** The most different `changed(…)` of a rule: a held event keeps what follows from each combination of them. */
+/** The most different `changed(…)` of a rule: a held event keeps a result for each combination of them. */
 const MAX_WATCHED = 3
 
 /** Compiles the expressions of one rule, and reports their problems. */

@@ -4,7 +4,7 @@ import { TextDecoder } from 'node:util'
 import type { RuleProblem } from './problem.ts'
 import { MAX_FILE_BYTES } from './yaml-source.ts'
 
-/** A pattern of rule files, such as `rules/*.yaml`, does not mean the tests beside them. */
+/** Whether a path is a rule file. A pattern such as `rules/*.yaml` must not match the tests beside them. */
 export function isRuleFile(path: string): boolean {
   return !/\.test\.ya?ml$/.test(path)
 }
@@ -12,7 +12,7 @@ export function isRuleFile(path: string): boolean {
 /**
  * The paths of files, each once: in the order of the patterns, and sorted if a pattern matches several.
  *
- * @param fits Which of the files that a pattern matches are meant. Default: all.
+ * @param fits Whether a file that a pattern matches is used. Default: all.
  */
 export async function pathsOf(
   patterns: readonly string[],

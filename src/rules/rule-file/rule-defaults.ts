@@ -11,7 +11,7 @@ export function resolveAfter({ resolve, per }: Rule): number {
   return after ?? (per === 'event' ? DEFAULT_AFTER_PER_EVENT : DEFAULT_AFTER)
 }
 
-/** How late an event may come, in ms. @param isOrdered Whether the order of events matters. */
+/** How late events may come, in ms: the setting of the rule, or its default. @param isOrdered Whether the order of events matters. */
 export function lateness({ lateness: given }: Rule, isOrdered: boolean): number {
   const ms = given === undefined ? undefined : parseDuration(given)
   return ms ?? (isOrdered ? DEFAULT_LATENESS : 0)

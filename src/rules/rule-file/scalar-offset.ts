@@ -3,7 +3,7 @@ import { Scalar } from 'yaml'
 /**
  * The position in a YAML text of a character of a scalar's value.
  *
- * @param offset Of the character in the value. At most the value's length, for its end.
+ * @param offset Offset of the character in the value; the value's length for its end.
  */
 export function positionInScalar(text: string, scalar: Scalar, offset: number): number {
   const [start = 0, end = start] = scalar.range ?? []

@@ -10,7 +10,7 @@ const MAX_CEL = 4_000
 /** The longest text of a label or an annotation, in characters. */
 const MAX_LABEL = 1_000
 const MAX_ANNOTATION = 10_000
-/** The most events or values that a window remembers, and so that a rule can ask for. */
+/** Maximum number of events or values that a window remembers, and so of a rule's setting. */
 export const MAX_EVENTS = 5_000
 /** The most different values that a window remembers. */
 const MAX_VALUES = 1_000
