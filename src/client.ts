@@ -227,7 +227,7 @@ export interface ResearchClient {
   observe(observer: ClientObserver): () => void
 }
 
-/** Default of {@link ClientOptions.patience}: how long it is retried, in ms. */
+/** Default of {@link ClientOptions.patience}, in ms. */
 const PATIENCE = 300_000
 
 /**

@@ -1,8 +1,8 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 
 /**
- * The key of a dashboard, which its address has once, and the cookie that stands for it from then on. The cookie does not show the
- * key. Its name has the port, since cookies of one host are the same for all its ports.
+ * The key of a dashboard, which is once in its address, and the cookie that replaces it from then on. The cookie does not show the
+ * key. Its name contains the port, since the ports of one host share cookies.
  */
 export class DashboardKey {
   readonly #digest: Buffer

@@ -1,4 +1,4 @@
-/** The page: its script shows everything, and is awaited before the first frame, which would have the colours of the system. */
+/** The page: its script shows everything, and is awaited before the first frame, which would otherwise have the colours of the system. */
 export function pageHtml(script: string, style: string): string {
   return html(
     `<link rel="stylesheet" href="/assets/${style}">
@@ -15,7 +15,7 @@ export const NO_KEY_HTML = html(
 <p>Open the address that the command has printed: it ends with a key.</p>`,
 )
 
-/** Leads to the page. A redirect would not do: a browser that came from elsewhere does not send a new strict cookie along one. */
+/** Leads to the page. A redirect is not enough: a browser that came from another site does not send a new strict cookie with it. */
 export const WELCOME_HTML = html('', '<p><a href="/">Open the dashboard</a></p>')
 
 function html(head: string, body: string): string {

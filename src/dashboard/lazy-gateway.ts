@@ -9,7 +9,7 @@ interface DashboardGateway {
   close(): Promise<void>
 }
 
-/** A gateway that is created when it is first needed: a dashboard that is not opened processes nothing. */
+/** A gateway that is created when it is first needed: an unopened dashboard does no work. */
 export class LazyGateway {
   readonly #create: () => DashboardGateway
   readonly #done = Promise.withResolvers<void>()

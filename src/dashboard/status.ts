@@ -18,7 +18,7 @@ export interface DashboardStatus {
 /** The most alerts in a status. */
 const MAX_ALERTS = 1_000
 
-/** How old a status may be, in ms, and how much longer than its reading took it is kept. */
+/** Maximum age of a status, in ms, and the factor of its reading time for which it is kept. */
 const MAX_AGE = 1_000
 const REST = 10
 

@@ -26,7 +26,7 @@ export function useDashboard(): Dashboard {
   return dashboard
 }
 
-/** The state of the connection, and whether it is the whole browser that the server refuses. */
+/** The state of the connection, and whether the server refuses the whole browser. */
 export function useConnection(): LiveStatus & { readonly isRefused: boolean } {
   const { live, access } = useDashboard()
   const status = useStatus(live)

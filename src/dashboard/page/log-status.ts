@@ -64,7 +64,7 @@ export class LogStatus {
   }
 }
 
-/** Resolves after so many ms, when the page becomes visible, or when the signal is aborted. */
+/** Resolves after this number of ms, when the page becomes visible, or when the signal is aborted. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

@@ -14,7 +14,7 @@ const WORDS = {
   denied: 'Denied',
 } satisfies Record<LiveState, string>
 
-/** How long a state lasts before it is announced, in ms: a connection that is back at once is no news. */
+/** How long a state lasts before it is announced, in ms: a connection that returns at once is not announced. */
 const SETTLED = 1_500
 
 /** The state of the connection and the lag of the data, in the header. */

@@ -27,7 +27,7 @@ export interface AnswerContent {
 /** The answer in prose to a question that the documents do not answer. */
 const NOTHING_FOUND = 'No answer was found.'
 
-/** Converts an output to text. Throws for an output that has no content of its type, since a processor may be anybody's. */
+/** Converts an output to text. Throws for an output that has no content of its type, since a processor may be the user's own. */
 export function contentOf(output: TaskOutput, form: AnswerForm): AnswerContent {
   const basis = Array.isArray(output.basis) ? output.basis : []
   if (output.type === 'json' && isObject(output.content)) {

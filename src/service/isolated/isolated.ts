@@ -62,7 +62,7 @@ export function createIsolated(file: URL = WORKER_FILE): Isolated {
   const checked = new Map<string, readonly SchemaIssue[]>()
   const page = (signal: AbortSignal | undefined) => ({ limit: MAX_PAGE_TIME, isRefusable: true, signal })
 
-  /** The work may not be the reason of the crash, so it is not blamed for the first one. */
+  /** The work may not be the cause of the crash, so the first crash does not count against it. */
   const run: typeof thread.run = (...job) =>
     thread.run(...job).catch((error: unknown) => {
       if (!(error instanceof IsolatedError) || error.kind !== 'crash') throw error

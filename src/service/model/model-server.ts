@@ -67,7 +67,7 @@ export class ModelServer {
   }
 
   /**
-   * Resolves with the model's answer, which should be JSON. The request is repeated after a failure that may pass, and after the
+   * Resolves with the model's answer, which should be JSON. The request is repeated after a transient failure, and after the
    * `Retry-After` of the server, unless that is too long. Rejects with a {@link ModelError}, or with the signal's reason.
    */
   async complete(messages: readonly ModelMessage[], signal: AbortSignal): Promise<string> {

@@ -70,7 +70,7 @@ function interestOf(subjects: readonly Thing[], all: readonly string[]): Interes
   return { subjects, topics: special.length > 0 ? special : general, terms }
 }
 
-/** Whether the subjects are likely: single documents, unlike packages, are only if they have a word of the rest of the query. */
+/** Whether the subjects are likely: packages always, single documents only if they have a word of the rest of the query. */
 function areAbout({ subjects, terms }: Interest, place: Place): boolean {
   const strong = terms.filter(({ weight }) => weight === 1)
   if (strong.length === 0 || !subjects.every(isAlone)) return true
@@ -190,7 +190,7 @@ const SYNONYM = 0.9
 /** Whether a changed block is about a query. Its subject is not compared: the block is of one of its documents. */
 export function isAbout({ topics, terms }: Interest, block: ChangedBlock): boolean {
   const topic = topics.length === 0 ? undefined : Math.max(...topics.map((one) => topicMatch(one, block)))
-  // A topic stands in the statement or in a heading above it, not only in the same paragraph.
+  // A topic must be in the statement or in a heading above it, not only in the same paragraph.
   if (topic !== undefined && topic < MATCH.heading) return false
   const stems = stemsAround(block)
   let matched = topic ?? 0

@@ -25,7 +25,7 @@ export interface ShownAlert {
   readonly reason: string | undefined
 }
 
-/** How long resolved alerts are shown, and alerts of which it can no longer become known whether they still fire, in ms. */
+/** How long resolved alerts are shown, and unknown alerts that no state of a rule can make known again, in ms. */
 const LATELY = 24 * 3_600_000
 
 /** The status of the rules, and when it was read, in Unix ms. */
@@ -33,8 +33,8 @@ export type RulesAt = Pick<DashboardStatus, 'now' | 'rules'>
 
 /**
  * Whether it is still not known whether a condition holds. No event says that it is known again, so the state of the rules decides,
- * once it is newer than the row. A rule without a state there may be of another process, or removed, and that a whole rule missed
- * entries ends with no state: such rows are shown for a day.
+ * once it is newer than the row. A rule without a state may belong to another process, or may be removed. No state shows either that a rule
+ * as a whole no longer misses entries. Such rows are shown for a day.
  */
 function unknownNow(status: RulesAt | undefined, now: number): (row: AlertRow) => boolean {
   const unknown = new Set<string>()

@@ -9,7 +9,7 @@ const HEIGHT = 58
 const BASE = 36
 const HOUR = 3_600_000
 
-/** The entries as marks on an axis of time. The list below it says the same in words. */
+/** The entries as marks on an axis of time. The list below it has the same content in words. */
 export function TimeAxis({
   entries,
   timeOf,
@@ -87,7 +87,7 @@ function anchorOf(x: number, width: number): 'start' | 'middle' | 'end' {
   return x > width - 24 ? 'end' : 'middle'
 }
 
-/** Entries that would overlap, as one mark: thousands of them are no more than the width has room for. */
+/** Entries that would overlap, as one mark. So thousands of entries are no more marks than fit into the width. */
 function binned(
   entries: readonly TimelineEntry[],
   timeOf: (entry: TimelineEntry) => number,

@@ -16,7 +16,7 @@ export interface TimelineEntry {
   readonly kind: EntryKind
   /** When it was recorded, in Unix ms. */
   readonly found: number
-  /** When it happened, as precisely as the service says: `2026`, `2026-01` or `2026-01-31`. */
+  /** When it happened, in the precision of the service: `2026`, `2026-01` or `2026-01-31`. */
   readonly date: string | undefined
   /** The beginning of that date in the reader's zone, in Unix ms. */
   readonly happened: number | undefined

@@ -7,7 +7,7 @@ export interface Day<Item> {
   readonly items: readonly Item[]
 }
 
-/** Items by the day of their time, in the order in which they come. Adjacent items of one date form a day. */
+/** Groups items by the day of their time, in their given order. Adjacent items of one date form a day. */
 export function groupByDay<Item>(
   items: readonly Item[],
   timeOf: (item: Item) => number,

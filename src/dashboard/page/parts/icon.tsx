@@ -60,7 +60,7 @@ const ICONS = {
 /** The name of an icon. */
 export type IconName = keyof typeof ICONS
 
-/** A drawing beside a text that says the same, so that it is hidden from screen readers. */
+/** A drawing beside a text with the same meaning, so it is hidden from screen readers. */
 export function Icon({ name }: { readonly name: IconName }): ReactNode {
   return (
     <svg className="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">

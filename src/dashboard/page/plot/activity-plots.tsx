@@ -181,7 +181,7 @@ function LagPlot({ slices, span }: PlotProps): ReactNode {
   const { from, to, size } = rangeOf(slices, span)
   const known = slices.flatMap(({ from: at, lag }) => (lag === undefined ? [] : [{ at, ...lag }]))
   const last = known.at(-1)
-  // Lags are of milliseconds or of hours. On a linear axis, one of the others would hide all the rest.
+  // Lags are of milliseconds or of hours. On a linear axis, one long lag would hide all short ones.
   const ticks = lagTicks(
     known.map(({ mean }) => mean),
     known.map(({ max }) => max),

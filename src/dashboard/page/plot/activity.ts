@@ -28,7 +28,10 @@ export interface Slice {
 
 const MINUTE = 60_000
 
-/** The rows in slices of `minutes`, from the first one after `now − count · minutes` to the one of `now`. Slices without events are there too. */
+/**
+ * The rows in slices of `minutes`, from the first one after `now − count · minutes` to the slice of `now`. Slices without events are there
+ * too.
+ */
 export function slicesOf(
   rows: Iterable<ActivityRow>,
   now: number,

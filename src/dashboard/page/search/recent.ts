@@ -1,6 +1,9 @@
 import type { SearchesRow } from '../rows.ts'
 
-/** The queries of recorded searches, the latest first, each once. The beginning of a later one was a step of typing it. */
+/**
+ * The queries of recorded searches, the latest first, each once. A query that is the beginning of a later one was only a step of typing it,
+ * and is left out.
+ */
 export function recentQueries(rows: Iterable<SearchesRow>): string[] {
   const queries = [...rows]
     .flatMap(({ searches }) => searches)
