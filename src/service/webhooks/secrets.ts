@@ -13,9 +13,9 @@ interface Secret {
 }
 
 /**
- * The secrets that webhooks are signed with: those of the options, until a rotation replaces them, and those of rotations, which
- * the database keeps. When the time of a secret is over, it keeps only the hash, so that the same option of a later start does not
- * bring the secret back.
+ * The secrets that sign webhooks: the secrets of the options, until a rotation replaces them, and the secrets of rotations, which the
+ * database keeps. When a secret has expired, the database keeps only its hash, so that the same option of a later start does not bring the
+ * secret back.
  */
 export class WebhookSecrets {
   readonly #database: DatabaseSync

@@ -6,8 +6,8 @@ const UNSHOWN =
   /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/g
 
 /**
- * A text that the page has not written, as it is: with escapes such as `\u202e` in place of characters that hide or order others. A service
- * may send null in its place, which is shown as nothing, or another value, which is shown as JSON.
+ * Makes a text from elsewhere visible: escapes such as `\u202e` replace characters that hide or reorder others. A service may send null
+ * instead of a text, which is shown as nothing, or another value, which is shown as JSON.
  */
 export function visible(value: unknown): string {
   const text = typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
