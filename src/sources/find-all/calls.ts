@@ -74,7 +74,7 @@ export interface FindAllCalls {
   /** Reads the state of a run. */
   get(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllRun>
   /**
-   * Cancels a run. Emits when the service has accepted it. Errors with a `ConflictError` if the run is over, also if an attempt of this
+   * Cancels a run. Emits when the service has accepted it. Errors with a `ConflictError` if the run has ended, even if an attempt of this
    * call whose answer was lost has cancelled it.
    */
   cancel(findAllId: string, options?: SourceOptions): AwaitableSource<void>

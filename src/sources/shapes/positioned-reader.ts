@@ -88,7 +88,7 @@ type Report = EventOf<'stream.gap'> | EventOf<'stream.oversized'>
  * Reads a stream that the service resumes after the last event id, and maintains its position.
  *
  * If the service rejects a position that it sent, the stream reports a gap and restarts from the beginning. If the resource is
- * done and events are missing, the stream errors with an {@link IncompleteStreamError} if no new event came for as long as the client's
+ * done and events are missing, the stream errors with an {@link IncompleteStreamError} once no new event came for as long as the client's
  * option `patience` allows. A subclass makes the events, reads the resource's state, and has the position that decides what is missing.
  */
 export abstract class PositionedReader<

@@ -4,8 +4,8 @@ import { useConnection } from '../dashboard.ts'
 import { Loading, Notice } from './notice.tsx'
 
 /**
- * Shown instead of a view's rows while they have not come, and if the server refuses them. Undefined if there are rows, whether current or
- * from before the connection was lost; the page's header shows which.
+ * Shown instead of a view's rows while they have not come, and when the server refuses them. Undefined if there are rows, current ones or
+ * those from before the connection was lost; the page's header shows which.
  */
 export function useInstead(
   { ready, status }: Pick<ViewSnapshot<unknown>, 'ready' | 'status'>,
