@@ -194,7 +194,7 @@ function integer(value: bigint): number | string {
   return Number.isSafeInteger(number) ? number : value.toString()
 }
 
-/** A copy of JSON. Members that JSON cannot have, such as errors, are left out. */
+/** A copy of JSON. Members that JSON cannot have, such as those of an error, are left out. */
 function copied(json: unknown, depth: number, values: { left: number }): Json {
   if (depth > MAX_DEPTH) throw new RangeError(`the value is more than ${MAX_DEPTH} deep`)
   if (typeof json === 'string') spend(HASHED * json.length)
