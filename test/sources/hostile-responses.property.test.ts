@@ -154,6 +154,7 @@ function validResponse({ method, url = '' }: IncomingMessage): unknown {
   if (path.endsWith('/chat/completions')) return completion
   if (path.endsWith('/responses')) return answered
   if (path.includes('/findall/')) return validFindAll(path)
+  if (path.endsWith('/memory/retrieve')) return { results: memories }
   if (path.endsWith('/input')) return { input: 'i', processor: 'base' }
   if (/\/tasks\/runs(\/r)?$/.test(path)) return { ...run, ...times }
   if (path.endsWith('/result')) return { run: { ...run, ...times }, output }
@@ -164,9 +165,24 @@ function validResponse({ method, url = '' }: IncomingMessage): unknown {
 }
 
 function validFindAll(path: string): unknown {
+  if (path.endsWith('/entity-search')) {
+    return { entity_set_id: 's', entities: [{ name: 'n', url: 'https://a.example', description: 'd' }] }
+  }
   if (path.endsWith('/result')) return { run: findAll, candidates: [candidate], last_event_id: 'f:1' }
   return /\/(ingest|extend|enrich|schema)$/.test(path) ? findAllSchema : findAll
 }
+
+const remembered = { id: 'i', input_excerpt: 'q', updated_at: time }
+const memories: readonly unknown[] = [
+  { ...remembered, kind: 'task', output_excerpt: 'o' },
+  {
+    ...remembered,
+    kind: 'monitor',
+    status: 'active',
+    matched_events: [{ event_id: 'e', event_group_id: 'x', detected_at: time, excerpt: 'e' }],
+  },
+  { ...remembered, kind: 'findall', matched_count: 1 },
+]
 
 const webhooks: readonly unknown[] = [
   { type: 'task_run.status', timestamp: time, data: { ...run, ...times } },
@@ -375,6 +391,11 @@ const sources: Readonly<
   'findAll.events': (client) => client.findAll.events('f'),
   'findAll.run': (client) => client.findAll.run(found),
   'findAll.run of an objective': (client) => client.findAll.run('o'),
+  'findAll.entitySearch': (client) => client.findAll.entitySearch('o', { entity_type: 'people' }),
+  'memory.retrieve': (client) => client.memory.retrieve({ query: 'q' }),
+  'memory.follow': (client) => client.memory.follow({ query: 'q' }),
+  'memory.evict': (client) => client.memory.evict({ kind: 'task', id: 'i' }),
+  'memory.clear': (client) => client.memory.clear(),
   extract: (client) => client.extract({ urls: ['https://a.example'] }),
   'chat.complete': (client) => client.chat.complete(chat),
   'chat.complete, with a schema': (client) => client.chat.complete(chat, { schema: Answer }),
