@@ -47,3 +47,29 @@ it('a call reports no progress after its result, and leaves no stream open', asy
   await new Promise(setImmediate)
   expect(report).not.toHaveBeenCalled()
 })
+
+it('the result of a run that has completed is returned also when there is no time to wait for it', async () => {
+  let calls = 0
+  const research: Research = {
+    search: unused,
+    extract: unused,
+    tasks: {
+      create: unused,
+      get: async () => RUN,
+      // As over a connection, which is slower than a timeout of 0. A call without a limit gets it.
+      async result(_, { signal = AbortSignal.abort() } = {}) {
+        calls += 1
+        if (calls === 1 && !signal.aborted) await once(signal, 'abort')
+        signal.throwIfAborted()
+        return { run: RUN, output: { type: 'text', content: 'x', basis: [] } }
+      },
+      events: async function* () {},
+    },
+    findAll: { create: unused, result: unused, events: async function* () {} },
+  }
+  const tool = researchTools(research, false).find(({ name }) => name === 'research_status')
+  const { signal } = new AbortController()
+  const result = await tool?.run({ run_id: 'trun_1', timeout: 0 }, { signal, report: undefined })
+
+  expect(result).toMatchObject({ value: { output: { content: 'x' } } })
+})
