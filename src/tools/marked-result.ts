@@ -29,10 +29,13 @@ export interface MarkedResult {
 /** Marks a JSON object as data for a model, and cuts what is too long. Throws a RangeError if even its parts are too many. */
 export function markedResult(value: object, next?: string): MarkedResult {
   for (const cut of CUTS) {
-    const shown = cutTo(cut, value, 0)
+    let isCut = false
+    const shown = cutTo(cut, value, 0, () => {
+      isCut = true
+    })
     const json = JSON.stringify(shown)
     if (json.length > MAX_RESULT) continue
-    const notices = [NOTICE, ...(cut === CUTS[0] ? [] : [CUT_NOTICE]), ...(next === undefined ? [] : [next])]
+    const notices = [NOTICE, ...(isCut ? [CUT_NOTICE] : []), ...(next === undefined ? [] : [next])]
     const notice = notices.join(' ')
     // First for the model, and last so that no field of a result replaces it.
     return { text: markedText(json, notices), structured: Object.assign({ notice }, shown, { notice }) }
@@ -43,15 +46,29 @@ export function markedResult(value: object, next?: string): MarkedResult {
 /** A text between marks that nobody can have foreseen, and so cannot close. */
 export function markedText(text: string, notices: readonly string[] = [NOTICE]): string {
   const mark = `data-${crypto.randomUUID()}`
-  const shown = text.length > MAX_RESULT ? `${text.slice(0, MAX_RESULT)}…` : text
-  return [...notices, `<${mark}>`, shown, `</${mark}>`].join('\n')
+  const cut = text.length > MAX_RESULT ? [CUT_NOTICE] : []
+  return [...notices, ...cut, `<${mark}>`, shortened(text, MAX_RESULT), `</${mark}>`].join('\n')
 }
 
-function cutTo(cut: Cut, value: unknown, level: number): unknown {
-  if (typeof value === 'string') return value.length > cut.text ? `${value.slice(0, cut.text)}…` : value
+/** A text of a maximum length. Half a surrogate pair is replaced: parsers of other languages refuse a message that has one. */
+export function shortened(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length).toWellFormed()}…` : text.toWellFormed()
+}
+
+function cutTo(cut: Cut, value: unknown, level: number, onCut: () => void): unknown {
+  if (typeof value === 'string') {
+    if (value.length > cut.text) onCut()
+    return shortened(value, cut.text)
+  }
   if (typeof value !== 'object' || value === null) return value
-  if (level === MAX_LEVELS) return '…'
-  if (Array.isArray(value)) return value.slice(0, cut.entries).map((entry) => cutTo(cut, entry, level + 1))
+  if (level === MAX_LEVELS) {
+    onCut()
+    return '…'
+  }
+  const next = (entry: unknown) => cutTo(cut, entry, level + 1, onCut)
+  const count = Array.isArray(value) ? value.length : Object.keys(value).length
+  if (count > cut.entries) onCut()
+  if (Array.isArray(value)) return value.slice(0, cut.entries).map(next)
   const entries = Object.entries(value).slice(0, cut.entries)
-  return Object.fromEntries(entries.map(([name, entry]) => [name, cutTo(cut, entry, level + 1)]))
+  return Object.fromEntries(entries.map(([name, entry]) => [name.toWellFormed(), next(entry)]))
 }

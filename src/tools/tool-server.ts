@@ -13,7 +13,7 @@ import {
 } from '@modelcontextprotocol/server'
 import { isObject } from '../protocol/event.ts'
 import type { JsonSchema, Limits } from '../protocol/requests/json-schema.ts'
-import { markedResult, NOTICE } from './marked-result.ts'
+import { markedResult, NOTICE, shortened } from './marked-result.ts'
 import type { ReadableResource } from './research-resources.ts'
 import type { Tool, ToolCall } from './tool.ts'
 
@@ -157,7 +157,7 @@ function failed(message: string): CallToolResult {
 }
 
 function messageOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR)
+  return shortened(error instanceof Error ? error.message : String(error), MAX_ERROR)
 }
 
 /** Sends progress to a client that asks for it. */
@@ -167,7 +167,7 @@ function reporter({ mcpReq }: ServerContext): ToolCall['report'] {
   let progress = 0
   return (fraction, message) => {
     progress = Math.max(fraction * 100, progress + LEAST_PROGRESS)
-    const params = { progressToken, progress, total: 100, message: message.slice(0, MAX_MESSAGE) }
+    const params = { progressToken, progress, total: 100, message: shortened(message, MAX_MESSAGE) }
     // A client that is gone is noticed by its signal.
     mcpReq.notify({ method: 'notifications/progress', params }).catch(() => undefined)
   }

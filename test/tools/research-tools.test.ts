@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { expect, it, vi } from 'vitest'
 import type { TaskRun } from '../../src/protocol/task.ts'
+import { markedResult, markedText } from '../../src/tools/marked-result.ts'
 import type { Research } from '../../src/tools/research.ts'
 import { researchTools } from '../../src/tools/research-tools.ts'
 
@@ -72,4 +73,23 @@ it('the result of a run that has completed is returned also when there is no tim
   const result = await tool?.run({ run_id: 'trun_1', timeout: 0 }, { signal, report: undefined })
 
   expect(result).toMatchObject({ value: { output: { content: 'x' } } })
+})
+
+it('a result that is nested too deep is cut, and says so', () => {
+  const nested = JSON.parse(`${'{"a":'.repeat(50)}"deep"${'}'.repeat(50)}`)
+  const { text, structured } = markedResult(nested)
+
+  expect(text).not.toContain('deep')
+  for (const shown of [text, structured['notice']]) expect(shown).toContain('are cut')
+  expect(markedResult({ a: 'flat' }).text).not.toContain('are cut')
+  expect(markedText('x'.repeat(80_001))).toContain('are cut')
+})
+
+it('a result has no half of a surrogate pair, which parsers of other languages refuse', () => {
+  const { text, structured } = markedResult({ '\uD83D': '\uDE00', long: `x${'😀'.repeat(50_000)}` })
+
+  for (const shown of [text, JSON.stringify(structured), markedText(`x${'😀'.repeat(50_000)}`)]) {
+    expect(shown).not.toMatch(/\\u[dD][89a-fA-F]/)
+    expect(shown.isWellFormed()).toBe(true)
+  }
 })
