@@ -8,6 +8,7 @@ import { nodeListener } from 'rivulet/webhooks'
 import { researchResources } from '../../tools/research-resources.ts'
 import { researchTools } from '../../tools/research-tools.ts'
 import { ToolServer } from '../../tools/tool-server.ts'
+import { aborted } from '../interruption.ts'
 import { listenOn } from '../listening.ts'
 import type { Logger } from '../log.ts'
 import { logTools } from './log-tools.ts'
@@ -71,9 +72,8 @@ export async function serveStdio(tools: ToolServer, logger: Logger, signal: Abor
     stdin.pause()
     stdout.once('drain', () => stdin.resume())
   })
-  signal.addEventListener('abort', () => end(), { once: true })
   try {
-    await ended
+    await Promise.race([ended, aborted(signal)])
   } finally {
     await tools.close()
     await connection.close()
