@@ -67,8 +67,9 @@ it('rules in two processes append the alerts of one that is never killed, those 
     if (owner === undefined || killed === undefined) throw new Error('no process runs the rules')
     killed.kill('SIGKILL')
     await once(killed, 'exit')
-    processes.set(owner, startRules(owner))
+    // Its successor has its name, so that it starts once the other one could take over.
     await expect.poll(runs, PATIENCE).not.toBe(owner)
+    processes.set(owner, startRules(owner))
   }
   await record(store, recorded, EVENTS, clock, random)
   await expect.poll(() => hasRead(store), PATIENCE).toBe(true)

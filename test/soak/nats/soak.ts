@@ -93,9 +93,9 @@ const FAULT_PATIENCE = 5_000
 /** Which part of the events is that of the monitors. */
 const MONITOR_SHARE = 0.4
 /** How old the entries may become that no reader needs, in ms. */
-const MAX_AGE = 3_000
+const MAX_AGE = 1_000
 /** How long the slowest calls of a handler take, in ms: the readers are behind by more than the age then. */
-const SLOWEST = 4_000
+const SLOWEST = 1_500
 /** How many monitors send webhooks. */
 const ANNOUNCED = 2
 /** The path of the groups' streams. */
