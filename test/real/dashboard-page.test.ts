@@ -194,7 +194,8 @@ it('shows a run of a service that leaves out what the interface promises', async
   }`)
   for (const id of ['nulls', 'others']) await page.locator(`summary:has-text("${id}")`).click()
 
-  expect(await page.locator('.rows details[open] .row-body').count()).toBe(2)
+  // A body comes with a frame after its row is open.
+  await expect.poll(() => page.locator('.rows details[open] .row-body').count(), { timeout: 60_000 }).toBe(2)
   expect(problems).toEqual([])
 })
 
