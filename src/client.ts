@@ -5,76 +5,28 @@ import { ArgumentError } from './protocol/argument-error.ts'
 import { INITIAL_DELAY, MAX_DELAY } from './protocol/backoff.ts'
 import type { Backoff } from './protocol/backoff.ts'
 import { checkDuration, checkOptions } from './protocol/check.ts'
-import type {
-  FollowedMonitorEvent,
-  GroupEvent,
-  GroupRunEvent,
-  ListedMonitorEvent,
-  ResearchEvent,
-} from './protocol/event.ts'
-import { groupSource, monitorSource } from './protocol/event.ts'
+import type { ResearchEvent } from './protocol/event.ts'
 import type { ExtractRequest, ExtractResponse } from './protocol/extract.ts'
-import type { CreateMonitorRequest, Monitor, UpdateMonitorRequest } from './protocol/monitor.ts'
 import type { SearchBetaRequest, SearchBetaResponse } from './protocol/search.ts'
-import type { AddRunsRequest, AddRunsResponse, TaskGroup } from './protocol/task-group.ts'
-import type { RunInput, TaskRun } from './protocol/task.ts'
-import { addRuns } from './sources/task-groups/add-runs.ts'
-import type { AddRunsOptions } from './sources/task-groups/add-runs.ts'
 import type { Context, Diagnostic } from './sources/context.ts'
-import { createExecute } from './sources/task-groups/execute.ts'
-import type { ExecutedRun, ExecuteOptions, TypedExecuteOptions } from './sources/task-groups/execute.ts'
-import type { CheckedOutput } from './sources/shapes/answer-schema.ts'
 import { extract } from './sources/extract/extract.ts'
-import { followMonitor } from './sources/monitors/follow.ts'
-import type { FollowMonitorOptions } from './sources/monitors/follow.ts'
-import { groupEvents } from './sources/task-groups/events.ts'
-import type { GroupEventsOptions } from './sources/task-groups/events.ts'
-import { groupProgress } from './sources/task-groups/progress.ts'
-import type { GroupProgress, GroupProgressOptions } from './sources/task-groups/progress.ts'
-import { createRetry } from './sources/task-groups/retry.ts'
-import type { RetriedRun, RetryOptions } from './sources/task-groups/retry.ts'
-import { groupErrors } from './sources/task-groups/run-errors.ts'
-import type { GroupErrors } from './sources/task-groups/run-errors.ts'
-import type { GroupRunsOptions } from './sources/task-groups/runs.ts'
-import { monitorEvents } from './sources/monitors/events.ts'
-import type { MonitorEventsOptions } from './sources/monitors/events.ts'
 import { findAllCalls } from './sources/find-all/calls.ts'
 import type { FindAllCalls } from './sources/find-all/calls.ts'
 import { memoryCalls } from './sources/memory/calls.ts'
 import type { MemoryCalls } from './sources/memory/calls.ts'
 import { LEVELS, logDiagnostic } from './sources/log-diagnostic.ts'
 import type { Logger } from './sources/log-diagnostic.ts'
-import {
-  cancelMonitor,
-  createMonitor,
-  getMonitor,
-  listMonitors,
-  triggerMonitor,
-  updateMonitor,
-} from './sources/monitors/monitors.ts'
-import type { ListMonitorsOptions } from './sources/monitors/monitors.ts'
-import { createSnapshots } from './sources/monitors/snapshots.ts'
-import type {
-  CheckedMonitorSnapshot,
-  MonitorSnapshot,
-  MonitorSnapshotsOptions,
-  TypedMonitorSnapshotsOptions,
-} from './sources/monitors/snapshots.ts'
 import { reportRunAhead } from './sources/shapes/run-ahead.ts'
 import { searchCalls } from './sources/search/calls.ts'
 import type { SearchCalls } from './sources/search/calls.ts'
 import { searchBeta } from './sources/search/search.ts'
 import type { AwaitableSource, Source, SourceOptions } from './sources/shapes/source.ts'
-import { createTaskGroup, getGroupRun, getTaskGroup } from './sources/task-groups/task-groups.ts'
-import type { CreateTaskGroupOptions } from './sources/task-groups/task-groups.ts'
-import { createRuns } from './sources/task-groups/typed-runs.ts'
-import type { CheckedGroupRunEvent, TypedGroupRunsOptions } from './sources/task-groups/typed-runs.ts'
-import { chatCalls } from './sources/chat/chat.ts'
-import type { ChatCalls } from './sources/chat/chat.ts'
-import { responseCalls } from './sources/responses/responses.ts'
-import type { ResponseCalls } from './sources/responses/responses.ts'
-import { taskCalls } from './sources/tasks/tasks.ts'
-import type { TaskCalls } from './sources/tasks/tasks.ts'
+import { chatCalls } from './sources/chat/calls.ts'
+import type { ChatCalls } from './sources/chat/calls.ts'
+import { responseCalls } from './sources/responses/calls.ts'
+import type { ResponseCalls } from './sources/responses/calls.ts'
+import { taskCalls } from './sources/tasks/calls.ts'
+import type { TaskCalls } from './sources/tasks/calls.ts'
 import { untypedGet, untypedPost, untypedStream } from './sources/untyped.ts'
 import type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
 import { record } from './sources/record.ts'
@@ -84,6 +36,10 @@ import type { WatchOptions } from './sources/watch.ts'
 import type { ClientObserver } from './transport/observer.ts'
 import { createTransport } from './transport/transport.ts'
 import type { StreamMessage, TransportSettings } from './transport/transport.ts'
+import { monitorCalls } from './sources/monitors/calls.ts'
+import type { MonitorCalls } from './sources/monitors/calls.ts'
+import { taskGroupCalls } from './sources/task-groups/calls.ts'
+import type { TaskGroupCalls } from './sources/task-groups/calls.ts'
 
 /** Settings of a client. */
 export interface ClientOptions
@@ -132,81 +88,11 @@ export interface ResearchClient {
   extract(request: ExtractRequest, options?: SourceOptions): AwaitableSource<ExtractResponse>
   /** Searches with the beta interface (§4.6). Emits the response, then completes. */
   searchBeta(request: SearchBetaRequest, options?: SourceOptions): AwaitableSource<SearchBetaResponse>
-  readonly monitors: {
-    /** Emits the past events of a monitor (§4.1), page by page, newest first, then completes. */
-    events(monitorId: string, options?: MonitorEventsOptions): Source<ListedMonitorEvent>
-    /** Emits all events of a monitor, oldest first, each once. Completes only when the monitor is cancelled. */
-    follow(monitorId: string, options?: FollowMonitorOptions): Source<FollowedMonitorEvent>
-    /** Cancels a monitor permanently and emits it (§4.2). */
-    cancel(monitorId: string, options?: SourceOptions): AwaitableSource<Monitor>
-    /** Creates a monitor. Beyond the interface document. */
-    create(request: CreateMonitorRequest, options?: SourceOptions): AwaitableSource<Monitor>
-    /** Emits a snapshot monitor's output before and after each change, oldest first, until the monitor is cancelled. */
-    snapshots<Content>(
-      monitorId: string,
-      options: TypedMonitorSnapshotsOptions<Content>,
-    ): Source<CheckedMonitorSnapshot<Content>>
-    snapshots(monitorId: string, options?: MonitorSnapshotsOptions): Source<MonitorSnapshot>
-    /** Changes a monitor and emits it. Null removes its webhook or metadata. Beyond the interface document. */
-    update(
-      monitorId: string,
-      changes: UpdateMonitorRequest,
-      options?: SourceOptions,
-    ): AwaitableSource<Monitor>
-    /** Reads a monitor. Beyond the interface document. */
-    get(monitorId: string, options?: SourceOptions): AwaitableSource<Monitor>
-    /** Emits each monitor, over all pages. Beyond the interface document. */
-    list(options?: ListMonitorsOptions): Source<Monitor>
-    /** Runs a monitor once, now. Beyond the interface document. */
-    trigger(monitorId: string, options?: SourceOptions): AwaitableSource<void>
-  }
+  readonly monitors: MonitorCalls
   readonly chat: ChatCalls
   readonly responses: ResponseCalls
   readonly tasks: TaskCalls
-  readonly taskGroups: {
-    /** Adds any number of runs (§4.3). Emits a response for each request of at most 1,000; an `await` returns one for all. */
-    addRuns(
-      groupId: string,
-      request: AddRunsRequest,
-      options?: AddRunsOptions,
-    ): AwaitableSource<AddRunsResponse>
-    /** Adds any number of runs and emits each with its input and output as it ends (§4.3, §4.5). */
-    execute(
-      groupId: string,
-      inputs: readonly RunInput[] | AddRunsRequest,
-      options?: ExecuteOptions,
-    ): Source<ExecutedRun>
-    /** The same with a schema for the answers: it is sent, outputs are checked, and `output.content` has its type. */
-    execute<Content>(
-      groupId: string,
-      inputs: readonly RunInput[] | AddRunsRequest,
-      options: TypedExecuteOptions<Content>,
-    ): Source<ExecutedRun<CheckedOutput<Content>>>
-    /**
-     * Adds the inputs of failed runs to the group again, and emits which run replaces which; an `await` returns all. Never
-     * replaces a run twice, by a second call either.
-     */
-    retry(groupId: string, options?: RetryOptions): AwaitableSource<RetriedRun, RetriedRun[]>
-    /** Groups the failed runs by their error, updated while the group runs; an `await` returns the errors of the whole group. */
-    errors(groupId: string, options?: SourceOptions): AwaitableSource<GroupErrors>
-    /** Emits status updates and run completions (§4.4), resumed automatically until the group is done. */
-    events(groupId: string, options?: GroupEventsOptions): Source<GroupEvent>
-    /** Emits each run as it ends (§4.5), resumed automatically until the group is done. */
-    runs(groupId: string, options?: GroupRunsOptions): Source<GroupRunEvent>
-    /** The same with a schema for the outputs: `output.content` has its type, `misfit` lists what does not match it. */
-    runs<Content>(
-      groupId: string,
-      options: TypedGroupRunsOptions<Content>,
-    ): Source<CheckedGroupRunEvent<Content>>
-    /** Emits the progress of a group (§4.4) at each change; completes with the group. */
-    progress(groupId: string, options?: GroupProgressOptions): Source<GroupProgress>
-    /** Creates an empty group. Beyond the interface document. */
-    create(options?: CreateTaskGroupOptions): AwaitableSource<TaskGroup>
-    /** Reads a group. Beyond the interface document. */
-    get(groupId: string, options?: SourceOptions): AwaitableSource<TaskGroup>
-    /** Reads a run of a group. Beyond the interface document. */
-    getRun(groupId: string, runId: string, options?: SourceOptions): AwaitableSource<TaskRun>
-  }
+  readonly taskGroups: TaskGroupCalls
   /** Finds entities that match conditions. Beyond the interface document. */
   readonly findAll: FindAllCalls
   /** Searches the results of earlier runs, monitors and FindAll runs. Beyond the interface document. */
@@ -275,32 +161,11 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
     search: searchCalls(context),
     searchBeta: (request, own) => searchBeta(context, request, own),
     extract: (request, own) => extract(context, request, own),
-    monitors: {
-      events: (id, own) => reporting(monitorEvents(context, id, own), monitorSource(id)),
-      follow: (id, own) => reporting(followMonitor(context, id, own), monitorSource(id)),
-      cancel: (id, own) => cancelMonitor(context, id, own),
-      create: (request, own) => createMonitor(context, request, own),
-      snapshots: createSnapshots(context),
-      update: (id, changes, own) => updateMonitor(context, id, changes, own),
-      get: (id, own) => getMonitor(context, id, own),
-      list: (own) => listMonitors(context, own),
-      trigger: (id, own) => triggerMonitor(context, id, own),
-    },
+    monitors: monitorCalls(context),
     chat: chatCalls(context),
     responses: responseCalls(context),
     tasks: taskCalls(context),
-    taskGroups: {
-      addRuns: (id, request, own) => addRuns(context, id, request, own),
-      execute: createExecute(context),
-      retry: createRetry(context),
-      errors: (id, own) => groupErrors(context, id, own),
-      events: (id, own) => reporting(groupEvents(context, id, own), groupSource(id)),
-      runs: createRuns(context),
-      progress: (id, own) => groupProgress(context, id, own),
-      create: (own) => createTaskGroup(context, own),
-      get: (id, own) => getTaskGroup(context, id, own),
-      getRun: (id, runId, own) => getGroupRun(context, id, runId, own),
-    },
+    taskGroups: taskGroupCalls(context),
     findAll: findAllCalls(context),
     memory: memoryCalls(context),
     watch: (own) => reporting(watch(context, own), 'watch'),

@@ -127,7 +127,7 @@ export type {
   MonitorSnapshotsOptions,
   TypedMonitorSnapshotsOptions,
 } from './sources/monitors/snapshots.ts'
-export type { ListMonitorsOptions } from './sources/monitors/monitors.ts'
+export type { ListMonitorsOptions } from './sources/monitors/calls.ts'
 export type { FindAllCalls } from './sources/find-all/calls.ts'
 export type {
   CheckedEnrichment,
@@ -150,7 +150,7 @@ export type {
   CheckedRunState,
   TypedGroupRunsOptions,
 } from './sources/task-groups/typed-runs.ts'
-export type { CreateTaskGroupOptions } from './sources/task-groups/task-groups.ts'
+export type { CreateTaskGroupOptions } from './sources/task-groups/calls.ts'
 export type { CreateRunOptions } from './sources/tasks/create.ts'
 export {
   RunFailedError,
@@ -160,9 +160,9 @@ export {
 } from './sources/tasks/errors.ts'
 export type { CheckedRunResult, RunResultOptions, TypedRunResultOptions } from './sources/tasks/result.ts'
 export type { RunTaskOptions, TypedRunTaskOptions } from './sources/tasks/run.ts'
-export type { TaskCalls } from './sources/tasks/tasks.ts'
-export type { ChatCalls, CheckedCompletion, TypedAnswerOptions } from './sources/chat/chat.ts'
-export type { CheckedResponse, ResponseCalls } from './sources/responses/responses.ts'
+export type { TaskCalls } from './sources/tasks/calls.ts'
+export type { ChatCalls, CheckedCompletion, TypedAnswerOptions } from './sources/chat/calls.ts'
+export type { CheckedResponse, ResponseCalls } from './sources/responses/calls.ts'
 export { ResponseFailedError } from './sources/responses/response-failed-error.ts'
 export type { StreamedResponseEvent, UnknownResponseEvent } from './sources/responses/response-reader.ts'
 export { responseText } from './sources/responses/response-text.ts'

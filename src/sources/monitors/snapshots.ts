@@ -48,12 +48,23 @@ export interface CheckedMonitorSnapshot<Content> extends Pick<MonitorSnapshot, '
   readonly misfit?: OutputSchemaError
 }
 
+/** `monitors.snapshots`. Its overloads are declared here since an inferred type has no comments for them. */
+export interface MonitorSnapshots {
+  /** Emits a snapshot monitor's output before and after each change, oldest first, until the monitor is cancelled. The schema types it. */
+  <Content>(
+    monitorId: string,
+    options: TypedMonitorSnapshotsOptions<Content>,
+  ): Source<CheckedMonitorSnapshot<Content>>
+  /** Emits a snapshot monitor's output before and after each change, oldest first, until the monitor is cancelled. */
+  (monitorId: string, options?: MonitorSnapshotsOptions): Source<MonitorSnapshot>
+}
+
 /**
  * Creates `monitors.snapshots`, which emits the output of a snapshot monitor before and after each change, oldest first, each
  * once. It follows the monitor as `monitors.follow` does, of whose events it emits only the snapshots: a failed execution and
  * a `stream.gap` are not among them. After a gap, `previous` shows the changes in between.
  */
-export function createSnapshots(context: Context) {
+export function createSnapshots(context: Context): MonitorSnapshots {
   function snapshots<Content>(
     monitorId: string,
     options: TypedMonitorSnapshotsOptions<Content>,

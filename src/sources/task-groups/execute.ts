@@ -75,6 +75,22 @@ const MAX_EARLY = 1_000
 /** How many times in a row the runs stream may complete without an awaited run. The last read starts at the beginning. */
 const MAX_IDLE_READS = 3
 
+/** `taskGroups.execute`. Its overloads are declared here since an inferred type has no comments for them. */
+export interface ExecuteRuns {
+  /** Adds any number of runs and emits each with its input and output as it ends (§4.3, §4.5). */
+  (
+    groupId: string,
+    inputs: readonly RunInput[] | AddRunsRequest,
+    options?: ExecuteOptions,
+  ): Source<ExecutedRun>
+  /** The same with a schema for the answers: it is sent, outputs are checked, and `output.content` has its type. */
+  <Content>(
+    groupId: string,
+    inputs: readonly RunInput[] | AddRunsRequest,
+    options: TypedExecuteOptions<Content>,
+  ): Source<ExecutedRun<CheckedOutput<Content>>>
+}
+
 /**
  * Creates `taskGroups.execute`, which adds runs as `taskGroups.addRuns` does and emits each input with its run and output when
  * the run ends, also while later batches are being added. Other runs of the group are ignored. Runs are emitted in the order of
@@ -87,7 +103,7 @@ const MAX_IDLE_READS = 3
  * With a `schema`, an output that does not match is emitted as `output: null` with its `misfit`, and the run counts as not
  * completed. It is not retried, since it costs money and may have the same result. An asynchronous schema delays the emission.
  */
-export function createExecute(context: Context) {
+export function createExecute(context: Context): ExecuteRuns {
   function execute(
     groupId: string,
     inputs: readonly RunInput[] | AddRunsRequest,

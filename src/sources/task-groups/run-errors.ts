@@ -19,7 +19,7 @@ import { checkedInOrder } from '../shapes/checked-in-order.ts'
 import { awaitableAs, sourceOf } from '../shapes/source.ts'
 import type { AwaitableSource, SourceOptions } from '../shapes/source.ts'
 import { groupRuns } from './runs.ts'
-import { getGroupRun } from './task-groups.ts'
+import { groupRun } from './read.ts'
 
 /** Failed runs of a group with the same error. */
 export interface RunErrorGroup {
@@ -70,7 +70,7 @@ export function groupErrors(
     const counted = new RunErrors()
     let last: Promise<unknown> = Promise.resolve()
     const complete = (run: TaskRun): Promise<TaskRun> => {
-      const read = sourceOf(getGroupRun(context, groupId, run.run_id), ended.signal)
+      const read = sourceOf(groupRun(context, groupId, run.run_id), ended.signal)
       const next = last.then(() => firstValueFrom(read.pipe(catchError(() => of(run)))))
       last = next
       return next

@@ -9,7 +9,7 @@ import type { Context } from '../context.ts'
 import { groupRuns } from './runs.ts'
 import { IncompleteStreamError } from '../shapes/incomplete-stream-error.ts'
 import { withReconnect } from '../shapes/with-reconnect.ts'
-import { getTaskGroup } from './task-groups.ts'
+import { taskGroup } from './read.ts'
 
 /** The metadata key that identifies the input of a run. */
 export const KEY = 'rivulet_key'
@@ -81,7 +81,7 @@ export function settleRuns(
 
 /** Reads the status of a group, and retries with backoff. */
 export function groupStatus(context: Context, groupId: string): Observable<TaskGroupStatus> {
-  return getTaskGroup(context, groupId).pipe(
+  return taskGroup(context, groupId).pipe(
     map((group) => checkedStatus(groupId, group.status)),
     withReconnect(context, groupSource(groupId)),
   )

@@ -10,7 +10,7 @@ import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context, GroupRunsPath } from '../context.ts'
 import { GroupPosition } from './position.ts'
 import type { StreamKind } from './position.ts'
-import { getTaskGroup } from './task-groups.ts'
+import { taskGroup } from './read.ts'
 import { IncompleteStreamError } from '../shapes/incomplete-stream-error.ts'
 import { PositionedReader } from '../shapes/positioned-reader.ts'
 import type { PositionedStream, Shortfall } from '../shapes/positioned-reader.ts'
@@ -110,7 +110,7 @@ class GroupReader extends PositionedReader<GroupEvent, TaskGroupStatus> {
   }
 
   protected readState(): Observable<TaskGroupStatus | undefined> {
-    return getTaskGroup(this.#context, this.#groupId).pipe(map(({ status }) => status))
+    return taskGroup(this.#context, this.#groupId).pipe(map(({ status }) => status))
   }
 
   protected incomplete(request: RequestLine, shortfall: Shortfall, patience: number): IncompleteStreamError {

@@ -37,11 +37,19 @@ export type CheckedGroupRunEvent<Content> = UncheckedEvent | CheckedRunEvent<Con
 type CheckedRunEvent<Content> = Envelope<'task_run.state', CheckedRunState<Content>>
 type UncheckedEvent = Exclude<GroupRunEvent, EventOf<'task_run.state'>>
 
+/** `taskGroups.runs`. Its overloads are declared here since an inferred type has no comments for them. */
+export interface GroupRuns {
+  /** Emits each run as it ends (§4.5), resumed automatically until the group is done. */
+  (groupId: string, options?: GroupRunsOptions): Source<GroupRunEvent>
+  /** The same with a schema for the outputs: `output.content` has its type, `misfit` lists what does not match it. */
+  <Content>(groupId: string, options: TypedGroupRunsOptions<Content>): Source<CheckedGroupRunEvent<Content>>
+}
+
 /**
  * Creates `taskGroups.runs`, which emits each run of a group when it ends (§4.5). With a `schema`, an output that does not
  * match is emitted as `output: null` with its `misfit`, as by `taskGroups.execute`; events without an output pass unchanged.
  */
-export function createRuns(context: Context) {
+export function createRuns(context: Context): GroupRuns {
   function runs(groupId: string, options?: GroupRunsOptions): Source<GroupRunEvent>
   function runs<Content>(
     groupId: string,

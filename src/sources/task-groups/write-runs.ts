@@ -14,7 +14,7 @@ import { fromAsync } from '../shapes/from-async.ts'
 import { requestShape } from '../shapes/request.ts'
 import { KEY, settleRuns } from './settle-runs.ts'
 import { sourceOf } from '../shapes/source.ts'
-import { getTaskGroup } from './task-groups.ts'
+import { taskGroup } from './read.ts'
 import { PartialWriteError, UncertainWriteError } from './write-errors.ts'
 
 /** An input and its index in the caller's `inputs`. */
@@ -97,7 +97,7 @@ class RunWriter {
     const { entries, groupId, settling } = this.#runs
     if (settling !== undefined) {
       // Optional: without it, settling is only slower.
-      const group = getTaskGroup(this.#context, groupId).pipe(catchError(() => of(undefined)))
+      const group = taskGroup(this.#context, groupId).pipe(catchError(() => of(undefined)))
       this.#groupSize = (await this.#first(group))?.status?.num_task_runs
     }
     for (let start = 0; start < entries.length; start += MAX_RUNS_PER_REQUEST) {
