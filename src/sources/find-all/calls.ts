@@ -13,11 +13,9 @@ import type {
 import type { Context } from '../context.ts'
 import { reportRunAhead } from '../shapes/run-ahead.ts'
 import type { AwaitableSource, Source, SourceOptions } from '../shapes/source.ts'
-import type { CheckedFindAllEvent, CheckedFindAllResult } from './enrichment.ts'
 import { findAllEvents } from './events.ts'
 import type { FindAllEventsOptions } from './events.ts'
 import { createFindAllRun } from './run.ts'
-import type { EnrichedFindAllOptions, RunFindAllOptions } from './run.ts'
 import type { EntitySearchOptions } from './requests.ts'
 import {
   cancelFindAll,
@@ -32,87 +30,81 @@ import {
 } from './requests.ts'
 
 /** The calls of `client.findAll`, which finds entities that match conditions. All of them are beyond the interface document. */
-export interface FindAllCalls {
-  /**
-   * Finds the entities that meet an objective: creates a run and emits its events; an `await` returns its result with all
-   * candidates. Unsubscribing does not cancel the run, unless `cancelOnUnsubscribe` is true.
-   *
-   * ```ts
-   * import { createClient } from 'rivulet'
-   *
-   * const { candidates } = await createClient().findAll.run('Companies that make solid state batteries')
-   * ```
-   */
-  run(
-    objective: string | FindAllRequest,
-    options?: RunFindAllOptions,
-  ): AwaitableSource<FindAllEvent, FindAllResult>
-  /** The same with a schema for what to find out about each match: it is sent, and each `enrichment` has its type. */
-  run<Content>(
-    objective: string | FindAllRequest,
-    options: EnrichedFindAllOptions<Content>,
-  ): AwaitableSource<CheckedFindAllEvent<Content>, CheckedFindAllResult<Content>>
-  /** Turns an objective into the target of a run: conditions and the kind of entity. Creates nothing at the service. */
-  ingest(request: IngestRequest, options?: SourceOptions): AwaitableSource<FindAllSchema>
-  /**
-   * Emits the people or companies that a search finds, best first: faster than a run, without conditions and evidence.
-   *
-   * ```ts
-   * import { createClient } from 'rivulet'
-   *
-   * const { entities } = await createClient().findAll.entitySearch('makers of solid state batteries', {
-   *   entity_type: 'companies',
-   * })
-   * ```
-   */
-  entitySearch(objective: string, options: EntitySearchOptions): AwaitableSource<EntitySearchResponse>
-  /**
-   * Creates a run and emits it. Never creates two: a request that the service may have acted on is not sent again, and errors
-   * with an `UncertainRequestError`.
-   */
-  create(request: FindAllRequest, options?: SourceOptions): AwaitableSource<FindAllRun>
-  /** Reads the state of a run. */
-  get(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllRun>
-  /**
-   * Cancels a run. Emits when the service has accepted it. Errors with a `ConflictError` if the run has ended, even if an attempt of this
-   * call whose answer was lost has cancelled it.
-   */
-  cancel(findAllId: string, options?: SourceOptions): AwaitableSource<void>
-  /**
-   * Lets a run find more matches, and emits its new target. A run that has ended becomes active again. Not sent again,
-   * as `create`.
-   */
-  extend(findAllId: string, request: ExtendRequest, options?: SourceOptions): AwaitableSource<FindAllSchema>
-  /** Has each match enriched, and emits the new target of the run. Not sent again, as `create`. */
-  enrich(
-    findAllId: string,
-    request: FindAllEnrichment,
-    options?: SourceOptions,
-  ): AwaitableSource<FindAllSchema>
-  /** Reads the target of a run. */
-  schema(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllSchema>
-  /** Reads a run with its candidates so far. */
-  result(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllResult>
-  /**
-   * Emits the events of a run, each once: candidates, changes of its state, and changes of its target. Resumes after the last event
-   * until the run has ended and every event was emitted.
-   */
-  events(findAllId: string, options?: FindAllEventsOptions): Source<FindAllEvent>
-}
+export interface FindAllCalls extends ReturnType<typeof findAllCalls> {}
 
 /** Creates `client.findAll`. */
-export function findAllCalls(context: Context): FindAllCalls {
+export function findAllCalls(context: Context) {
   return {
     run: createFindAllRun(context),
-    ingest: (request, own) => ingest(context, request, own),
-    entitySearch: (objective, own) => entitySearch(context, objective, own),
-    create: (request, own) => createFindAll(context, request, own),
-    get: (id, own) => getFindAll(context, id, own),
-    cancel: (id, own) => cancelFindAll(context, id, own),
-    extend: (id, request, own) => extendFindAll(context, id, request, own),
-    enrich: (id, request, own) => enrichFindAll(context, id, request, own),
-    schema: (id, own) => findAllSchema(context, id, own),
-    result: (id, own) => findAllResult(context, id, own),
-    events: (id, own) => reportRunAhead(context, findAllEvents(context, id, own), findAllSource(id)),
+    /** Turns an objective into the target of a run: conditions and the kind of entity. Creates nothing at the service. */
+    ingest(request: IngestRequest, options?: SourceOptions): AwaitableSource<FindAllSchema> {
+      return ingest(context, request, options)
+    },
+    /**
+     * Emits the people or companies that a search finds, best first: faster than a run, without conditions and evidence.
+     *
+     * ```ts
+     * import { createClient } from 'rivulet'
+     *
+     * const { entities } = await createClient().findAll.entitySearch('makers of solid state batteries', {
+     *   entity_type: 'companies',
+     * })
+     * ```
+     */
+    entitySearch(objective: string, options: EntitySearchOptions): AwaitableSource<EntitySearchResponse> {
+      return entitySearch(context, objective, options)
+    },
+    /**
+     * Creates a run and emits it. Never creates two: a request that the service may have acted on is not sent again, and errors
+     * with an `UncertainRequestError`.
+     */
+    create(request: FindAllRequest, options?: SourceOptions): AwaitableSource<FindAllRun> {
+      return createFindAll(context, request, options)
+    },
+    /** Reads the state of a run. */
+    get(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllRun> {
+      return getFindAll(context, findAllId, options)
+    },
+    /**
+     * Cancels a run. Emits when the service has accepted it. Errors with a `ConflictError` if the run has ended, even if an attempt of this
+     * call whose answer was lost has cancelled it.
+     */
+    cancel(findAllId: string, options?: SourceOptions): AwaitableSource<void> {
+      return cancelFindAll(context, findAllId, options)
+    },
+    /**
+     * Lets a run find more matches, and emits its new target. A run that has ended becomes active again. Not sent again,
+     * as `create`.
+     */
+    extend(
+      findAllId: string,
+      request: ExtendRequest,
+      options?: SourceOptions,
+    ): AwaitableSource<FindAllSchema> {
+      return extendFindAll(context, findAllId, request, options)
+    },
+    /** Has each match enriched, and emits the new target of the run. Not sent again, as `create`. */
+    enrich(
+      findAllId: string,
+      request: FindAllEnrichment,
+      options?: SourceOptions,
+    ): AwaitableSource<FindAllSchema> {
+      return enrichFindAll(context, findAllId, request, options)
+    },
+    /** Reads the target of a run. */
+    schema(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllSchema> {
+      return findAllSchema(context, findAllId, options)
+    },
+    /** Reads a run with its candidates so far. */
+    result(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllResult> {
+      return findAllResult(context, findAllId, options)
+    },
+    /**
+     * Emits the events of a run, each once: candidates, changes of its state, and changes of its target. Resumes after the last event
+     * until the run has ended and every event was emitted.
+     */
+    events(findAllId: string, options?: FindAllEventsOptions): Source<FindAllEvent> {
+      return reportRunAhead(context, findAllEvents(context, findAllId, options), findAllSource(findAllId))
+    },
   }
 }

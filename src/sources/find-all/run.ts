@@ -76,6 +76,29 @@ const OPTIONS = Object.keys({
 /** The number of matches for an objective without one. */
 const MATCH_LIMIT = 10
 
+/** `findAll.run`. Its overloads are declared here since an inferred type has no comments for them. */
+export interface RunFindAll {
+  /**
+   * Finds the entities that meet an objective: creates a run and emits its events; an `await` returns its result with all
+   * candidates. Unsubscribing does not cancel the run, unless `cancelOnUnsubscribe` is true.
+   *
+   * ```ts
+   * import { createClient } from 'rivulet'
+   *
+   * const { candidates } = await createClient().findAll.run('Companies that make solid state batteries')
+   * ```
+   */
+  (
+    objective: string | FindAllRequest,
+    options?: RunFindAllOptions,
+  ): AwaitableSource<FindAllEvent, FindAllResult>
+  /** The same with a schema for what to find out about each match: it is sent, and each `enrichment` has its type. */
+  <Content>(
+    objective: string | FindAllRequest,
+    options: EnrichedFindAllOptions<Content>,
+  ): AwaitableSource<CheckedFindAllEvent<Content>, CheckedFindAllResult<Content>>
+}
+
 /**
  * Creates `findAll.run`, which creates a run, emits its events and completes when it has completed; an `await` returns its
  * result. An objective is ingested first; the enrichments that the service proposes for it are not requested. Beyond the
@@ -88,7 +111,7 @@ const MATCH_LIMIT = 10
  * if the run was or may have been created and cannot be followed. With `enrich`, an enrichment that does not match the schema
  * is null with its `misfit`.
  */
-export function createFindAllRun(context: Context) {
+export function createFindAllRun(context: Context): RunFindAll {
   function run<Content>(
     objective: string | FindAllRequest,
     options: EnrichedFindAllOptions<Content>,

@@ -23,44 +23,44 @@ import type { RetrievedMemories } from './retrieve.ts'
  * The calls of `client.memory`: what task runs, monitors and FindAll runs have found before, of the personal memory or of a scope.
  * All of them are beyond the interface document.
  */
-export interface MemoryCalls {
-  /**
-   * Emits the memories that match a query, best first, or the most recent ones without a query. One of a kind that this version does not
-   * know, or without a field of its kind, has the kind `unknown`.
-   *
-   * ```ts
-   * import { createClient } from 'rivulet'
-   *
-   * const { results } = await createClient().memory.retrieve({ query: 'solid state battery', kind: 'task' })
-   * for (const memory of results) if (memory.kind === 'task') console.log(memory.output_excerpt)
-   * ```
-   */
-  retrieve(request?: MemoryRetrieveRequest, options?: SourceOptions): AwaitableSource<RetrievedMemories>
-  /**
-   * Emits the results of a query, and again whenever they have changed: with what is new and what left. Asks again soon after one of
-   * `events` that may change a memory, and from time to time.
-   */
-  follow(options?: FollowMemoryOptions): Source<MemoryUpdate>
-  /** Forgets one memory. What made it stays. Emits also if there is no such memory. */
-  evict(request: MemoryEvictRequest, options?: SourceOptions): AwaitableSource<void>
-  /** Forgets all memories of a scope; without a scope, the whole personal memory. What made them stays. */
-  clear(scope?: MemoryScope, options?: SourceOptions): AwaitableSource<void>
-}
+export interface MemoryCalls extends ReturnType<typeof memoryCalls> {}
 
 /** Creates `client.memory`. */
-export function memoryCalls(context: Context): MemoryCalls {
+export function memoryCalls(context: Context) {
   return {
-    retrieve(request = {}, options = {}) {
+    /**
+     * Emits the memories that match a query, best first, or the most recent ones without a query. One of a kind that this version does not
+     * know, or without a field of its kind, has the kind `unknown`.
+     *
+     * ```ts
+     * import { createClient } from 'rivulet'
+     *
+     * const { results } = await createClient().memory.retrieve({ query: 'solid state battery', kind: 'task' })
+     * for (const memory of results) if (memory.kind === 'task') console.log(memory.output_excerpt)
+     * ```
+     */
+    retrieve(
+      request: MemoryRetrieveRequest = {},
+      options: SourceOptions = {},
+    ): AwaitableSource<RetrievedMemories> {
       checkOptions('options', options, ['signal'])
       checkRequest(memoryRetrieveRequest, request)
       return awaitable(retrieval(context, request), options.signal)
     },
-    follow: (options) => reportRunAhead(context, followMemory(context, options), RETRIEVE),
-    evict(request, options = {}) {
+    /**
+     * Emits the results of a query, and again whenever they have changed: with what is new and what left. Asks again soon after one of
+     * `events` that may change a memory, and from time to time.
+     */
+    follow(options?: FollowMemoryOptions): Source<MemoryUpdate> {
+      return reportRunAhead(context, followMemory(context, options), RETRIEVE)
+    },
+    /** Forgets one memory. What made it stays. Emits also if there is no such memory. */
+    evict(request: MemoryEvictRequest, options: SourceOptions = {}): AwaitableSource<void> {
       checkRequest(memoryEvictRequest, request)
       return command(context, '/v1beta/memory/evict', request, options)
     },
-    clear(scope = {}, options = {}) {
+    /** Forgets all memories of a scope; without a scope, the whole personal memory. What made them stays. */
+    clear(scope: MemoryScope = {}, options: SourceOptions = {}): AwaitableSource<void> {
       // A misspelt scope would clear the personal memory.
       checkOptions('memory.clear', scope, ['memory_scope_key'])
       checkRequest(memoryClearRequest, scope)

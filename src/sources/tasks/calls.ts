@@ -1,52 +1,51 @@
-import type { RunEvent } from '../../protocol/event.ts'
+import { checkId, checkOptions } from '../../protocol/check.ts'
 import { runSource } from '../../protocol/event.ts'
-import type { CreateRunRequest, RunInput, TaskRun, TaskRunResult } from '../../protocol/task.ts'
+import type { RunEvent } from '../../protocol/event.ts'
+import type { CreateRunRequest, RunInput, TaskRun } from '../../protocol/task.ts'
 import type { Context } from '../context.ts'
+import { requestShape } from '../shapes/request.ts'
 import { reportRunAhead } from '../shapes/run-ahead.ts'
+import { awaitable } from '../shapes/source.ts'
 import type { AwaitableSource, Source, SourceOptions } from '../shapes/source.ts'
-import { createRun } from './create.ts'
+import { prepareRun, sendRun } from './create.ts'
 import type { CreateRunOptions } from './create.ts'
 import { runEvents } from './events.ts'
-import { getRun, getRunInput } from './read.ts'
+import { runAt } from './read.ts'
 import { createResult } from './result.ts'
-import type { CheckedRunResult, RunResultOptions, TypedRunResultOptions } from './result.ts'
 import { createRunTask } from './run.ts'
-import type { RunTaskOptions, TypedRunTaskOptions } from './run.ts'
 
 /** The calls of single runs; beyond the interface document. */
-export interface TaskCalls {
-  /** Creates a run, emits its events and completes with it; an `await` returns its result. The schema types the output. */
-  run<Content>(
-    input: string | CreateRunRequest,
-    options: TypedRunTaskOptions<Content>,
-  ): AwaitableSource<RunEvent, CheckedRunResult<Content>>
-  /** Creates a run, emits its events and completes with it; an `await` returns its result. */
-  run(input: string | CreateRunRequest, options?: RunTaskOptions): AwaitableSource<RunEvent, TaskRunResult>
-  /** Creates a run and emits it as it was created. */
-  create(request: CreateRunRequest, options?: CreateRunOptions): AwaitableSource<TaskRun>
-  /** Reads a run. */
-  get(runId: string, options?: SourceOptions): AwaitableSource<TaskRun>
-  /** Reads the input of a run. */
-  input(runId: string, options?: SourceOptions): AwaitableSource<RunInput>
-  /** Emits the result of a run when it has completed. The schema validates and types the output. */
-  result<Content>(
-    runId: string,
-    options: TypedRunResultOptions<Content>,
-  ): AwaitableSource<CheckedRunResult<Content>>
-  /** Emits the result of a run when it has completed. */
-  result(runId: string, options?: RunResultOptions): AwaitableSource<TaskRunResult>
-  /** Emits the states, the progress and the messages of a run, each once, until it has ended. */
-  events(runId: string, options?: SourceOptions): Source<RunEvent>
-}
+export interface TaskCalls extends ReturnType<typeof taskCalls> {}
 
-/** Creates the calls of single runs. */
-export function taskCalls(context: Context): TaskCalls {
+/** Creates `client.tasks`. */
+export function taskCalls(context: Context) {
   return {
     run: createRunTask(context),
-    create: (request, own) => createRun(context, request, own),
-    get: (id, own) => getRun(context, id, own),
-    input: (id, own) => getRunInput(context, id, own),
+    /**
+     * Creates a run and emits it as it was created. Never creates two: a request that the service may have acted on is not sent
+     * again, and errors with an `UncertainRunError`.
+     */
+    create(request: CreateRunRequest, options: CreateRunOptions = {}): AwaitableSource<TaskRun> {
+      checkOptions('tasks.create', options, ['schema', 'basisPerElement', 'signal'])
+      return awaitable(sendRun(context, prepareRun(context, request, options)), options.signal)
+    },
+    /** Reads a run. */
+    get(runId: string, options: SourceOptions = {}): AwaitableSource<TaskRun> {
+      checkId('runId', runId)
+      checkOptions('tasks.get', options, ['signal'])
+      return awaitable(runAt(context, runSource(runId), runId), options.signal)
+    },
+    /** Reads the input of a run. */
+    input(runId: string, options: SourceOptions = {}): AwaitableSource<RunInput> {
+      checkId('runId', runId)
+      checkOptions('tasks.input', options, ['signal'])
+      const request = { method: 'GET', path: `${runSource(runId)}/input`, idempotent: true } as const
+      return awaitable(requestShape<RunInput>(context, request), options.signal)
+    },
     result: createResult(context),
-    events: (id, own) => reportRunAhead(context, runEvents(context, id, own), runSource(id)),
+    /** Emits the states, the progress and the messages of a run, each once, until it has ended. */
+    events(runId: string, options?: SourceOptions): Source<RunEvent> {
+      return reportRunAhead(context, runEvents(context, runId, options), runSource(runId))
+    },
   }
 }

@@ -2,7 +2,7 @@ import { catchError, map, throwError } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { FIELD_BASIS_BETA, WEBHOOK_BETA } from '../../protocol/betas.ts'
-import { checkBoolean, checkOptions } from '../../protocol/check.ts'
+import { checkBoolean } from '../../protocol/check.ts'
 import { isRun } from '../../protocol/event.ts'
 import { checkRequest } from '../../protocol/requests/check.ts'
 import { createRunRequest } from '../../protocol/requests/tasks.ts'
@@ -13,8 +13,7 @@ import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { outputSchema } from '../shapes/answer-schema.ts'
 import { requestShape } from '../shapes/request.ts'
-import { awaitable } from '../shapes/source.ts'
-import type { AwaitableSource, SourceOptions } from '../shapes/source.ts'
+import type { SourceOptions } from '../shapes/source.ts'
 import { UncertainRunError } from './errors.ts'
 
 /** Options of `tasks.create`. */
@@ -23,19 +22,6 @@ export interface CreateRunOptions extends SourceOptions {
   readonly schema?: AnswerSchema<unknown>
   /** Whether the basis has an entry for each element of a list too (§2.3). Default false. */
   readonly basisPerElement?: boolean
-}
-
-/**
- * Creates a run and emits it; beyond the interface document. Never creates two: a request that the service may have acted on is
- * not sent again, and errors with an {@link UncertainRunError}.
- */
-export function createRun(
-  context: Context,
-  request: CreateRunRequest,
-  options: CreateRunOptions = {},
-): AwaitableSource<TaskRun> {
-  checkOptions('tasks.create', options, ['schema', 'basisPerElement', 'signal'])
-  return awaitable(sendRun(context, prepareRun(context, request, options)), options.signal)
 }
 
 /** Checks the arguments of a creation and returns its request. */
@@ -70,7 +56,10 @@ export function prepareRun(
   return call
 }
 
-/** Sends the request of a creation once, and emits the run. */
+/**
+ * Sends the request of a creation, and emits the run. Never creates two: a request that the service may have acted on is not sent
+ * again, and errors with an {@link UncertainRunError}.
+ */
 export function sendRun(context: Context, request: ApiRequest): Observable<TaskRun> {
   return requestShape<TaskRun>(context, request).pipe(
     map((run) => {

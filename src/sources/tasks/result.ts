@@ -51,6 +51,17 @@ const RESPONSE_TIME = 10_000
 /** The least number of results of an active run in a row before an error. */
 const MIN_EARLY = 3
 
+/** `tasks.result`. Its overloads are declared here since an inferred type has no comments for them. */
+export interface RunResult {
+  /** Emits the result of a run when it has completed. The schema validates and types the output. */
+  <Content>(
+    runId: string,
+    options: TypedRunResultOptions<Content>,
+  ): AwaitableSource<CheckedRunResult<Content>>
+  /** Emits the result of a run when it has completed. */
+  (runId: string, options?: RunResultOptions): AwaitableSource<TaskRunResult>
+}
+
 /**
  * Creates `tasks.result`, which emits the result of a run when it has completed; beyond the interface document. It asks again
  * while the run is active, and after failures, with backoff.
@@ -59,7 +70,7 @@ const MIN_EARLY = 3
  * `timeout`, and with an `OutputSchemaError` for an output that does not match the `schema`. If the service sends results of a run that has
  * not ended instead of a 408, for longer than the client's option `patience` allows, errors with a `ProtocolError`.
  */
-export function createResult(context: Context) {
+export function createResult(context: Context): RunResult {
   function result<Content>(
     runId: string,
     options: TypedRunResultOptions<Content>,

@@ -50,6 +50,17 @@ export interface TypedRunTaskOptions<Content> extends RunTaskOptions {
 /** A run's event, or its result at the end. */
 type Step<Result> = { readonly event: RunEvent } | { readonly result: Result }
 
+/** `tasks.run`. Its overloads are declared here since an inferred type has no comments for them. */
+export interface RunTask {
+  /** Creates a run, emits its events and completes with it; an `await` returns its result. The schema types the output. */
+  <Content>(
+    input: string | CreateRunRequest,
+    options: TypedRunTaskOptions<Content>,
+  ): AwaitableSource<RunEvent, CheckedRunResult<Content>>
+  /** Creates a run, emits its events and completes with it; an `await` returns its result. */
+  (input: string | CreateRunRequest, options?: RunTaskOptions): AwaitableSource<RunEvent, TaskRunResult>
+}
+
 /**
  * Creates `tasks.run`, which creates a run, emits its events and completes when it has completed; an `await` returns its
  * result. Beyond the interface document. The first event is the state in which the run was created.
@@ -61,7 +72,7 @@ type Step<Result> = { readonly event: RunEvent } | { readonly result: Result }
  * does not match the `schema`, with an `UncertainRunError` if the service may have created the run, and with a
  * {@link RunInterruptedError} if a created run cannot be followed to its end. The last three are not retryable.
  */
-export function createRunTask(context: Context) {
+export function createRunTask(context: Context): RunTask {
   function run<Content>(
     input: string | CreateRunRequest,
     options: TypedRunTaskOptions<Content>,
