@@ -1,6 +1,5 @@
-import { asyncScheduler } from 'rxjs'
+import { asyncScheduler, Subject } from 'rxjs'
 import type { Observable, SchedulerLike } from 'rxjs'
-import { Subject } from 'rxjs'
 import { ArgumentError } from './protocol/argument-error.ts'
 import { INITIAL_DELAY, MAX_DELAY } from './protocol/backoff.ts'
 import type { Backoff } from './protocol/backoff.ts'
@@ -27,15 +26,15 @@ import { responseCalls } from './sources/responses/calls.ts'
 import type { ResponseCalls } from './sources/responses/calls.ts'
 import { taskCalls } from './sources/tasks/calls.ts'
 import type { TaskCalls } from './sources/tasks/calls.ts'
-import { untypedGet, untypedPost, untypedStream } from './sources/untyped.ts'
-import type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
+import { untypedCalls } from './sources/untyped.ts'
+import type { UntypedCalls } from './sources/untyped.ts'
 import { record } from './sources/record.ts'
 import type { Recording, RecordOptions } from './sources/record.ts'
 import { watch } from './sources/watch.ts'
 import type { WatchOptions } from './sources/watch.ts'
 import type { ClientObserver } from './transport/observer.ts'
 import { createTransport } from './transport/transport.ts'
-import type { StreamMessage, TransportSettings } from './transport/transport.ts'
+import type { TransportSettings } from './transport/transport.ts'
 import { monitorCalls } from './sources/monitors/calls.ts'
 import type { MonitorCalls } from './sources/monitors/calls.ts'
 import { taskGroupCalls } from './sources/task-groups/calls.ts'
@@ -79,7 +78,7 @@ const OPTIONS = Object.keys({
  * The service as streams. Every method checks its arguments synchronously, and sends no request before its result is
  * subscribed to or, for a single response, awaited.
  */
-export interface ResearchClient {
+export interface ResearchClient extends UntypedCalls {
   readonly search: SearchCalls
   /**
    * Extracts excerpts, or the whole content as Markdown, from up to 20 pages. Emits the response, in which each URL has a result
@@ -101,12 +100,6 @@ export interface ResearchClient {
   watch(options: WatchOptions): Source<ResearchEvent>
   /** Records monitors, groups, single runs and webhooks into a log of `openLog`, for any number of consumers. */
   record(options: RecordOptions): Recording
-  /** `GET path`, unchecked, for endpoints that the library does not support yet. */
-  get(path: string, options?: UntypedOptions): AwaitableSource<unknown>
-  /** `POST path`, unchecked, for endpoints that the library does not support yet. */
-  post(path: string, body?: unknown, options?: UntypedPostOptions): AwaitableSource<unknown>
-  /** The messages of an event stream, unchecked, over one connection, for endpoints that the library does not support yet. */
-  stream(path: string, options?: UntypedStreamOptions): Source<StreamMessage>
   /** Retries, reconnects, dropped duplicates and the service's warnings. Hot. */
   readonly diagnostics: Observable<Diagnostic>
   /** Observes every request from now on, for metrics and traces, until the returned function is called. */
@@ -170,9 +163,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
     memory: memoryCalls(context),
     watch: (own) => reporting(watch(context, own), 'watch'),
     record: (own) => record(context, own),
-    get: (path, own) => untypedGet(context, path, own),
-    post: (path, body, own) => untypedPost(context, path, body, own),
-    stream: (path, own) => reporting(untypedStream(context, path, own), path),
+    ...untypedCalls(context),
     diagnostics: diagnostics.asObservable(),
     observe: (observer) => transport.observers.add(observer),
   }

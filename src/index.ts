@@ -127,8 +127,8 @@ export type {
   MonitorSnapshotsOptions,
   TypedMonitorSnapshotsOptions,
 } from './sources/monitors/snapshots.ts'
-export type { ListMonitorsOptions } from './sources/monitors/calls.ts'
-export type { FindAllCalls } from './sources/find-all/calls.ts'
+export type { ListMonitorsOptions, MonitorCalls } from './sources/monitors/calls.ts'
+export type { EntitySearchOptions, FindAllCalls } from './sources/find-all/calls.ts'
 export type {
   CheckedEnrichment,
   CheckedFindAllEvent,
@@ -137,7 +137,6 @@ export type {
 } from './sources/find-all/enrichment.ts'
 export { FindAllFailedError, FindAllInterruptedError } from './sources/find-all/errors.ts'
 export type { EnrichedFindAllOptions, RunFindAllOptions } from './sources/find-all/run.ts'
-export type { EntitySearchOptions } from './sources/find-all/requests.ts'
 export type { FindAllEventsOptions } from './sources/find-all/events.ts'
 export type { MemoryCalls } from './sources/memory/calls.ts'
 export type { MemoryResult, RetrievedMemories } from './sources/memory/retrieve.ts'
@@ -150,7 +149,7 @@ export type {
   CheckedRunState,
   TypedGroupRunsOptions,
 } from './sources/task-groups/typed-runs.ts'
-export type { CreateTaskGroupOptions } from './sources/task-groups/calls.ts'
+export type { CreateTaskGroupOptions, TaskGroupCalls } from './sources/task-groups/calls.ts'
 export type { CreateRunOptions } from './sources/tasks/create.ts'
 export {
   RunFailedError,

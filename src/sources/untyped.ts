@@ -5,6 +5,7 @@ import type { ApiRequest, StreamMessage } from '../transport/transport.ts'
 import type { Context } from './context.ts'
 import { applyBackpressure } from './shapes/backpressure.ts'
 import { requestBody } from './shapes/request.ts'
+import { reportRunAhead } from './shapes/run-ahead.ts'
 import { awaitable, sourceOf } from './shapes/source.ts'
 import type { AwaitableSource, Source, SourceOptions } from './shapes/source.ts'
 
@@ -32,99 +33,92 @@ export interface UntypedStreamOptions extends UntypedOptions {
 
 const OPTIONS = ['signal', 'query', 'headers', 'betas', 'timeouts']
 
-/** `GET path`: emits the JSON of the response once, unchecked. */
-export function untypedGet(
-  context: Context,
-  path: string,
-  options: UntypedOptions = {},
-): AwaitableSource<unknown> {
-  checkPath(path)
-  checkOptions('options', options, OPTIONS)
-  const { signal, ...rest } = options
-  const request = { ...rest, method: 'GET', path, idempotent: true, mayBeEmpty: true } as const
-  context.transport.check(request)
-  return awaitable(requestBody(context, request), signal)
-}
+/** The calls for endpoints that the library does not support yet: what they send and receive is unchecked. */
+export interface UntypedCalls extends ReturnType<typeof untypedCalls> {}
 
-/**
- * `POST path` with a JSON body: emits the JSON of the response once, unchecked. Retried only if the service cannot have acted
- * on it, unless `idempotent` is true.
- */
-export function untypedPost(
-  context: Context,
-  path: string,
-  body?: unknown,
-  options: UntypedPostOptions = {},
-): AwaitableSource<unknown> {
-  checkPath(path)
-  checkOptions('options', options, [...OPTIONS, 'idempotent'])
-  const { signal, idempotent = false, ...rest } = options
-  checkBoolean('idempotent', idempotent)
-  const request = { ...rest, method: 'POST', path, body, idempotent, mayBeEmpty: true } as const
-  context.transport.check(request)
-  return awaitable(requestBody(context, request), signal)
-}
-
-/**
- * Emits the messages of any event stream, over one connection. Completes after a clean close or a 204; errors if the connection
- * breaks or a message is longer than `maxEventLength`. To resume, use `reconnect` of `rivulet/operators`:
- *
- * ```ts
- * import { defer, tap } from 'rxjs'
- * import { createClient } from 'rivulet'
- * import { reconnect } from 'rivulet/operators'
- *
- * const client = createClient()
- * let position: string | undefined
- * let delay: number | undefined
- * defer(() =>
- *   client.stream('/v1/runs/run_123/events', {
- *     query: { last_event_id: position },
- *     onId: (id) => (position = id),
- *     onRetry: (ms) => (delay = ms),
- *   }),
- * )
- *   .pipe(
- *     tap(({ id }) => (position = id ?? position)),
- *     reconnect({ serverDelay: () => delay }),
- *   )
- *   .subscribe(({ data }) => console.log(data))
- * ```
- */
-export function untypedStream(
-  context: Context,
-  path: string,
-  options: UntypedStreamOptions = {},
-): Source<StreamMessage> {
-  checkPath(path)
-  checkOptions('options', options, [...OPTIONS, 'method', 'body', 'onRetry', 'onId'])
-  const { signal, method = 'GET', onRetry = () => {}, onId = () => {}, ...rest } = options
-  checkOneOf('method', method, ['GET', 'POST'])
-  for (const [name, value] of Object.entries({ onRetry, onId }))
-    if (typeof value !== 'function') throw new ArgumentError(name, 'a function', value)
-  if (method === 'GET' && rest.body !== undefined)
-    throw new ArgumentError('body', { message: "a GET has no body; use the method 'POST'" }, undefined)
-  const request: ApiRequest = { ...rest, method, path, idempotent: method === 'GET' }
-  context.transport.check(request)
-  const messages = new Observable<StreamMessage>((subscriber) => {
-    /** An error of a callback errors the stream. */
-    const guard = (call: () => void) => {
-      try {
-        call()
-      } catch (thrown) {
-        subscriber.error(thrown)
-      }
-    }
-    const flow = context.transport.stream(request, {
-      message: (message) => subscriber.next(message),
-      retry: (delay) => guard(() => onRetry(delay)),
-      id: (id) => guard(() => onId(id)),
-      end: () => subscriber.complete(),
-      error: (error) => subscriber.error(error),
-    })
-    return applyBackpressure(flow, subscriber)
-  })
-  return sourceOf(messages, signal)
+/** Creates the untyped calls of a client. */
+export function untypedCalls(context: Context) {
+  return {
+    /** `GET path`: emits the JSON of the response once, unchecked, for endpoints that the library does not support yet. */
+    get(path: string, options: UntypedOptions = {}): AwaitableSource<unknown> {
+      checkPath(path)
+      checkOptions('options', options, OPTIONS)
+      const { signal, ...rest } = options
+      const request = { ...rest, method: 'GET', path, idempotent: true, mayBeEmpty: true } as const
+      context.transport.check(request)
+      return awaitable(requestBody(context, request), signal)
+    },
+    /**
+     * `POST path` with a JSON body: emits the JSON of the response once, unchecked. Retried only if the service cannot have acted
+     * on it, unless `idempotent` is true.
+     */
+    post(path: string, body?: unknown, options: UntypedPostOptions = {}): AwaitableSource<unknown> {
+      checkPath(path)
+      checkOptions('options', options, [...OPTIONS, 'idempotent'])
+      const { signal, idempotent = false, ...rest } = options
+      checkBoolean('idempotent', idempotent)
+      const request = { ...rest, method: 'POST', path, body, idempotent, mayBeEmpty: true } as const
+      context.transport.check(request)
+      return awaitable(requestBody(context, request), signal)
+    },
+    /**
+     * Emits the messages of any event stream, over one connection. Completes after a clean close or a 204; errors if the connection
+     * breaks or a message is longer than `maxEventLength`. To resume, use `reconnect` of `rivulet/operators`:
+     *
+     * ```ts
+     * import { defer, tap } from 'rxjs'
+     * import { createClient } from 'rivulet'
+     * import { reconnect } from 'rivulet/operators'
+     *
+     * const client = createClient()
+     * let position: string | undefined
+     * let delay: number | undefined
+     * defer(() =>
+     *   client.stream('/v1/runs/run_123/events', {
+     *     query: { last_event_id: position },
+     *     onId: (id) => (position = id),
+     *     onRetry: (ms) => (delay = ms),
+     *   }),
+     * )
+     *   .pipe(
+     *     tap(({ id }) => (position = id ?? position)),
+     *     reconnect({ serverDelay: () => delay }),
+     *   )
+     *   .subscribe(({ data }) => console.log(data))
+     * ```
+     */
+    stream(path: string, options: UntypedStreamOptions = {}): Source<StreamMessage> {
+      checkPath(path)
+      checkOptions('options', options, [...OPTIONS, 'method', 'body', 'onRetry', 'onId'])
+      const { signal, method = 'GET', onRetry = () => {}, onId = () => {}, ...rest } = options
+      checkOneOf('method', method, ['GET', 'POST'])
+      for (const [name, value] of Object.entries({ onRetry, onId }))
+        if (typeof value !== 'function') throw new ArgumentError(name, 'a function', value)
+      if (method === 'GET' && rest.body !== undefined)
+        throw new ArgumentError('body', { message: "a GET has no body; use the method 'POST'" }, undefined)
+      const request: ApiRequest = { ...rest, method, path, idempotent: method === 'GET' }
+      context.transport.check(request)
+      const messages = new Observable<StreamMessage>((subscriber) => {
+        /** An error of a callback errors the stream. */
+        const guard = (call: () => void) => {
+          try {
+            call()
+          } catch (thrown) {
+            subscriber.error(thrown)
+          }
+        }
+        const flow = context.transport.stream(request, {
+          message: (message) => subscriber.next(message),
+          retry: (delay) => guard(() => onRetry(delay)),
+          id: (id) => guard(() => onId(id)),
+          end: () => subscriber.complete(),
+          error: (error) => subscriber.error(error),
+        })
+        return applyBackpressure(flow, subscriber)
+      })
+      return reportRunAhead(context, sourceOf(messages, signal), path)
+    },
+  }
 }
 
 function checkPath(path: unknown): void {

@@ -1,6 +1,7 @@
 import type { FindAllEvent } from '../../protocol/event.ts'
 import { findAllSource } from '../../protocol/find-all-event.ts'
 import type {
+  EntitySearchRequest,
   EntitySearchResponse,
   ExtendRequest,
   FindAllEnrichment,
@@ -10,24 +11,32 @@ import type {
   FindAllSchema,
   IngestRequest,
 } from '../../protocol/find-all.ts'
+import { checkOptions } from '../../protocol/check.ts'
+import { checkRequest } from '../../protocol/requests/check.ts'
+import { entitySearchRequest, extendRequest } from '../../protocol/requests/find-all.ts'
+import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
+import { actedOnOnce } from '../shapes/acted-on-once.ts'
+import { requestShape } from '../shapes/request.ts'
+import { awaitable } from '../shapes/source.ts'
 import { reportRunAhead } from '../shapes/run-ahead.ts'
 import type { AwaitableSource, Source, SourceOptions } from '../shapes/source.ts'
 import { findAllEvents } from './events.ts'
 import type { FindAllEventsOptions } from './events.ts'
 import { createFindAllRun } from './run.ts'
-import type { EntitySearchOptions } from './requests.ts'
 import {
+  betas,
+  callOf,
   cancelFindAll,
   createFindAll,
   enrichFindAll,
-  entitySearch,
-  extendFindAll,
   findAllResult,
-  findAllSchema,
   getFindAll,
   ingest,
 } from './requests.ts'
+
+/** Options of `findAll.entitySearch`. */
+export type EntitySearchOptions = Omit<EntitySearchRequest, 'objective'> & SourceOptions
 
 /** The calls of `client.findAll`, which finds entities that match conditions. All of them are beyond the interface document. */
 export interface FindAllCalls extends ReturnType<typeof findAllCalls> {}
@@ -52,7 +61,19 @@ export function findAllCalls(context: Context) {
      * ```
      */
     entitySearch(objective: string, options: EntitySearchOptions): AwaitableSource<EntitySearchResponse> {
-      return entitySearch(context, objective, options)
+      checkOptions('findAll.entitySearch', options, ['entity_type', 'match_limit', 'signal'])
+      const { signal, ...own } = options
+      const request = { ...own, objective }
+      checkRequest(entitySearchRequest, request)
+      const call: ApiRequest = {
+        method: 'POST',
+        path: '/v1beta/findall/entity-search',
+        body: request,
+        betas,
+        quota: 'search',
+        idempotent: true,
+      }
+      return awaitable(requestShape<EntitySearchResponse>(context, call, ['entities']), signal)
     },
     /**
      * Creates a run and emits it. Never creates two: a request that the service may have acted on is not sent again, and errors
@@ -79,9 +100,11 @@ export function findAllCalls(context: Context) {
     extend(
       findAllId: string,
       request: ExtendRequest,
-      options?: SourceOptions,
+      options: SourceOptions = {},
     ): AwaitableSource<FindAllSchema> {
-      return extendFindAll(context, findAllId, request, options)
+      checkRequest(extendRequest, request)
+      const call = callOf(findAllId, options, { method: 'POST', body: request, idempotent: false }, '/extend')
+      return awaitable(requestShape<FindAllSchema>(context, call).pipe(actedOnOnce()), options.signal)
     },
     /** Has each match enriched, and emits the new target of the run. Not sent again, as `create`. */
     enrich(
@@ -92,8 +115,9 @@ export function findAllCalls(context: Context) {
       return enrichFindAll(context, findAllId, request, options)
     },
     /** Reads the target of a run. */
-    schema(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllSchema> {
-      return findAllSchema(context, findAllId, options)
+    schema(findAllId: string, options: SourceOptions = {}): AwaitableSource<FindAllSchema> {
+      const call = callOf(findAllId, options, { method: 'GET', idempotent: true }, '/schema')
+      return awaitable(requestShape<FindAllSchema>(context, call, ['match_conditions']), options.signal)
     },
     /** Reads a run with its candidates so far. */
     result(findAllId: string, options?: SourceOptions): AwaitableSource<FindAllResult> {

@@ -3,9 +3,6 @@ import { FIND_ALL_BETA } from '../../protocol/betas.ts'
 import { checkId, checkOptions } from '../../protocol/check.ts'
 import { findAllSource } from '../../protocol/find-all-event.ts'
 import type {
-  EntitySearchRequest,
-  EntitySearchResponse,
-  ExtendRequest,
   FindAllEnrichment,
   FindAllRequest,
   FindAllResult,
@@ -14,13 +11,7 @@ import type {
   IngestRequest,
 } from '../../protocol/find-all.ts'
 import { checkRequest } from '../../protocol/requests/check.ts'
-import {
-  enrichRequest,
-  entitySearchRequest,
-  extendRequest,
-  findAllRequest,
-  ingestRequest,
-} from '../../protocol/requests/find-all.ts'
+import { enrichRequest, findAllRequest, ingestRequest } from '../../protocol/requests/find-all.ts'
 import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { actedOnOnce } from '../shapes/acted-on-once.ts'
@@ -30,7 +21,8 @@ import type { AwaitableSource, SourceOptions } from '../shapes/source.ts'
 
 /* Single requests of FindAll. All of this file is beyond the interface document. */
 
-const betas = [FIND_ALL_BETA]
+/** The header of FindAll. */
+export const betas = [FIND_ALL_BETA]
 
 /** Turns an objective into the target of a run. Creates nothing at the service. */
 export function ingest(
@@ -48,30 +40,6 @@ export function ingest(
     idempotent: true,
   }
   return awaitable(requestShape<FindAllSchema>(context, call, ['match_conditions']), options.signal)
-}
-
-/** Options of `findAll.entitySearch`. */
-export type EntitySearchOptions = Omit<EntitySearchRequest, 'objective'> & SourceOptions
-
-/** Searches for people or companies. */
-export function entitySearch(
-  context: Context,
-  objective: string,
-  options: EntitySearchOptions,
-): AwaitableSource<EntitySearchResponse> {
-  checkOptions('findAll.entitySearch', options, ['entity_type', 'match_limit', 'signal'])
-  const { signal, ...own } = options
-  const request = { ...own, objective }
-  checkRequest(entitySearchRequest, request)
-  const call: ApiRequest = {
-    method: 'POST',
-    path: '/v1beta/findall/entity-search',
-    body: request,
-    betas,
-    quota: 'search',
-    idempotent: true,
-  }
-  return awaitable(requestShape<EntitySearchResponse>(context, call, ['entities']), signal)
 }
 
 /** Creates a run. Not sent again if the service may have created one. */
@@ -113,18 +81,6 @@ export function cancelFindAll(
   return awaitable(requestBody(context, call).pipe(map(() => undefined)), options.signal)
 }
 
-/** Lets a run find more matches. Not sent again if the service may have done it. */
-export function extendFindAll(
-  context: Context,
-  findAllId: string,
-  request: ExtendRequest,
-  options: SourceOptions = {},
-): AwaitableSource<FindAllSchema> {
-  checkRequest(extendRequest, request)
-  const call = callOf(findAllId, options, { method: 'POST', body: request, idempotent: false }, '/extend')
-  return awaitable(requestShape<FindAllSchema>(context, call).pipe(actedOnOnce()), options.signal)
-}
-
 /** Has each match enriched. Not sent again if the service may have done it. */
 export function enrichFindAll(
   context: Context,
@@ -137,16 +93,6 @@ export function enrichFindAll(
   return awaitable(requestShape<FindAllSchema>(context, call).pipe(actedOnOnce()), options.signal)
 }
 
-/** Reads the target of a run. */
-export function findAllSchema(
-  context: Context,
-  findAllId: string,
-  options: SourceOptions = {},
-): AwaitableSource<FindAllSchema> {
-  const call = callOf(findAllId, options, { method: 'GET', idempotent: true }, '/schema')
-  return awaitable(requestShape<FindAllSchema>(context, call, ['match_conditions']), options.signal)
-}
-
 /** Reads a run with its candidates so far. */
 export function findAllResult(
   context: Context,
@@ -157,7 +103,8 @@ export function findAllResult(
   return awaitable(requestShape<FindAllResult>(context, call, ['candidates']), options.signal)
 }
 
-function callOf(
+/** A request for a run, whose arguments are checked. */
+export function callOf(
   findAllId: string,
   options: SourceOptions,
   request: Omit<ApiRequest, 'path' | 'betas'>,
