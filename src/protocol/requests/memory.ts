@@ -6,12 +6,16 @@ import * as s from './kinds.ts'
 /** Maximum length of a scope's key, in characters. */
 const MAX_SCOPE_KEY = 512
 
-/** A memory scope. Not empty: an empty key would look like none. */
+/**
+ * A memory scope. Not empty: an empty key would look like none. Without lone surrogates: a database stores them all as one character, so
+ * two keys would be one scope.
+ */
 export const memoryScope = s.orNull<string>({
   kind: 'text',
-  expected: `a non-empty string of at most ${MAX_SCOPE_KEY} characters`,
+  expected: `a non-empty, well-formed string of at most ${MAX_SCOPE_KEY} characters`,
   min: 1,
   max: MAX_SCOPE_KEY,
+  fits: (given) => given.isWellFormed(),
 })
 
 const kind = s.oneOf(MEMORY_KINDS)

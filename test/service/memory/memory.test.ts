@@ -47,11 +47,19 @@ describe('the memory endpoints', () => {
     )
   })
 
-  it('refuse an empty scope, which is not the personal one', async () => {
+  it.each([
+    ['an empty one, which is not the personal memory', ''],
+    ['a lone surrogate, which the database would store as another character', 'blue\ud800'],
+    ['one of 513 characters', 'x'.repeat(513)],
+  ])('refuse a scope that is none: %s', async (_, memory_scope_key) => {
     const { post } = await running()
-    const { status } = await post('/v1beta/memory/clear', { memory_scope_key: '' }, BETA)
+    const requests = [
+      post('/v1beta/memory/clear', { memory_scope_key }, BETA),
+      post('/v1/tasks/runs', { input: 'one', processor: 'base', memory_scope_key }),
+    ]
+    const statuses = (await Promise.all(requests)).map(({ status }) => status)
 
-    expect(status).toBe(422)
+    expect(statuses).toEqual([422, 422])
   })
 })
 
