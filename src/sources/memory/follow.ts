@@ -19,6 +19,7 @@ import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkOptions, checkWait } from '../../protocol/check.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { gateOf } from '../../protocol/gate.ts'
+import { unorderedHash } from '../../protocol/identity.ts'
 import type { MemoryRetrieveRequest } from '../../protocol/memory.ts'
 import { checkRequest, namesOf } from '../../protocol/requests/check.ts'
 import { memoryRetrieveRequest } from '../../protocol/requests/memory.ts'
@@ -138,7 +139,7 @@ function mayChangeMemories(event: ResearchEvent): boolean {
 
 /** Compares results with the last ones. */
 class Changes {
-  /** The last results, each with its content, by what they are about. */
+  /** The last results, each with a hash of its content, by what they are about. */
   #last: ReadonlyMap<string, { readonly result: MemoryResult; readonly content: string }> | undefined
 
   /** What has changed; undefined if nothing has. The first results are all new. */
@@ -146,7 +147,7 @@ class Changes {
     const last = this.#last
     const now = new Map(
       results.map((result) => {
-        const content = JSON.stringify(result)
+        const content = unorderedHash(result)
         return [result.kind === 'unknown' ? content : `${result.kind} ${result.id}`, { result, content }]
       }),
     )

@@ -163,6 +163,17 @@ const idsOf = (results: readonly MemoryResult[]) =>
 const shown = ({ results, added, changed, left }: MemoryUpdate) => [results, added, changed, left].map(idsOf)
 
 describe('memory.follow', () => {
+  it('emits a result that is nested too deeply for JSON.stringify, and goes on', async () => {
+    const depth = 20_000
+    const deep = `{"results":[${'['.repeat(depth)}${']'.repeat(depth)}]}`
+    const baseUrl = await serve((_request, response) =>
+      response.writeHead(200, { 'content-type': 'application/json' }).end(deep),
+    )
+    const update = await firstValueFrom(createClient({ baseUrl, apiKey: 'key' }).memory.follow())
+
+    expect(idsOf(update.added)).toEqual(['unknown'])
+  })
+
   it('emits the results with what is new, changed and gone, and nothing for the same ones in another order', async () => {
     const memory = await following()
     memory.set(task('a'), task('b'), null)
@@ -274,6 +285,8 @@ describe('memory.follow', () => {
     const memory = await following({ events: throwError(() => new Error('the log is closed')) })
 
     await expect(firstValueFrom(memory.source)).rejects.toThrow('the log is closed')
+    for (let n = 0; n < 20; n++) await memory.turn()
+    expect(memory.requests).toEqual([])
   })
 
   it('retrieves nothing while its consumer pauses', async () => {
