@@ -2,7 +2,7 @@ import { map } from 'rxjs'
 import { MEMORY_BETA } from '../../protocol/betas.ts'
 import { checkOptions } from '../../protocol/check.ts'
 import type { MemoryEvictRequest, MemoryRetrieveRequest, MemoryScope } from '../../protocol/memory.ts'
-import { checkRequest } from '../../protocol/requests/check.ts'
+import { checkRequest, namesOf } from '../../protocol/requests/check.ts'
 import {
   memoryClearRequest,
   memoryEvictRequest,
@@ -44,6 +44,8 @@ export function memoryCalls(context: Context) {
       options: SourceOptions = {},
     ): AwaitableSource<RetrievedMemories> {
       checkOptions('options', options, ['signal'])
+      // A misspelt scope would be the personal memory, also below.
+      checkOptions('memory.retrieve', request, namesOf(memoryRetrieveRequest))
       checkRequest(memoryRetrieveRequest, request)
       return awaitable(retrieval(context, request), options.signal)
     },
@@ -56,12 +58,12 @@ export function memoryCalls(context: Context) {
     },
     /** Forgets one memory. What made it stays. Emits also if there is no such memory. */
     evict(request: MemoryEvictRequest, options: SourceOptions = {}): AwaitableSource<void> {
+      checkOptions('memory.evict', request, ['id', 'kind', 'memory_scope_key'])
       checkRequest(memoryEvictRequest, request)
       return command(context, '/v1beta/memory/evict', request, options)
     },
     /** Forgets all memories of a scope; without a scope, the whole personal memory. What made them stays. */
     clear(scope: MemoryScope = {}, options: SourceOptions = {}): AwaitableSource<void> {
-      // A misspelt scope would clear the personal memory.
       checkOptions('memory.clear', scope, ['memory_scope_key'])
       checkRequest(memoryClearRequest, scope)
       return command(context, '/v1beta/memory/clear', scope, options)
