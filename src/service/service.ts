@@ -285,7 +285,6 @@ async function assemble(
   opened.push(() => outbox.close())
   const interactions = new Interactions(database)
   const memories = new Memories(database, clock)
-  opened.push(() => memories.close())
   const web = createWeb(options.allowPrivateAddresses === true ? { isAllowed: () => true } : {})
   const isolated = createIsolated()
   opened.push(() => isolated.close())
@@ -355,7 +354,6 @@ async function assemble(
   })
   opened.push(() => monitors.close())
   const extract = createExtract({ corpus, web, isolated, clock })
-  opened.push(() => extract.close())
   const findAll = createFindAll({
     database,
     clock,

@@ -321,8 +321,7 @@ describe('the extraction of a page', () => {
     onTestFinished(() => web.close())
     const isolated = createIsolated()
     onTestFinished(() => isolated.close())
-    const { routes, close } = createExtract({ corpus: service.corpus, web, isolated, clock })
-    onTestFinished(close)
+    const { routes } = createExtract({ corpus: service.corpus, web, isolated, clock })
     const app = new Hono<{ Bindings: HttpBindings }>().use(sendResponses()).route('/', routes)
     const url = await serve(getRequestListener(app.fetch))
 

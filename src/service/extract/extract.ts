@@ -15,7 +15,7 @@ import type { Isolated } from '../isolated/isolated.ts'
 import type { Web } from '../web/safe-fetch.ts'
 import { WebError } from '../web/web-error.ts'
 import { createLivePages, PageStatusError } from './live-pages.ts'
-import { createExcerptSelector, unusedWords } from './page-excerpts.ts'
+import { selectExcerpts, unusedWords } from './page-excerpts.ts'
 import type { Page } from './page.ts'
 
 /** Settings of {@link createExtract}. */
@@ -32,7 +32,6 @@ export interface Extract {
   readonly routes: Hono<{ Bindings: HttpBindings }>
   /** Extracts by a valid request, which also had these fields. */
   extract(body: ExtractRequest, signal: AbortSignal, unknown?: readonly string[]): Promise<ExtractResponse>
-  close(): void
 }
 
 const extractBody = bodySchema(extractRequest)
@@ -63,7 +62,6 @@ interface Limits {
 /** Creates the extraction: documents by their URL in the index, never by a path, and other pages over the web. */
 export function createExtract({ corpus, web, isolated, clock }: ExtractOptions): Extract {
   const livePages = createLivePages(web, isolated, () => realTimeOf(clock).now())
-  const excerpts = createExcerptSelector()
   const routes = new Hono<{ Bindings: HttpBindings }>()
 
   routes.post('/v1/extract', async (c) => {
@@ -161,7 +159,7 @@ export function createExtract({ corpus, web, isolated, clock }: ExtractOptions):
       // The unused share of a result is divided among the results after it.
       const share = Math.floor(charactersLeft / (pages.length - results.length))
       // oxlint-disable-next-line no-await-in-loop -- the share depends on the results before it
-      const selected = await excerpts.select(
+      const selected = await selectExcerpts(
         page,
         { queries, objective },
         { charactersPerResult: Math.min(perResult, share), excerptsPerResult: EXCERPTS_PER_RESULT },
@@ -182,7 +180,7 @@ export function createExtract({ corpus, web, isolated, clock }: ExtractOptions):
     return results
   }
 
-  return { routes, extract, close: () => excerpts.close() }
+  return { routes, extract }
 }
 
 function limitsOf(

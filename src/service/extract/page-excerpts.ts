@@ -1,14 +1,14 @@
 import { setImmediate } from 'node:timers/promises'
 import type { ExcerptBudget } from '../corpus/corpus.ts'
 import type { DocumentKind } from '../corpus/document-kind.ts'
-import { excerptsAround, shorten, type StoredPassage, storedPassages } from '../corpus/excerpts.ts'
+import { excerptsAround, shorten, storedPassages } from '../corpus/excerpts.ts'
 import { EQUAL_TERMS } from '../corpus/frequencies.ts'
 import { manifestPassages } from '../corpus/manifest.ts'
 import { anyTerm } from '../corpus/match.ts'
 import { searchTerms } from '../corpus/query-terms.ts'
 import type { Span } from '../corpus/blocks.ts'
 import { splitPassages, wholeCharacters } from '../corpus/passages.ts'
-import { TextRanking } from '../corpus/text-ranking.ts'
+import { rankTexts } from '../corpus/text-ranking.ts'
 
 /** The text from which excerpts are selected. */
 interface Source {
@@ -32,48 +32,36 @@ const MAX_SEARCHED = 500_000
 /** Maximum number of passages that are searched. Prose of the maximum length has about a third of them. */
 const MAX_PASSAGES = 5_000
 
-/** Selects the excerpts of one page. */
-export interface ExcerptSelector {
-  /**
-   * The passages that match the query best, with the passages around them. Without a match: the beginning of the text. For a manifest: all
-   * passages, the matching ones first. At most 500,000 characters and 5,000 passages are searched, fewer when the signal is aborted. Yields
-   * to the event loop.
-   */
-  select(source: Source, query: ExcerptQuery, budget: ExcerptBudget, signal: AbortSignal): Promise<string[]>
-  close(): void
-}
-
 /** The words that the selection leaves out, since there are too many. Each query and the objective keeps as many as the others. */
 export function unusedWords(query: ExcerptQuery): readonly string[] {
   return searchTerms(query, EQUAL_TERMS).dropped
 }
 
-/** Creates a selector, which ranks the passages of a page as a search does. */
-export function createExcerptSelector(): ExcerptSelector {
-  const ranking = new TextRanking()
-
-  function rank(passages: ReadonlyMap<number, StoredPassage>, expression: string): number[] {
-    const texts = Array.from(passages, ([id, { text }]) => [id, text] as const)
-    return ranking.rank(texts, expression, MAX_RANKED).map(({ id }) => id)
+/**
+ * Selects the excerpts of a page: the passages that match the query best, as a search ranks them, with the passages around them. Without a
+ * match: the beginning of the text. For a manifest: all passages, the matching ones first. At most 500,000 characters and 5,000 passages
+ * are searched, fewer when the signal is aborted. Yields to the event loop.
+ */
+export async function selectExcerpts(
+  { text, kind }: Source,
+  query: ExcerptQuery,
+  budget: ExcerptBudget,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const expression = anyTerm(searchTerms(query, EQUAL_TERMS).queries)
+  const isManifest = kind === 'manifest'
+  if (expression !== undefined || isManifest) {
+    const spans = isManifest ? manifestPassages(text) : await spansOf(text, signal)
+    const passages = storedPassages(text, spans, kind, 1)
+    const texts = Array.from(passages, ([id, passage]) => [id, passage.text] as const)
+    const ranked = expression === undefined ? [] : await rankTexts(texts, expression, MAX_RANKED)
+    const matching = ranked.map(({ id }) => id)
+    // The beginning of a manifest's text need not be a part of its file, which may have something else between two passages.
+    const ids = isManifest ? [...new Set([...matching, ...passages.keys()])] : matching
+    if (ids.length > 0) return excerptsAround(ids, passages, budget)
   }
-
-  return {
-    async select({ text, kind }, query, budget, signal) {
-      const expression = anyTerm(searchTerms(query, EQUAL_TERMS).queries)
-      const isManifest = kind === 'manifest'
-      if (expression !== undefined || isManifest) {
-        const spans = isManifest ? manifestPassages(text) : await spansOf(text, signal)
-        const passages = storedPassages(text, spans, kind, 1)
-        const matching = expression === undefined ? [] : rank(passages, expression)
-        // The beginning of a manifest's text need not be a part of its file, which may have something else between two passages.
-        const ids = isManifest ? [...new Set([...matching, ...passages.keys()])] : matching
-        if (ids.length > 0) return excerptsAround(ids, passages, budget)
-      }
-      const beginning = shorten(text, budget.charactersPerResult)
-      return beginning === '' ? [] : [beginning]
-    },
-    close: () => ranking.close(),
-  }
+  const beginning = shorten(text, budget.charactersPerResult)
+  return beginning === '' ? [] : [beginning]
 }
 
 /** The passages of the beginning of a text, split part by part. */

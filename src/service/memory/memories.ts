@@ -6,7 +6,7 @@ import { shorten } from '../corpus/excerpts.ts'
 import { EQUAL_TERMS } from '../corpus/frequencies.ts'
 import { anyTerm } from '../corpus/match.ts'
 import { searchTerms } from '../corpus/query-terms.ts'
-import { TextRanking } from '../corpus/text-ranking.ts'
+import { rankTexts } from '../corpus/text-ranking.ts'
 import { transaction } from '../database.ts'
 
 /** Maximum number of memories of a scope. Together with the lengths, it bounds what a retrieval indexes: about 700 KB. */
@@ -55,7 +55,6 @@ interface Found {
 export class Memories {
   readonly #database: DatabaseSync
   readonly #clock: Clock
-  readonly #ranking = new TextRanking()
   readonly #sql
 
   constructor(database: DatabaseSync, clock: Clock) {
@@ -118,22 +117,18 @@ export class Memories {
   }
 
   /** The memories that match a query, best first; without a query the most recent ones. */
-  retrieve(request: MemoryRetrieveRequest): Memory[] {
+  async retrieve(request: MemoryRetrieveRequest): Promise<Memory[]> {
     const { query, kind = null, limit = DEFAULT_LIMIT, since, memory_scope_key } = request
     const scope = memory_scope_key ?? PERSONAL
     const rows = this.#sql.recent.all(scope, kind, since == null ? null : Date.parse(since))
     const eventsOf = Map.groupBy(this.#sql.events.all(scope), ({ memory }) => memory)
     const all = rows.map((row): Found => ({ row, events: eventsOf.get(row['number']) ?? [] }))
-    const found = query == null || query.trim() === '' ? all : this.#matching(query, all)
+    const found = query == null || query.trim() === '' ? all : await this.#matching(query, all)
     return found.slice(0, limit).map(toMemory)
   }
 
-  close(): void {
-    this.#ranking.close()
-  }
-
   /** The memories and events that match, best first. The texts of the scope alone are compared. */
-  #matching(query: string, all: readonly Found[]): Found[] {
+  async #matching(query: string, all: readonly Found[]): Promise<Found[]> {
     const expression = anyTerm(searchTerms({ queries: [query] }, EQUAL_TERMS).queries)
     if (expression === undefined) return []
     const texts = all.flatMap(({ row, events }): Text[] => [
@@ -147,8 +142,8 @@ export class Memories {
     ])
     const entries = texts.map(({ text }, id) => [id, text] as const)
     const now = this.#clock.now()
-    const ranked = this.#ranking
-      .rank(entries, expression, texts.length)
+    const matches = await rankTexts(entries, expression, texts.length)
+    const ranked = matches
       .flatMap(({ id, score }) => {
         const text = texts[id]
         return text === undefined ? [] : [{ ...text, score: score * advantageOf(now - text.at) }]
@@ -156,9 +151,9 @@ export class Memories {
       .toSorted((a, b) => b.score - a.score)
     // A memory ranks by the best of its texts.
     const byMemory = Map.groupBy(ranked, ({ row }) => row)
-    return Array.from(byMemory, ([row, matches]) => ({
+    return Array.from(byMemory, ([row, found]) => ({
       row,
-      events: matches.flatMap(({ event }) => (event === undefined ? [] : [event])),
+      events: found.flatMap(({ event }) => (event === undefined ? [] : [event])),
     }))
   }
 

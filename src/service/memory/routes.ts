@@ -20,7 +20,7 @@ export function memoryRoutes(memories: Memories): Hono {
   routes.use(requireBeta(MEMORY_BETA, 'Memory'))
 
   routes.post('/retrieve', async (c) =>
-    c.json({ results: memories.retrieve(await readJson(c, retrieveBody, unprocessable)) }),
+    c.json({ results: await memories.retrieve(await readJson(c, retrieveBody, unprocessable)) }),
   )
 
   routes.post('/clear', async (c) => {

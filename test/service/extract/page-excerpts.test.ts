@@ -1,20 +1,16 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { createExcerptSelector } from '../../../src/service/extract/page-excerpts.ts'
+import { describe, expect, it } from 'vitest'
+import { selectExcerpts } from '../../../src/service/extract/page-excerpts.ts'
 import { eventLoopTurns } from '../../support/event-loop-turns.ts'
 
 const BUDGET = { charactersPerResult: 1_000, excerptsPerResult: 4 }
 const PARAGRAPH = 'The tide rises twice a day, and the wind has no part in it.\n\n'
 
-function selector() {
-  const excerpts = createExcerptSelector()
-  onTestFinished(() => excerpts.close())
-  const { signal } = new AbortController()
-  return (text: string, query: string) => excerpts.select({ text }, { queries: [query] }, BUDGET, signal)
+function select(text: string, query: string): Promise<string[]> {
+  return selectExcerpts({ text }, { queries: [query] }, BUDGET, new AbortController().signal)
 }
 
 describe('the excerpts of a page', () => {
   it('are selected while the event loop gets its turn', async () => {
-    const select = selector()
     const text = `${PARAGRAPH.repeat(4_000)}A neap tide is small.`
     const selected = select(text, 'neap')
 
@@ -23,7 +19,6 @@ describe('the excerpts of a page', () => {
   })
 
   it('are verbatim, wherever the text is split for the search', async () => {
-    const select = selector()
     const paragraphs = Array.from(
       { length: 600 },
       (_, index) => `Number ${index} of the words w${index}x 🌊.`,
@@ -38,7 +33,6 @@ describe('the excerpts of a page', () => {
   })
 
   it('are of a bounded number of passages, however many a page has', async () => {
-    const select = selector()
     const headings = '# a\n'.repeat(20_000)
 
     expect(await select(`needle\n\n${headings}`, 'needle')).toEqual([expect.stringMatching(/^needle/)])

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import { ManualClock } from '../../../src/service/clock.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import { Memories } from '../../../src/service/memory/memories.ts'
+import { eventLoopTurns } from '../../support/event-loop-turns.ts'
 
 const SCOPES = [undefined, 'blue', 'red'] as const
 const fields = { scope: fc.constantFrom(...SCOPES), id: fc.constantFrom('1', '2', '3') }
@@ -51,9 +52,9 @@ function execute(memories: Memories, { name, scope, kind, id }: Command, at: num
   else memories.remember(scope, { kind, ...memory, matched: 1 })
 }
 
-it('any sequence of runs, detections, evictions and clears gives what a model gives, in each scope', () => {
-  fc.assert(
-    fc.property(fc.array(command, { maxLength: 40 }), (commands) => {
+it('any sequence of runs, detections, evictions and clears gives what a model gives, in each scope', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(command, { maxLength: 40 }), async (commands) => {
       const database = openDatabase(':memory:')
       const clock = new ManualClock()
       const memories = new Memories(database, clock)
@@ -64,8 +65,8 @@ it('any sequence of runs, detections, evictions and clears gives what a model gi
         model = modelled(model, each, clock.now())
       }
 
-      const found = (memory_scope_key: string | undefined, query: string) =>
-        memories.retrieve({ memory_scope_key, query }).map((memory) => {
+      const found = async (memory_scope_key: string | undefined, query: string) =>
+        (await memories.retrieve({ memory_scope_key, query })).map((memory) => {
           const { matched_events } = { matched_events: [], ...memory }
           return [`${memory.kind} ${memory.id}`, matched_events?.map(({ event_id }) => event_id)]
         })
@@ -74,17 +75,16 @@ it('any sequence of runs, detections, evictions and clears gives what a model gi
           .filter(([key]) => key.startsWith(`${scope}/`))
           .toSorted(([, a], [, b]) => b.at - a.at)
           .map(([key, { events }]) => [key.split('/')[1], events.slice(0, 10)])
-        expect(found(scope, '')).toEqual(expected)
-        expect(found(scope, 'tides').toSorted()).toEqual(expected.toSorted())
-        expect(found(scope, 'moon')).toEqual([])
+        expect(await found(scope, '')).toEqual(expected)
+        expect((await found(scope, 'tides')).toSorted()).toEqual(expected.toSorted())
+        expect(await found(scope, 'moon')).toEqual([])
       }
-      memories.close()
       database.close()
     }),
   )
 })
 
-it('a scope has at most 500 events, the oldest are removed first, with those of other monitors', () => {
+it('a scope has at most 500 events, the oldest are removed first, with those of other monitors', async () => {
   const database = openDatabase(':memory:')
   const clock = new ManualClock()
   const memories = new Memories(database, clock)
@@ -93,12 +93,29 @@ it('a scope has at most 500 events, the oldest are removed first, with those of 
     execute(memories, { name: 'detection', scope: 'blue', kind: 'monitor', id }, at)
   }
   execute(memories, { name: 'detection', scope: 'red', kind: 'monitor', id: '1' }, 503)
-  const found = memories.retrieve({ memory_scope_key: 'blue' })
-  memories.close()
+  const found = await memories.retrieve({ memory_scope_key: 'blue' })
   database.close()
 
   expect(found).toMatchObject([
     { id: '2', matched_events: { length: 10 } },
     { id: '1', matched_events: [] },
   ])
+})
+
+it('a retrieval among as many memories as a scope can have lets the event loop have its turn', async () => {
+  const database = openDatabase(':memory:')
+  const memories = new Memories(database, new ManualClock())
+  const text = (at: number) =>
+    Array.from({ length: 300 }, (_, index) =>
+      String.fromCodePoint(0x4e00 + ((at * 300 + index) % 20_000)),
+    ).join(' ')
+  for (let at = 0; at < 500; at++)
+    memories.remember('blue', { kind: 'task', id: `${at}`, at, input: text(at), output: text(500 + at) })
+  const found = memories.retrieve({ memory_scope_key: 'blue', query: text(7).slice(0, 1) })
+  // The scope may change meanwhile.
+  memories.clear({ memory_scope_key: 'blue' })
+
+  expect(await eventLoopTurns(found)).toBeGreaterThan(5)
+  expect((await found).map(({ id }) => id)).toContain('7')
+  database.close()
 })
