@@ -61,7 +61,7 @@ export function addMemory(program: Command, signal: AbortSignal): void {
     const { client, output } = connect(options, signal)
     await client.memory.evict({ kind, id, ...scopeOf(options) }, { signal })
     if (output.json) await output.value({ evicted: id })
-    else await output.line(`${memoryOf(options)} no longer has ${id}.`)
+    else await output.line(`${memoryOf(options)} no longer has ${oneLine(id, 80)}.`)
   })
 
   addScoped(
