@@ -10,13 +10,26 @@ interface RankedText {
 }
 
 /** Characters that are indexed at once: at most about 10 ms of work, if each second one is a word. */
-const BATCH_LENGTH = 65_536
+const BATCH_LENGTH = 32_768
+
+/** Settles with the last ranking that was asked for. Several at once would have a batch each in every turn of the event loop. */
+let last: Promise<unknown> = Promise.resolve()
 
 /**
  * Ranks texts that are not in the corpus as a search ranks passages: those that match an FTS5 expression, best first, at most `limit`.
- * Yields to the event loop while it indexes the texts.
+ * One call after the other. Yields to the event loop while it indexes the texts.
  */
-export async function rankTexts(
+export function rankTexts(
+  texts: Iterable<readonly [id: number, text: string]>,
+  expression: string,
+  limit: number,
+): Promise<RankedText[]> {
+  const ranking = last.then(() => indexAndRank(texts, expression, limit))
+  last = ranking.catch(() => {})
+  return ranking
+}
+
+async function indexAndRank(
   texts: Iterable<readonly [id: number, text: string]>,
   expression: string,
   limit: number,
