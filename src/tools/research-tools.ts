@@ -1,3 +1,4 @@
+import { ArgumentError } from '../protocol/argument-error.ts'
 import { isObject } from '../protocol/event.ts'
 import type { RunInput, TaskRunResult } from '../protocol/task.ts'
 import type { FindAllResult } from '../protocol/find-all.ts'
@@ -154,10 +155,11 @@ export function researchTools(research: Research, actions: boolean): readonly To
         findall_id: 'The findall_id that find_all has returned.',
         timeout: TIMEOUT,
       },
-      run: async ({ run_id, findall_id = '', timeout }, call) =>
-        run_id === undefined
-          ? await findAllState(research, findall_id, timeout, call)
-          : await runState(research, run_id, timeout, call),
+      async run({ run_id, findall_id, timeout }, call) {
+        if (run_id === undefined) return await findAllState(research, findall_id ?? '', timeout, call)
+        if (findall_id === undefined) return await runState(research, run_id, timeout, call)
+        throw new ArgumentError('findall_id', 'absent when run_id is given', findall_id)
+      },
     }),
   ]
   return tools.filter(({ isReadOnly }) => actions || isReadOnly)

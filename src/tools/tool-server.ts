@@ -6,14 +6,16 @@ import {
   originValidationResponse,
   ProtocolError,
   ProtocolErrorCode,
+  type ReadResourceResult,
   ResourceNotFoundError,
   ResourceTemplate,
   type ServerContext,
   type StandardSchemaWithJSON,
 } from '@modelcontextprotocol/server'
+import { ArgumentError } from '../protocol/argument-error.ts'
 import { isObject } from '../protocol/event.ts'
 import type { JsonSchema, Limits } from '../protocol/requests/json-schema.ts'
-import { markedResult, NOTICE, shortened } from './marked-result.ts'
+import { markedResult, markedText, NOTICE, shortened } from './marked-result.ts'
 import type { ReadableResource } from './research-resources.ts'
 import type { Tool, ToolCall } from './tool.ts'
 
@@ -27,7 +29,7 @@ export interface ToolServerOptions {
   readonly results?: Readonly<Record<string, JsonSchema>>
 }
 
-/** Maximum number of calls under way. */
+/** Maximum number of calls of tools, and reads of resources, under way. */
 const MAX_CALLS = 256
 /** Maximum number of streams that wait for changes of the list of tools, which does not change. */
 const MAX_SUBSCRIPTIONS = 64
@@ -75,8 +77,8 @@ export class ToolServer {
         name,
         new ResourceTemplate(template, { list: undefined }),
         config,
-        (uri, variables, { mcpReq }) =>
-          this.#read(resource, uri.href, Object.values(variables)[0], mcpReq.signal),
+        (uri, variables, context) =>
+          this.#read(resource, uri.href, String(Object.values(variables)[0]), context),
       )
     }
     return server
@@ -103,39 +105,49 @@ export class ToolServer {
     given: Readonly<Record<string, unknown>>,
     context: ServerContext,
   ): Promise<CallToolResult> {
-    if (this.#calls >= MAX_CALLS) return failed('Too many calls are under way: try again later')
-    this.#calls += 1
     try {
-      const call = { signal: this.#signal(context.mcpReq.signal), report: reporter(context) }
-      const { value, next } = await tool.run(given, call)
+      const { value, next } = await this.#bounded(context, (signal) =>
+        tool.run(given, { signal, report: reporter(context) }),
+      )
       const { text, structured } = markedResult(value, next)
       return { content: [{ type: 'text', text }], structuredContent: structured }
     } catch (error) {
-      return failed(messageOf(error))
-    } finally {
-      this.#calls -= 1
+      return { content: [{ type: 'text', text: messageOf(error) }], isError: true }
     }
   }
 
   async #read(
     resource: ReadableResource,
     uri: string,
-    id: string | string[] | undefined,
-    signal: AbortSignal,
-  ) {
+    encoded: string,
+    context: ServerContext,
+  ): Promise<ReadResourceResult> {
     let text: string | undefined
     try {
-      text = await resource.read(decodeURIComponent(String(id)), this.#signal(signal))
+      const id = decoded(encoded)
+      text = await this.#bounded(context, (signal) => resource.read(id, signal))
     } catch (error) {
       const isMissing = isObject(error) && error['status'] === 404
-      if (!isMissing) throw new ProtocolError(ProtocolErrorCode.InternalError, messageOf(error))
+      if (!isMissing) throw new ProtocolError(codeOf(error), messageOf(error))
     }
     if (text === undefined) throw new ResourceNotFoundError(uri)
     return { contents: [{ uri, mimeType: 'text/plain', text }] }
   }
 
-  #signal(signal: AbortSignal): AbortSignal {
-    return AbortSignal.any([signal, this.#closing.signal])
+  /** Does the work of a call, unless too many are under way. */
+  async #bounded<T>({ mcpReq }: ServerContext, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    if (this.#calls >= MAX_CALLS) {
+      throw new ProtocolError(
+        ProtocolErrorCode.InternalError,
+        'Too many calls are under way: try again later',
+      )
+    }
+    this.#calls += 1
+    try {
+      return await work(AbortSignal.any([mcpReq.signal, this.#closing.signal]))
+    } finally {
+      this.#calls -= 1
+    }
   }
 }
 
@@ -152,12 +164,22 @@ function declared(schema: JsonSchema): StandardSchemaWithJSON<Readonly<Record<st
   }
 }
 
-function failed(message: string): CallToolResult {
-  return { content: [{ type: 'text', text: message }], isError: true }
+function decoded(encoded: string): string {
+  try {
+    return decodeURIComponent(encoded)
+  } catch {
+    throw new ArgumentError('uri', 'a percent-encoded URI', encoded)
+  }
 }
 
+function codeOf(error: unknown): ProtocolErrorCode {
+  return error instanceof ArgumentError ? ProtocolErrorCode.InvalidParams : ProtocolErrorCode.InternalError
+}
+
+/** The message of an error for a model. It is data, like a result, unless the text is the server's own. */
 function messageOf(error: unknown): string {
-  return shortened(error instanceof Error ? error.message : String(error), MAX_ERROR)
+  const message = shortened(error instanceof Error ? error.message : String(error), MAX_ERROR)
+  return error instanceof ArgumentError || error instanceof ProtocolError ? message : markedText(message)
 }
 
 /** Sends progress to a client that asks for it. */

@@ -75,6 +75,21 @@ it('the result of a run that has completed is returned also when there is no tim
   expect(result).toMatchObject({ value: { output: { content: 'x' } } })
 })
 
+it('the state of two runs at once is refused, since one of them would be left out', async () => {
+  const research: Research = {
+    search: unused,
+    extract: unused,
+    tasks: { create: unused, get: unused, result: unused, events: async function* () {} },
+    findAll: { create: unused, result: unused, events: async function* () {} },
+  }
+  const tool = researchTools(research, false).find(({ name }) => name === 'research_status')
+  const call = { signal: new AbortController().signal, report: undefined }
+
+  await expect(tool?.run({ run_id: 'trun_1', findall_id: 'findall_1' }, call)).rejects.toThrow(
+    'findall_id must be absent when run_id is given',
+  )
+})
+
 it('a result that is nested too deep is cut, and says so', () => {
   const nested = JSON.parse(`${'{"a":'.repeat(50)}"deep"${'}'.repeat(50)}`)
   const { text, structured } = markedResult(nested)

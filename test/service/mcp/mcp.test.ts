@@ -248,7 +248,7 @@ describe('what a model gets', () => {
       throw new Error('secret path /root/x')
     })
 
-    expect(await text('web_search', { search_queries: ['x'] })).toBe(
+    expect(unmarked(await text('web_search', { search_queries: ['x'] }))).toBe(
       'The service failed. Its log has the error under this ref_id',
     )
     expect(onError).toHaveBeenCalledWith(
@@ -296,7 +296,9 @@ describe('a call of a tool', () => {
     await call('web_search', { search_queries: ['x'] })
     await call('research', { input: 'x', timeout: 0 })
 
-    expect(await text('web_search', { search_queries: ['x'] })).toBe('More than 1 requests in 3600 s')
+    expect(unmarked(await text('web_search', { search_queries: ['x'] }))).toBe(
+      'More than 1 requests in 3600 s',
+    )
     expect(await text('research', { input: 'x', timeout: 0 })).toContain('credit')
   })
 
@@ -326,7 +328,7 @@ describe('a call of a tool', () => {
     gone.abort()
     await Promise.allSettled(calls)
 
-    await expect.poll(other).toBe('Task run not found: none')
+    await expect.poll(other).toContain('\nTask run not found: none\n')
   })
 })
 
