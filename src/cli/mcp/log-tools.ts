@@ -1,5 +1,6 @@
 import type { AlertCause, Entry, EventLog, Position } from 'rivulet'
 import type { RuleSet } from 'rivulet/rules'
+import { isObject } from '../../protocol/event.ts'
 import * as s from '../../protocol/requests/kinds.ts'
 import { defineTool, type Tool } from '../../tools/tool.ts'
 import { logEntries } from '../log-entries.ts'
@@ -135,22 +136,17 @@ export function logTools({ log, rules, process }: LogToolsOptions): readonly Too
         episode: 'The episode of an event of an alert, for another than the last.',
       },
       async run({ alert, episode }, { signal }) {
-        let found: { readonly firing: EntryOfType<'alert.firing'>; readonly entries: Entry[] } | undefined
-        for await (const entry of logEntries(log, signal, { types: ['alert.firing', 'alert.resolved'] })) {
-          if (entry.type !== 'alert.firing' && entry.type !== 'alert.resolved') continue
-          const { data } = entry
-          if ((alert ?? data.alert) !== data.alert || (episode ?? data.episode) !== data.episode) continue
-          if (entry.type === 'alert.firing') found = { firing: entry, entries: [entry] }
-          else if (entry.data.episode === found?.firing.data.episode) found.entries.push(entry)
-        }
+        const isAsked = (data: FiringData) =>
+          (alert ?? data.alert) === data.alert && (episode ?? data.episode) === data.episode
+        const found = await lastEpisode(log, isAsked, signal)
         if (found === undefined) throw new Error('The log has no such alert that has fired')
-        const { firing, entries } = found
-        const causes = await causesOf(log, firing, signal)
+        const { firing, data, entries } = found
+        const causes = await causesOf(log, firing.position, data.events, signal)
         return {
           value: {
             events: entries.map(shownEvent),
             causes: causes.map(shownEvent),
-            explanations: await explained(rules, firing.data.alert, causes),
+            explanations: await explained(rules, data.alert, causes),
           },
         }
       },
@@ -177,7 +173,56 @@ export function logTools({ log, rules, process }: LogToolsOptions): readonly Too
   ]
 }
 
-type EntryOfType<Type> = Extract<Entry, { readonly type: Type }>
+/** The parts of an alert's data that are read, as far as they have the right shape. */
+interface FiringData {
+  readonly alert: string
+  readonly episode: string
+  readonly events: readonly AlertCause[]
+}
+
+/** Undefined if it is not the data of an alert: another program may have written the entry. */
+function firingData(data: unknown): FiringData | undefined {
+  if (!isObject(data)) return undefined
+  const { alert, episode, events } = data
+  if (typeof alert !== 'string' || typeof episode !== 'string') return undefined
+  return { alert, episode, events: Array.isArray(events) ? events.filter(isCause) : [] }
+}
+
+function isCause(value: unknown): value is AlertCause {
+  if (!isObject(value)) return false
+  const { source, id, type, time: at } = value
+  const isTime = at === null || typeof at === 'string'
+  return typeof source === 'string' && typeof id === 'string' && typeof type === 'string' && isTime
+}
+
+interface Episode {
+  readonly firing: Entry
+  readonly data: FiringData
+  /** The event that it fires, and those that it is resolved. */
+  readonly entries: Entry[]
+}
+
+/** The last episode of the alerts that are asked for. The alerts of the last days are read first: a log may have those of years. */
+async function lastEpisode(
+  log: EventLog,
+  isAsked: (data: FiringData) => boolean,
+  signal: AbortSignal,
+): Promise<Episode | undefined> {
+  const now = Date.now()
+  for (const start of [{ time: now - DAY }, { time: now - 30 * DAY }, 'start'] as const) {
+    let found: Episode | undefined
+    const after = await log.positionAt(start)
+    for await (const entry of logEntries(log, signal, { after, types: ['alert.firing', 'alert.resolved'] })) {
+      const data = firingData(entry.data)
+      if (data === undefined || !isAsked(data)) continue
+      if (entry.type === 'alert.firing') found = { firing: entry, data, entries: [entry] }
+      else if (data.episode === found?.data.episode && found.entries.length < MAX_EVENTS)
+        found.entries.push(entry)
+    }
+    if (found !== undefined) return found
+  }
+  return undefined
+}
 
 /** An entry for a model, without what only programs need. */
 function shownEvent({ type, source, id, time: at, recorded, backfill, data }: Entry): object {
@@ -195,7 +240,8 @@ function shownEvent({ type, source, id, time: at, recorded, backfill, data }: En
 /** The events that had a part in an alert, the last revision of each. They are before the alert's own event. */
 async function causesOf(
   log: EventLog,
-  { data: { events }, position: end }: EntryOfType<'alert.firing'>,
+  end: Position,
+  events: readonly AlertCause[],
   signal: AbortSignal,
 ): Promise<readonly Entry[]> {
   const nameOf = ({ source, id }: Pick<AlertCause, 'source' | 'id'>) => JSON.stringify([source, id])

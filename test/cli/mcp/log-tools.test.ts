@@ -115,6 +115,26 @@ describe('the tools for alerts', () => {
     await expect(call('explain_alert')).rejects.toThrow('neither alert nor episode')
   })
 
+  it('pass over events of alerts that have another shape than ours', async () => {
+    const bad = [null, 'x', {}, { alert: 'A' }, { alert: 'A', episode: 'e', events: null }]
+    const alert = (id: string, data: unknown) => ({
+      ...change(id),
+      type: 'alert.firing',
+      source: '/rules/A',
+      data,
+    })
+    const causes = [null, { source: 1, id: 'a' }, { source: 's', id: 'a', type: 't', time: 5 }]
+    const whole = { alert: 'B', episode: 'e', events: causes }
+    const { call } = await toolsOver(
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- What another program has written.
+      ...([...bad, whole].map((data, index) => alert(`e${index}`, data)) as ResearchEvent[]),
+    )
+
+    await expect(call('explain_alert', { alert: 'None' })).rejects.toThrow('no such alert that has fired')
+    expect(await call('explain_alert', { alert: 'A' })).toMatchObject({ causes: [] })
+    expect(await call('explain_alert', { alert: 'B' })).toMatchObject({ causes: [] })
+  })
+
   it('check a rule file, of a bounded size, and load nothing else', async () => {
     const { call } = await toolsOver()
 
