@@ -18,7 +18,12 @@ rules:
 
 /** The tools of a log with these events. */
 async function toolsOver(...events: readonly ResearchEvent[]) {
-  const store = memoryLog()
+  const tools = await toolsOf(memoryLog())
+  await tools.add(...events)
+  return tools
+}
+
+async function toolsOf(store: ReturnType<typeof memoryLog>) {
   const log = await openLog(store)
   onTestFinished(() => log.close())
   const rules = parseRules(RULES)
@@ -28,7 +33,6 @@ async function toolsOver(...events: readonly ResearchEvent[]) {
     return { ...Object(result?.value), next: result?.next }
   }
   const add = (...added: readonly ResearchEvent[]) => append(store, added)
-  await add(...events)
   const ids = async (args: object) =>
     (await call('recent_events', args)).events.map(({ id }: { id: string }) => id)
   return { log, rules, call, add, ids, tools: [...tools.values()] }
@@ -66,6 +70,18 @@ describe('recent_events', () => {
     }
 
     expect(seen).toEqual(ids)
+  })
+
+  it('gives all that was recorded until a time from a log whose partitions are not in the order of time', async () => {
+    let at = Date.now()
+    const { add, ids } = await toolsOf(memoryLog({ partitions: 8, clock: () => at }))
+    const until = new Date(at).toISOString()
+    const monitors = Array.from({ length: 20 }, (_, index) => `m${index}`)
+    await add(...monitors.map((monitor) => change(monitor, monitor)))
+    at += 60_000
+    await add(...monitors.map((monitor) => change(`late ${monitor}`, monitor)))
+
+    expect((await ids({ until })).toSorted()).toEqual(monitors.toSorted())
   })
 
   it('gives one event that is larger than a result', async () => {
