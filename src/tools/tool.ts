@@ -1,7 +1,8 @@
 import { ArgumentError, hidden } from '../protocol/argument-error.ts'
+import { isObject } from '../protocol/event.ts'
 import { checkRequest } from '../protocol/requests/check.ts'
 import { type JsonSchema, jsonSchemaOf, type Limits } from '../protocol/requests/json-schema.ts'
-import type { ObjectShape, Schema } from '../protocol/requests/schema.ts'
+import type { ObjectShape, Schema, Shape } from '../protocol/requests/schema.ts'
 
 /** One call of a tool. */
 export interface ToolCall {
@@ -63,8 +64,7 @@ export function defineTool<T>({ schema, fields, run, ...described }: ToolDefinit
       }
     },
     async run(given, call) {
-      // Models write null for what they leave out.
-      const args: unknown = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null))
+      const args = withoutNulls(shape, given)
       const unknown = Object.keys(Object(args)).find((name) => !hints.has(name))
       if (unknown !== undefined) {
         const message = `there is no argument ${unknown.slice(0, 100)}, but ${[...hints.keys()].join(', ')}`
@@ -74,4 +74,38 @@ export function defineTool<T>({ schema, fields, run, ...described }: ToolDefinit
       return await run(args, call)
     },
   }
+}
+
+/** A value without the fields that are null: models write null for what they leave out. Free data stays as it is. */
+function withoutNulls(shape: Shape, value: unknown): unknown {
+  if (Array.isArray(value)) {
+    return shape.kind === 'list' ? value.map((entry) => withoutNulls(shape.item, entry)) : value
+  }
+  if (!isObject(value)) return value
+  switch (shape.kind) {
+    case 'list':
+      return withoutNulls(shape.item, value)
+    case 'either':
+      return withoutNulls(shape.other, value)
+    case 'nullable':
+    case 'defaulted':
+      return withoutNulls(shape.value, value)
+    case 'object':
+      return withoutNullFields({ ...shape.required, ...shape.optional }, value)
+    case 'variants': {
+      const variant = shape.variants[String(value['type'])]
+      return variant === undefined ? value : withoutNulls(variant, value)
+    }
+    default:
+      return value
+  }
+}
+
+function withoutNullFields(fields: Readonly<Record<string, Shape>>, value: object): object {
+  const entries = Object.entries(value).flatMap(([name, entry]): [string, unknown][] => {
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined
+    if (entry === null && field?.kind !== 'nullable' && field?.kind !== 'unknown') return []
+    return [[name, field === undefined ? entry : withoutNulls(field, entry)]]
+  })
+  return Object.fromEntries(entries)
 }

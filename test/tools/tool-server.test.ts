@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import * as s from '../../src/protocol/requests/kinds.ts'
+import { runInput } from '../../src/protocol/requests/tasks.ts'
 import type { ReadableResource } from '../../src/tools/research-resources.ts'
 import { defineTool } from '../../src/tools/tool.ts'
 import { ToolServer } from '../../src/tools/tool-server.ts'
@@ -84,4 +85,40 @@ it('a URI that is not percent-encoded well is refused as an argument', async () 
   expect(await rpc('resources/read', { uri: 'rivulet://documents/%E0%A4%A' })).toMatchObject({
     error: { code: -32_602 },
   })
+})
+
+it('null is an absent argument at any depth, but stays in free data', async () => {
+  const given: unknown[] = []
+  const tool = defineTool({
+    name: 'work',
+    title: 'Work',
+    description: 'Works.',
+    isReadOnly: true,
+    schema: runInput,
+    fields: { input: 'The input.', source_policy: 'The domains.', task_spec: 'The form.' },
+    async run(args) {
+      given.push(args)
+      return { value: {} }
+    },
+  })
+  const call = { signal: new AbortController().signal, report: undefined }
+  const json_schema = { type: 'object', default: null }
+  await tool.run(
+    {
+      input: { company: null },
+      source_policy: { include_domains: ['a.example'], exclude_domains: null, after_date: null },
+      task_spec: { input_schema: null, output_schema: { type: 'json', json_schema } },
+    },
+    call,
+  )
+
+  expect(given).toEqual([
+    {
+      input: { company: null },
+      source_policy: { include_domains: ['a.example'] },
+      task_spec: { output_schema: { type: 'json', json_schema } },
+    },
+  ])
+  const policy = { include_domains: [null] }
+  await expect(tool.run({ input: 'x', source_policy: policy }, call)).rejects.toThrow('include_domains')
 })
