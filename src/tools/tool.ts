@@ -78,22 +78,19 @@ export function defineTool<T>({ schema, fields, run, ...described }: ToolDefinit
 
 /** A value without the fields that are null: models write null for what they leave out. Free data stays as it is. */
 function withoutNulls(shape: Shape, value: unknown): unknown {
-  if (Array.isArray(value)) {
-    return shape.kind === 'list' ? value.map((entry) => withoutNulls(shape.item, entry)) : value
-  }
-  if (!isObject(value)) return value
   switch (shape.kind) {
     case 'list':
-      return withoutNulls(shape.item, value)
+      if (!Array.isArray(value)) return withoutNulls(shape.item, value)
+      return value.map((entry) => withoutNulls(shape.item, entry))
     case 'either':
       return withoutNulls(shape.other, value)
     case 'nullable':
     case 'defaulted':
       return withoutNulls(shape.value, value)
     case 'object':
-      return withoutNullFields({ ...shape.required, ...shape.optional }, value)
+      return isObject(value) ? withoutNullFields({ ...shape.required, ...shape.optional }, value) : value
     case 'variants': {
-      const variant = shape.variants[String(value['type'])]
+      const variant = isObject(value) ? shape.variants[String(value['type'])] : undefined
       return variant === undefined ? value : withoutNulls(variant, value)
     }
     default:

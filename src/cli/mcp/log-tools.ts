@@ -198,7 +198,7 @@ function isCause(value: unknown): value is AlertCause {
 interface Episode {
   readonly firing: Entry
   readonly data: FiringData
-  /** The event that it fires, and those that it is resolved. */
+  /** The event with which it fires, and those with which it is resolved, at most {@link MAX_EVENTS}. */
   readonly entries: Entry[]
 }
 
