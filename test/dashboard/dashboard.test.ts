@@ -1,8 +1,8 @@
 import { request as httpRequest } from 'node:http'
 import { ArgumentError, memoryLog, openLog } from 'rivulet'
 import { createDashboard } from 'rivulet/dashboard'
-import { defineRules, runRules } from 'rivulet/rules'
-import { filter, firstValueFrom } from 'rxjs'
+import { defineRules, ruleStatus, runRules } from 'rivulet/rules'
+import { concatMap, filter, firstValueFrom } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { groupEvent, monitorEvent } from '../../src/protocol/event.ts'
 import { append } from '../log/append.ts'
@@ -288,9 +288,11 @@ describe('the status of a dashboard', () => {
     await fetchPage('/token', { method: 'POST' })
     await firstValueFrom(log.state('view:dashboard/groups').changes())
 
-    const states = log.state<{ readonly s?: number }>('own-rules')
-    // Since when the condition holds.
-    await firstValueFrom(states.changes().pipe(filter(({ state }) => state?.s !== undefined)))
+    const alerts = log
+      .state('own-rules')
+      .changes()
+      .pipe(concatMap(async () => (await ruleStatus(log, { name: 'own-rules' })).alerts))
+    await firstValueFrom(alerts.pipe(filter(({ length }) => length > 0)))
     const status = await (await fetchPage('/status')).json()
 
     expect(status.rules.alerts).toMatchObject([{ alert: 'Busy', state: 'pending' }])

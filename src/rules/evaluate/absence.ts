@@ -61,20 +61,20 @@ export class AbsenceWatch {
   }
 
   /** The source has reported. */
-  report({ t, e, a }: Fact): void {
+  report({ time, cause, annotationParts }: Fact): void {
     const state = this.#state
     const now = this.#context.now()
-    if (state.z !== 2) {
-      if (state.o === undefined || t >= state.o) {
-        state.o = t
-        state.e = [e]
-        if (a === undefined) delete state.a
-        else state.a = a
+    if (state.sourceStatus !== 'cancelled') {
+      if (state.lastReport === undefined || time >= state.lastReport) {
+        state.lastReport = time
+        state.causes = [cause]
+        if (annotationParts === undefined) delete state.annotationParts
+        else state.annotationParts = annotationParts
       }
-      const absent = t + this.#within
+      const absent = time + this.#within
       // A report from long ago does not say that the source reports again.
       if (absent + this.#prepared.rule.lateness > now) {
-        if (state.z === undefined) delete state.y
+        if (state.sourceStatus === undefined) delete state.unknown
         this.#step(now, false)
       }
       this.#waitUntil(absent)
@@ -89,17 +89,20 @@ export class AbsenceWatch {
     const within = this.#within
     if (type === 'monitor.cancelled') return this.#cancelled(now)
     if (type === 'source.live') {
-      if (state.z === 2) {
-        delete state.z
-        delete state.g
+      if (state.sourceStatus === 'cancelled') {
+        delete state.sourceStatus
+        delete state.keptUntil
       }
-      if (state.j === undefined) state.j = now + within
-      else if (state.z === 1) this.#waitUntil(now)
-      delete state.z
-      if (state.y === 'lost') delete state.y
-    } else if (state.z !== 2 && (state.j !== undefined || state.z === 1)) {
+      if (state.absentAt === undefined) state.absentAt = now + within
+      else if (state.sourceStatus === 'lost') this.#waitUntil(now)
+      delete state.sourceStatus
+      if (state.unknown === 'lost') delete state.unknown
+    } else if (
+      state.sourceStatus !== 'cancelled' &&
+      (state.absentAt !== undefined || state.sourceStatus === 'lost')
+    ) {
       if (type === 'source.lost') {
-        state.z = 1
+        state.sourceStatus = 'lost'
         this.#unknown('lost', now)
       } else {
         this.#unknown('gap', now)
@@ -111,7 +114,7 @@ export class AbsenceWatch {
 
   timer(due: number): void {
     const state = this.#state
-    delete state.d
+    delete state.due
     const { lateness } = this.#prepared.rule
     for (;;) {
       const deadline = this.#deadline()
@@ -124,15 +127,15 @@ export class AbsenceWatch {
   #at(deadline: number, due: number): void {
     const state = this.#state
     const now = this.#context.now()
-    if (state.g !== undefined) {
-      delete state.g
-      delete state.z
+    if (state.keptUntil !== undefined) {
+      delete state.keptUntil
+      delete state.sourceStatus
       return
     }
-    if (state.q !== undefined && (state.z !== undefined || deadline !== state.j))
+    if (state.falseSince !== undefined && (state.sourceStatus !== undefined || deadline !== state.absentAt))
       return this.#step(deadline, false)
     // Its last reports may be among the deleted entries.
-    if (state.j !== undefined && state.j - this.#within < this.#gap) {
+    if (state.absentAt !== undefined && state.absentAt - this.#within < this.#gap) {
       this.#unknown('gap', this.#gap)
       return this.#waitUntil(this.#gap + this.#within)
     }
@@ -140,13 +143,13 @@ export class AbsenceWatch {
       this.#unknown('downtime', now)
       return this.#waitUntil(now + this.#within)
     }
-    delete state.y
+    delete state.unknown
     this.#step(deadline, true)
   }
 
   /** The source is not absent before this time. */
   #waitUntil(time: number): void {
-    this.#state.j = Math.max(this.#state.j ?? time, time)
+    this.#state.absentAt = Math.max(this.#state.absentAt ?? time, time)
   }
 
   #step(time: number, level: boolean): void {
@@ -158,7 +161,7 @@ export class AbsenceWatch {
     const data = alertData(rule.name, state, fired)
     const source = sourceOfRule(rule.name)
     if (transition === 'firing') {
-      state.f = fired
+      state.fired = fired
       this.#context.append({ type: 'alert.firing', source, data })
     } else {
       this.#context.append({ type: 'alert.resolved', source, data: { ...data, reason: 'condition' } })
@@ -168,7 +171,7 @@ export class AbsenceWatch {
 
   #cancelled(now: number): void {
     const state = this.#state
-    if (state.f !== undefined) {
+    if (state.fired !== undefined) {
       const { rule } = this.#prepared
       const data = {
         ...alertData(rule.name, state, firedNow(rule, state, this.#silence(now))),
@@ -177,49 +180,53 @@ export class AbsenceWatch {
       this.#context.append({ type: 'alert.resolved', source: sourceOfRule(rule.name), data })
     }
     end(state)
-    for (const name of ['y', 'j', 'o', 'e', 'a'] as const) delete state[name]
-    state.z = 2
-    state.g = now + CANCELLED_KEPT
+    for (const name of ['unknown', 'absentAt', 'lastReport', 'causes', 'annotationParts'] as const)
+      delete state[name]
+    state.sourceStatus = 'cancelled'
+    state.keptUntil = now + CANCELLED_KEPT
     this.#store()
   }
 
   /** How long the source has been silent, or was, in seconds. */
   #silence(now: number): number {
-    const { s = now, q = now } = this.#state
-    return (q - s + this.#within) / 1_000
+    const { trueSince = now, falseSince = now } = this.#state
+    return (falseSince - trueSince + this.#within) / 1_000
   }
 
   /** An alert that fires continues; a pending alert is given up. */
   #unknown(reason: 'lost' | 'downtime' | 'gap', now: number): void {
     const state = this.#state
-    if (state.f === undefined) end(state)
-    if (state.y === reason) return
-    state.y = reason
-    this.#context.append(unknownOutput(this.#prepared, reason, state.k ?? {}, now))
+    if (state.fired === undefined) end(state)
+    if (state.unknown === reason) return
+    state.unknown = reason
+    this.#context.append(unknownOutput(this.#prepared, reason, state.key ?? {}, now))
   }
 
   #deadline(): number | undefined {
     const state = this.#state
-    if (state.g !== undefined) return state.g
-    const { s, q, j, z } = state
-    const isAbsent = s !== undefined && q === undefined
-    const next = z === undefined || q !== undefined ? alertDeadline(state, this.#prepared.rule) : undefined
-    if (isAbsent || z !== undefined || j === undefined) return next
-    return Math.min(j, next ?? Infinity)
+    if (state.keptUntil !== undefined) return state.keptUntil
+    const { trueSince, falseSince, absentAt, sourceStatus } = state
+    const isAbsent = trueSince !== undefined && falseSince === undefined
+    const next =
+      sourceStatus === undefined || falseSince !== undefined
+        ? alertDeadline(state, this.#prepared.rule)
+        : undefined
+    if (isAbsent || sourceStatus !== undefined || absentAt === undefined) return next
+    return Math.min(absentAt, next ?? Infinity)
   }
 
   #store(fired = -Infinity): void {
     const state = this.#state
     const context = this.#context
-    if (state.j === undefined && state.z === undefined && state.s === undefined) {
-      if (state.d !== undefined) context.cancel(TIMER)
+    if (state.absentAt === undefined && state.sourceStatus === undefined && state.trueSince === undefined) {
+      if (state.due !== undefined) context.cancel(TIMER)
       return context.set(null)
     }
     const deadline = this.#deadline()
     if (deadline !== undefined) {
       const due = Math.max(deadline + this.#prepared.rule.lateness, fired + 1)
-      if (state.d === undefined || due < state.d) {
-        state.d = due
+      if (state.due === undefined || due < state.due) {
+        state.due = due
         context.timer(TIMER, due, { clock: 'recorded' })
       }
     }

@@ -24,12 +24,12 @@ export function labelsOf({ name, labels }: CompiledRule, key: Values): Values {
 
 /** The data of an alert as it is now. */
 export function firedNow(rule: CompiledRule, state: RuleState, value: number | string | null): Fired {
-  const { k: key = {}, a: parts = [] } = state
+  const { key = {}, annotationParts = [] } = state
   const labels = labelsOf(rule, key)
   const annotations: Record<string, string> = {}
   let index = 0
   for (const [name, template] of rule.annotations) {
-    annotations[name] = template.render(parts[index] ?? [], { key, labels, value })
+    annotations[name] = template.render(annotationParts[index] ?? [], { key, labels, value })
     index++
   }
   return { group: rule.group, labels, annotations, value }
@@ -37,7 +37,7 @@ export function firedNow(rule: CompiledRule, state: RuleState, value: number | s
 
 /** The data of an alert that fires or ends. */
 export function alertData(name: string, state: RuleState, fired: Fired): AlertData {
-  const { s = 0, e = [], k: key = {} } = state
+  const { trueSince = 0, causes = [], key = {} } = state
   const { group, labels, annotations, value } = fired
   return {
     alert: name,
@@ -46,9 +46,9 @@ export function alertData(name: string, state: RuleState, fired: Fired): AlertDa
     labels,
     annotations,
     value,
-    since: rfc3339(s),
-    events: e.map(causeOf),
-    episode: episodeOf(name, labels, s),
+    since: rfc3339(trueSince),
+    events: causes.map(causeOf),
+    episode: episodeOf(name, labels, trueSince),
   }
 }
 
@@ -59,8 +59,8 @@ export function causeOf([source, id, type, time]: Cause): AlertCause {
 
 /** Ends the alert of a rule that was removed, if it was firing. */
 export function endOfGone(name: string, state: RuleState): AlertOutput | undefined {
-  if (state.f === undefined) return undefined
-  const data = { ...alertData(name, state, state.f), reason: 'rule' as const }
+  if (state.fired === undefined) return undefined
+  const data = { ...alertData(name, state, state.fired), reason: 'rule' as const }
   return { type: 'alert.resolved', source: sourceOfRule(name), data }
 }
 

@@ -28,8 +28,8 @@ export interface KeyedFact {
   readonly fact: Fact
 }
 
-const NOTHING: readonly Outcome[] = [{ m: null }]
-const MATCH: readonly Outcome[] = [{ m: [] }]
+const NOTHING: readonly Outcome[] = [{ matches: null }]
+const MATCH: readonly Outcome[] = [{ matches: [] }]
 
 /** Evaluates the conditions of a rule. Undefined if the event cannot change anything of the rule. */
 export function keyedFact(
@@ -45,15 +45,15 @@ export function keyedFact(
   if (outcomes === NOTHING) return undefined
   const key = keyOf(prepared, event, view, tally)
   if (key === undefined) return undefined
-  const parts = outcomes.some(({ m }) => m !== null) ? partsOf(prepared, view) : []
+  const parts = outcomes.some(({ matches }) => matches !== null) ? partsOf(prepared, view) : []
   const fact: Fact = {
-    t: placedAt(event),
-    e: causeFor(event),
-    o: outcomes,
-    ...(watched.length > 0 && { l: watched.map((each) => hashOfValue(each.evaluate(view))) }),
-    ...(parts.length > 0 && { a: parts }),
+    time: placedAt(event),
+    cause: causeFor(event),
+    outcomes,
+    ...(watched.length > 0 && { watchedHashes: watched.map((each) => hashOfValue(each.evaluate(view))) }),
+    ...(parts.length > 0 && { annotationParts: parts }),
     // Only runs come in several revisions.
-    ...(event.type === 'task_run.state' && { c: contentHash([event.source, event.id]) }),
+    ...(event.type === 'task_run.state' && { identity: contentHash([event.source, event.id]) }),
   }
   return { key, fact }
 }
@@ -85,7 +85,9 @@ function allOutcomes(prepared: PreparedRule, view: EventView, tally: Tally): rea
 }
 
 function outcomesOf(outcomes: readonly Outcome[]): readonly Outcome[] {
-  return outcomes.every(({ m, r }) => m === null && r === undefined) ? NOTHING : outcomes
+  return outcomes.every(({ matches, resolves }) => matches === null && resolves === undefined)
+    ? NOTHING
+    : outcomes
 }
 
 function outcome(
@@ -101,7 +103,7 @@ function outcome(
   const matches = isMatch ? rule.windows.map((window) => matchOf(window, evaluate, holds, tally)) : null
   const isNothing = matches !== null && matches.length > 0 && matches.every((match) => match === null)
   const isResolved = rule.resolve.when !== undefined && holds(rule.resolve.when)
-  return { m: isNothing ? null : matches, ...(isResolved && { r: 1 as const }) }
+  return { matches: isNothing ? null : matches, ...(isResolved && { resolves: true as const }) }
 }
 
 function matchOf(

@@ -16,7 +16,7 @@ export function hold(held: Fact[], fact: Fact): void {
 }
 
 function compareFacts(a: Fact, b: Fact): number {
-  return a.t - b.t || compare(a.e[0], b.e[0]) || compare(a.e[1], b.e[1])
+  return a.time - b.time || compare(a.cause[0], b.cause[0]) || compare(a.cause[1], b.cause[1])
 }
 
 function compare(a: string, b: string): number {

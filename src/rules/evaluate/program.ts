@@ -89,8 +89,8 @@ class Program implements RuleProgram {
     this.types = typesOf(this.#rules)
   }
 
-  resume({ m: gap = -Infinity }: RuleState): void {
-    this.#gap = Math.max(this.#gap, gap)
+  resume({ lastGap = -Infinity }: RuleState): void {
+    this.#gap = Math.max(this.#gap, lastGap)
   }
 
   keys(entry: RuleInput): readonly string[] | undefined {
@@ -111,12 +111,12 @@ class Program implements RuleProgram {
     const { prepared, keyed, failure } = work
     if (failure !== undefined) throw failure.error
     if (context.key === prepared.rule.name) return this.#ofRule(state, entry, work, context)
-    if (keyed !== undefined) state.k ??= shownKey(keyed.key)
+    if (keyed !== undefined) state.key ??= shownKey(keyed.key)
     if (prepared.absence === undefined) {
       if (keyed !== undefined) new Timeline(prepared, state, context).event(keyed.fact)
       return
     }
-    state.k ??= { source: entry.source }
+    state.key ??= { source: entry.source }
     const watch = this.#watch(prepared, prepared.absence.within, state, context)
     if (isEvidence(entry.type)) watch.evidence(entry.type)
     else if (keyed !== undefined) watch.report(keyed.fact)
@@ -136,9 +136,9 @@ class Program implements RuleProgram {
 
   /** Updates the state of a rule as a whole. */
   #ofRule(state: RuleState, entry: RuleInput, { prepared, counts }: Work, context: RuleContext): void {
-    if (counts !== undefined) state.r = sum(state.r, counts)
+    if (counts !== undefined) state.counts = sum(state.counts, counts)
     if (entry.type === 'log.gap' && prepared.absence !== undefined) {
-      state.m = this.#gap
+      state.lastGap = this.#gap
       context.append(unknownOutput(prepared, 'gap', {}, this.#gap))
     }
     context.set(state)

@@ -5,7 +5,7 @@ import type { RuleContext } from './context.ts'
 import { hold, MAX_HELD } from './held.ts'
 import { isHeld } from './prepared-rule.ts'
 import type { PreparedRule } from './prepared-rule.ts'
-import type { Chain, Fact, Outcome, RuleState, WindowState } from './state.ts'
+import type { Contribution, Fact, Outcome, RuleState, WindowState } from './state.ts'
 import { VALUE_KEPT } from './windows/changed.ts'
 
 /** Number of identities that a key remembers, and how long, in ms: a fuller revision comes within minutes. */
@@ -23,7 +23,7 @@ export class Timeline {
     this.#prepared = prepared
     this.#state = state
     this.#context = context
-    this.#windows = state.w ??= prepared.windows.map((window) => window.begin())
+    this.#windows = state.windows ??= prepared.windows.map((window) => window.begin())
   }
 
   /** Whether its events are applied in the order of their times. */
@@ -34,19 +34,18 @@ export class Timeline {
   /** An event came. */
   event(fact: Fact): void {
     const state = this.#state
-    if (fact.t < this.#earliest()) {
+    if (fact.time < this.#earliest()) {
       this.#late(fact)
     } else if (isHeld(this.#prepared)) {
-      const held = (state.h ??= [])
+      const held = (state.held ??= [])
       hold(held, fact)
       const [first] = held
       if (held.length > MAX_HELD && first !== undefined) {
-        state.b = (state.b ?? 0) + 1
-        this.#advance(first.t)
+        this.#advance(first.time)
         if (held[0] === first) this.#applyFirst(held)
       }
     } else {
-      this.#advance(fact.t)
+      this.#advance(fact.time)
       this.#apply(fact)
     }
     this.#store()
@@ -54,24 +53,24 @@ export class Timeline {
 
   /** A timer of this time fires. */
   timer(due: number): void {
-    delete this.#state.d
+    delete this.#state.due
     this.#advance(due - this.#prepared.rule.lateness)
     this.#store(due)
   }
 
   /** An earlier event is late. */
   #earliest(): number {
-    return this.#state.u ?? -Infinity
+    return this.#state.evaluatedUntil ?? -Infinity
   }
 
   /** Applies held events before this time, and deadlines up to it. */
   #advance(until: number): void {
-    const { h: held = [] } = this.#state
+    const { held = [] } = this.#state
     for (;;) {
       const deadline = this.#deadline()
       const [first] = held
       // A deadline comes before the events of its time.
-      if (first !== undefined && first.t < until && !(deadline !== undefined && deadline <= first.t))
+      if (first !== undefined && first.time < until && !(deadline !== undefined && deadline <= first.time))
         this.#applyFirst(held)
       else if (deadline !== undefined && deadline <= until) this.#at(deadline)
       else return
@@ -86,11 +85,14 @@ export class Timeline {
   #apply(fact: Fact): void {
     const { family } = this.#prepared
     const state = this.#state
-    const { t: time } = fact
-    const { m: matches, r: resolves } = this.#outcome(fact)
+    const { time, cause, annotationParts } = fact
+    const { matches, resolves } = this.#outcome(fact)
     if (matches !== null && !this.#hasCounted(fact)) {
       let isPulse = family === 'match'
-      let chain: Chain | undefined
+      let contribution: Contribution = {
+        causes: [cause],
+        ...(annotationParts !== undefined && { annotationParts }),
+      }
       for (const [index, window] of this.#prepared.windows.entries()) {
         const match = matches[index] ?? null
         const own = this.#windows[index]
@@ -98,18 +100,14 @@ export class Timeline {
         const pulse = window.apply(own, time, match, fact)
         if (pulse === false) continue
         isPulse = true
-        chain = window.takePulse?.(own)
-        if (pulse !== true) state.v = pulse.value
+        contribution = window.takePulse?.(own) ?? contribution
+        if (pulse !== true) state.lastValue = pulse.value
       }
-      if (isPulse) this.#pulse(time, chain ?? { e: [fact.e], ...(fact.a !== undefined && { a: fact.a }) })
-      else if (family === 'hold')
-        this.#caused(
-          { e: [fact.e], ...(fact.a !== undefined && { a: fact.a }) },
-          time + this.#prepared.spanOf(matches),
-        )
+      if (isPulse) this.#pulse(time, contribution)
+      else if (family === 'hold') this.#caused(contribution, time + this.#prepared.spanOf(matches))
     }
-    if (resolves === 1 && !(state.p !== undefined && state.p > time)) this.#reset()
-    if (this.#isOrdered) state.u = Math.max(state.u ?? time, time)
+    if (resolves === true && !(state.lastPulse !== undefined && state.lastPulse > time)) this.#reset()
+    if (this.#isOrdered) state.evaluatedUntil = Math.max(state.evaluatedUntil ?? time, time)
     this.#step(time)
   }
 
@@ -120,22 +118,23 @@ export class Timeline {
     for (const [index, window] of windows.entries()) {
       const own = this.#windows[index]
       if (own === undefined || !window.at(own, time)) continue
-      this.#pulse(time, window.takePulse?.(own) ?? { e: [] })
+      this.#pulse(time, window.takePulse?.(own) ?? { causes: [] })
     }
-    if (state.p !== undefined && time >= state.p + rule.resolve.after) {
-      delete state.p
-      state.x = 1
+    if (state.lastPulse !== undefined && time >= state.lastPulse + rule.resolve.after) {
+      delete state.lastPulse
+      state.isExpired = true
       // The end of a match is remembered for as long as the match held, so that an older match is late.
       if (family === 'match') this.#keep(time + rule.resolve.after)
     }
-    if (state.g !== undefined && time >= state.g) {
-      delete state.g
-      delete state.c
-      delete state.l
+    if (state.keptUntil !== undefined && time >= state.keptUntil) {
+      delete state.keptUntil
+      delete state.counted
+      delete state.previousHashes
     }
-    if (this.#isOrdered || state.x === 1) state.u = Math.max(state.u ?? time, time)
+    if (this.#isOrdered || state.isExpired === true)
+      state.evaluatedUntil = Math.max(state.evaluatedUntil ?? time, time)
     this.#step(time)
-    if (state.s === undefined) delete state.x
+    if (state.trueSince === undefined) delete state.isExpired
   }
 
   /** The level of the rule at this time, and what becomes of the alert. */
@@ -145,8 +144,8 @@ export class Timeline {
     const level =
       family === 'hold'
         ? this.#prepared.windows.every((window, index) => this.#holds(window, index, time))
-        : state.p !== undefined
-    if (family === 'hold' && state.s === undefined) this.#trimCauses(time)
+        : state.lastPulse !== undefined
+    if (family === 'hold' && state.trueSince === undefined) this.#trimCauses(time)
     const transition = step(state, time, level, rule)
     if (transition === undefined) return
     const value = this.#value(time)
@@ -154,10 +153,10 @@ export class Timeline {
     const data = alertData(rule.name, state, fired)
     const source = sourceOfRule(rule.name)
     if (transition === 'firing') {
-      state.f = fired
+      state.fired = fired
       this.#context.append({ type: 'alert.firing', source, data })
     } else {
-      const reason = state.x === 1 ? 'expired' : 'condition'
+      const reason = state.isExpired === true ? 'expired' : 'condition'
       this.#context.append({ type: 'alert.resolved', source, data: { ...data, reason } })
       end(state)
     }
@@ -172,41 +171,42 @@ export class Timeline {
     const [window] = this.#prepared.windows
     const [own] = this.#windows
     if (window === undefined || own === undefined) return null
-    return window.value(own, time) ?? this.#state.v ?? null
+    return window.value(own, time) ?? this.#state.lastValue ?? null
   }
 
-  #pulse(time: number, by: Pick<Chain, 'e' | 'a'>): void {
+  #pulse(time: number, by: Contribution): void {
     const state = this.#state
     // The events of an earlier episode.
-    if (state.s === undefined) delete state.e
+    if (state.trueSince === undefined) delete state.causes
     this.#caused(by)
     // Matches may come in any order.
-    state.p = Math.max(state.p ?? time, time)
+    state.lastPulse = Math.max(state.lastPulse ?? time, time)
   }
 
   /** @param until When the event leaves its last window. */
-  #caused({ e, a }: Pick<Chain, 'e' | 'a'>, until?: number): void {
+  #caused({ causes, annotationParts }: Contribution, until?: number): void {
     const state = this.#state
-    pushLast((state.e ??= []), e)
-    if (until !== undefined) pushLast((state.i ??= []), [until])
-    if (a === undefined) delete state.a
-    else state.a = a
+    pushLast((state.causes ??= []), causes)
+    if (until !== undefined) pushLast((state.causesEndAt ??= []), [until])
+    if (annotationParts === undefined) delete state.annotationParts
+    else state.annotationParts = annotationParts
   }
 
   /** Forgets events that are no longer in any window. */
   #trimCauses(time: number): void {
-    const { e = [], i: times = [] } = this.#state
-    if (times.every((each) => each > time)) return
-    const isIn = (_: unknown, index: number) => (times[index] ?? 0) > time
-    this.#state.e = e.filter(isIn)
-    this.#state.i = times.filter(isIn)
+    const { causes = [], causesEndAt = [] } = this.#state
+    if (causesEndAt.every((each) => each > time)) return
+    const isIn = (_: unknown, index: number) => (causesEndAt[index] ?? 0) > time
+    this.#state.causes = causes.filter(isIn)
+    this.#state.causesEndAt = causesEndAt.filter(isIn)
   }
 
   #reset(): void {
     const state = this.#state
-    delete state.p
+    delete state.lastPulse
     // They are in no window, whatever their time.
-    if (state.i !== undefined) state.i = state.i.map(() => Number.MIN_SAFE_INTEGER)
+    if (state.causesEndAt !== undefined)
+      state.causesEndAt = state.causesEndAt.map(() => Number.MIN_SAFE_INTEGER)
     for (const [index, window] of this.#prepared.windows.entries()) {
       const own = this.#windows[index]
       if (own !== undefined) window.reset(own)
@@ -217,42 +217,42 @@ export class Timeline {
   #outcome(fact: Fact): Outcome {
     const state = this.#state
     let combination = 0
-    if (fact.l !== undefined) {
-      const last = state.l ?? []
-      for (const [index, hash] of fact.l.entries()) {
+    if (fact.watchedHashes !== undefined) {
+      const last = state.previousHashes ?? []
+      for (const [index, hash] of fact.watchedHashes.entries()) {
         const before = last[index] ?? null
         if (hash !== null && before !== null && hash !== before) combination |= 1 << index
       }
-      state.l = fact.l.map((hash, index) => hash ?? last[index] ?? null)
-      this.#keep(fact.t + VALUE_KEPT)
+      state.previousHashes = fact.watchedHashes.map((hash, index) => hash ?? last[index] ?? null)
+      this.#keep(fact.time + VALUE_KEPT)
     }
-    return fact.o[combination] ?? { m: null }
+    return fact.outcomes[combination] ?? { matches: null }
   }
 
   /** Whether an earlier revision of the event counted. If not, this one does. */
-  #hasCounted({ c: identity, t }: Fact): boolean {
+  #hasCounted({ identity, time }: Fact): boolean {
     if (identity === undefined) return false
-    const counted = (this.#state.c ??= [])
+    const counted = (this.#state.counted ??= [])
     if (counted.includes(identity)) return true
     counted.push(identity)
     if (counted.length > MAX_COUNTED) counted.shift()
-    this.#keep(t + COUNTED_KEPT)
+    this.#keep(time + COUNTED_KEPT)
     return false
   }
 
   #keep(until: number): void {
-    this.#state.g = Math.max(this.#state.g ?? until, until)
+    this.#state.keptUntil = Math.max(this.#state.keptUntil ?? until, until)
   }
 
-  #late({ e, t, o }: Fact): void {
-    if (o.every(({ m }) => m === null)) return
+  #late({ cause, time, outcomes }: Fact): void {
+    if (outcomes.every(({ matches }) => matches === null)) return
     const state = this.#state
     const { rule } = this.#prepared
-    state.n = (state.n ?? 0) + 1
-    const { k: key = {} } = state
-    const by = this.#earliest() - t
+    state.lateEvents = (state.lateEvents ?? 0) + 1
+    const { key = {} } = state
+    const by = this.#earliest() - time
     const { name, group } = rule
-    const data = { alert: name, group, key, labels: labelsOf(rule, key), event: causeOf(e), by }
+    const data = { alert: name, group, key, labels: labelsOf(rule, key), event: causeOf(cause), by }
     this.#context.append({ type: 'alert.late', source: sourceOfRule(name), data })
   }
 
@@ -262,8 +262,8 @@ export class Timeline {
     const { rule, windows } = this.#prepared
     const now = this.#earliest()
     let next = alertDeadline(state, rule) ?? Infinity
-    if (state.p !== undefined) next = Math.min(next, state.p + rule.resolve.after)
-    if (state.g !== undefined) next = Math.min(next, state.g)
+    if (state.lastPulse !== undefined) next = Math.min(next, state.lastPulse + rule.resolve.after)
+    if (state.keptUntil !== undefined) next = Math.min(next, state.keptUntil)
     for (const [index, window] of windows.entries()) {
       const own = this.#windows[index]
       if (own !== undefined) next = Math.min(next, window.deadline(own, now) ?? Infinity)
@@ -276,28 +276,28 @@ export class Timeline {
     const state = this.#state
     const context = this.#context
     const { lateness } = this.#prepared.rule
-    const [first] = state.h ?? []
-    if (first === undefined) delete state.h
+    const [first] = state.held ?? []
+    if (first === undefined) delete state.held
     if (first === undefined && this.#isIdle()) {
-      if (state.d !== undefined) context.cancel(TIMER)
+      if (state.due !== undefined) context.cancel(TIMER)
       return context.set(null)
     }
     const deadline = this.#deadline()
     const due = Math.min(
       deadline === undefined ? Infinity : deadline + lateness,
-      first === undefined ? Infinity : first.t + lateness + 1,
+      first === undefined ? Infinity : first.time + lateness + 1,
     )
     // A timer that is too early is moved when it fires.
-    if (due !== Infinity && (state.d === undefined || due < state.d)) {
-      state.d = Math.max(Math.ceil(due), fired + 1)
-      context.timer(TIMER, state.d, { clock: 'event' })
+    if (due !== Infinity && (state.due === undefined || due < state.due)) {
+      state.due = Math.max(Math.ceil(due), fired + 1)
+      context.timer(TIMER, state.due, { clock: 'event' })
     }
     context.set(state)
   }
 
   #isIdle(): boolean {
-    const { s, p, g } = this.#state
-    if (s !== undefined || p !== undefined || g !== undefined) return false
+    const { trueSince, lastPulse, keptUntil } = this.#state
+    if (trueSince !== undefined || lastPulse !== undefined || keptUntil !== undefined) return false
     return this.#prepared.windows.every((window, index) => {
       const own = this.#windows[index]
       return own === undefined || window.isEmpty(own)

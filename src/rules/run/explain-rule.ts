@@ -81,8 +81,8 @@ export function explainRule(rules: RuleSet, alert: string, event: RuleInput): Ru
   const isIgnored = rule.backfill === 'ignore' && event.backfill === true
   const tally = { missing: 0, errors: 0 }
   const keyed = isRead ? keyedFact(prepared, event, view, tally) : undefined
-  const outcomes = keyed?.fact.o ?? []
-  const matching = outcomes.filter(({ m }) => m !== null).length
+  const outcomes = keyed?.fact.outcomes ?? []
+  const matching = outcomes.filter(({ matches }) => matches !== null).length
   const expressions = namedExpressions(rule).map(([name, expression]) => ({
     name,
     part: explained(explain(expression, viewOf(event))),
@@ -98,7 +98,7 @@ export function explainRule(rules: RuleSet, alert: string, event: RuleInput): Ru
     ignored: !isRead ? 'type' : isIgnored ? 'backfill' : hasKey ? null : 'key',
     key: keyed === undefined ? null : shownKey(keyed.key),
     matches: matching === 0 ? 'no' : matching === outcomes.length ? 'yes' : 'if changed',
-    resolves: outcomes[0]?.r === 1,
+    resolves: outcomes[0]?.resolves === true,
     expressions,
   }
 }

@@ -11,8 +11,8 @@ import { compiledRules } from '../rule-set.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { REGISTRY } from './registry.ts'
 
-/** Version of the states. Another version would need `migrate` or a rebuild. */
-const STATE_VERSION = 1
+/** Version of the states. States of another version are refused with a ProcessVersionError. Raise it when {@link RuleState} changes. */
+const STATE_VERSION = 2
 
 /** Number of states of removed rules that end at one entry, so that an entry does not take long. */
 const STALE_PER_ENTRY = 1_000

@@ -122,13 +122,13 @@ class Status {
     }
     if (state === null) return
     if (prefix === undefined) {
-      const { missing = 0, errors = 0, cut = 0 } = state.r ?? {}
+      const { missing = 0, errors = 0, cut = 0 } = state.counts ?? {}
       Object.assign(numbers, { missing, errors, cut })
       return
     }
     numbers.keys++
-    numbers.late += state.n ?? 0
-    for (const { x = 0 } of state.w ?? []) numbers.overflow += x
+    numbers.late += state.lateEvents ?? 0
+    for (const { dropped = 0 } of state.windows ?? []) numbers.overflow += dropped
     const alert = openAlert(name, state)
     if (alert === undefined) return
     numbers[alert.state]++
@@ -156,8 +156,8 @@ class Status {
 }
 
 function openAlert(alert: string, state: ProcessedState): OpenAlert | undefined {
-  const { k: key = {}, s: since, f: fired, y: unknown } = state
-  if (since === undefined && unknown === undefined) return undefined
+  const { key = {}, trueSince, fired, unknown } = state
+  if (trueSince === undefined && unknown === undefined) return undefined
   return {
     alert,
     state: fired !== undefined ? 'firing' : unknown === undefined ? 'pending' : 'unknown',
@@ -165,7 +165,7 @@ function openAlert(alert: string, state: ProcessedState): OpenAlert | undefined 
     labels: fired?.labels ?? null,
     annotations: fired?.annotations ?? null,
     value: fired?.value ?? null,
-    since: since === undefined ? null : rfc3339(since),
+    since: trueSince === undefined ? null : rfc3339(trueSince),
     unknown: unknown ?? null,
   }
 }

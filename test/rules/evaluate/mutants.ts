@@ -13,8 +13,8 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   'a count holds for one more': {
     kind: 'count',
     file: 'windows/count.ts',
-    text: 'upTo(t, time - this.#over) >= this.#gte',
-    replacement: 'upTo(t, time - this.#over) > this.#gte',
+    text: 'upTo(times, time - this.#over) >= this.#gte',
+    replacement: 'upTo(times, time - this.#over) > this.#gte',
   },
   'an event leaves a count 1 ms late': {
     kind: 'count',
@@ -37,20 +37,20 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   'a repeated value stays at its first time': {
     kind: 'distinct',
     file: 'windows/distinct.ts',
-    text: 'const known = v.indexOf(value)',
-    replacement: 'const known = v.indexOf(value); if (known >= 0) continue',
+    text: 'const known = hashes.indexOf(hash)',
+    replacement: 'const known = hashes.indexOf(hash); if (known >= 0) continue',
   },
   'a spike compares with one ms more': {
     kind: 'spike',
     file: 'windows/spike.ts',
-    text: 'const before = upTo(t, time - this.#over)',
-    replacement: 'const before = upTo(t, time - this.#over - 1)',
+    text: 'const before = upTo(times, time - this.#over)',
+    replacement: 'const before = upTo(times, time - this.#over - 1)',
   },
   'a spike needs more than its factor': {
     kind: 'spike',
     file: 'windows/spike.ts',
-    text: 't.length - before >= Math.max(',
-    replacement: 't.length - before > Math.max(',
+    text: 'times.length - before >= Math.max(',
+    replacement: 'times.length - before > Math.max(',
   },
   'one window of several is enough': {
     kind: 'several',
@@ -67,8 +67,8 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   'a value is new one ms early': {
     kind: 'new',
     file: 'windows/new.ts',
-    text: 'dropFirst(upTo(t, time - this.#within - 1), t, v)',
-    replacement: 'dropFirst(upTo(t, time - this.#within), t, v)',
+    text: 'dropFirst(upTo(times, time - this.#within - 1), times, hashes)',
+    replacement: 'dropFirst(upTo(times, time - this.#within), times, hashes)',
   },
   'the first value is a change': {
     kind: 'changed',
@@ -79,49 +79,49 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   'a sequence goes on after it was complete': {
     kind: 'sequence',
     file: 'windows/sequence.ts',
-    text: 'if (complete === undefined) return false\n    state.c = []',
+    text: 'if (complete === undefined) return false\n    state.chains = []',
     replacement: 'if (complete === undefined) return false',
   },
   'a sequence may take 1 ms less': {
     kind: 'sequence',
     file: 'windows/sequence.ts',
-    text: 'time - before.t[0] > this.#within) continue',
-    replacement: 'time - before.t[0] >= this.#within) continue',
+    text: 'time - before.span[0] > this.#within) continue',
+    replacement: 'time - before.span[0] >= this.#within) continue',
   },
   'the latest completion waits for not_then': {
     kind: 'not_then',
     file: 'windows/sequence.ts',
-    text: 'state.p ??= complete',
-    replacement: 'state.p = complete',
+    text: 'state.completed ??= complete',
+    replacement: 'state.completed = complete',
   },
   'an event of not_then does not settle': {
     kind: 'not_then',
     file: 'windows/sequence.ts',
-    text: '!== 0) state.p = null',
-    replacement: '< 0) state.p = null',
+    text: '!== 0) state.completed = null',
+    replacement: '< 0) state.completed = null',
   },
   'a source is absent 1 ms late': {
     kind: 'absence',
     file: 'absence.ts',
-    text: 'const absent = t + this.#within',
-    replacement: 'const absent = t + this.#within + 1',
+    text: 'const absent = time + this.#within',
+    replacement: 'const absent = time + this.#within + 1',
   },
   'a lost source is absent': {
     kind: 'absence',
     file: 'absence.ts',
-    text: 'if (isAbsent || z !== undefined ||',
+    text: 'if (isAbsent || sourceStatus !== undefined ||',
     replacement: 'if (isAbsent ||',
   },
   'a source that is live again begins anew': {
     kind: 'absence',
     file: 'absence.ts',
-    text: 'else if (state.z === 1) this.#waitUntil(now)',
-    replacement: 'else if (state.z === 1) this.#waitUntil(now + within)',
+    text: "else if (state.sourceStatus === 'lost') this.#waitUntil(now)",
+    replacement: "else if (state.sourceStatus === 'lost') this.#waitUntil(now + within)",
   },
   'entries that are gone had no reports': {
     kind: 'absence',
     file: 'absence.ts',
-    text: 'state.j - this.#within < this.#gap',
+    text: 'state.absentAt - this.#within < this.#gap',
     replacement: 'false',
   },
   'nothing is missing after a downtime': {
@@ -133,7 +133,7 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   'an alert that is unknown stays pending': {
     kind: 'absence',
     file: 'absence.ts',
-    text: 'if (state.f === undefined) end(state)\n',
+    text: 'if (state.fired === undefined) end(state)\n',
     replacement: '\n',
   },
   'deadlines do not wait for late events': {
@@ -157,19 +157,19 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   'for takes 1 ms less': {
     kind: 'match',
     file: 'alert-state.ts',
-    text: 'time >= state.s + times.for',
-    replacement: 'time >= state.s + times.for - 1',
+    text: 'time >= state.trueSince + times.for',
+    replacement: 'time >= state.trueSince + times.for - 1',
   },
   'an alert is not kept when its level ends': {
     kind: 'match',
     file: 'alert-state.ts',
-    text: 'return time >= state.q + times.keepFiringFor',
-    replacement: 'return time >= state.q',
+    text: 'return time >= state.falseSince + times.keepFiringFor',
+    replacement: 'return time >= state.falseSince',
   },
   'a resolving event comes before its match': {
     kind: 'match',
     file: 'timeline.ts',
-    text: 'if (resolves === 1 && !(state.p !== undefined && state.p > time))',
-    replacement: 'if (resolves === 1 && !(state.p !== undefined && state.p >= time))',
+    text: 'if (resolves === true && !(state.lastPulse !== undefined && state.lastPulse > time))',
+    replacement: 'if (resolves === true && !(state.lastPulse !== undefined && state.lastPulse >= time))',
   },
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { ProcessVersionError } from 'rivulet'
 import { defineRules } from '../../../src/rules/rule-file/load.ts'
 import { compiledRules, createRuleSet } from '../../../src/rules/rule-set.ts'
 import { runRules } from '../../../src/rules/run/run-rules.ts'
@@ -33,6 +34,20 @@ describe('rules over a log', () => {
       'firing Burst /v1/monitors/m',
       'resolved Burst /v1/monitors/m: condition',
     ])
+  })
+
+  it('refuse the states of an earlier version of this package, and leave them as they are', async () => {
+    const at = await ruleLog()
+    const earlier = at.log.process<object>('rules', {
+      version: 1,
+      key: () => 'Burst',
+      init: () => ({}),
+      event: (_, __, context) => context.set({ r: { missing: 1 } }),
+    })
+    await at.detect(0, 'a')
+    await earlier.stop()
+    await expect(runRules(at.log, set(burst)).done).rejects.toThrow(ProcessVersionError)
+    expect(await at.log.state('rules').get('Burst')).toEqual({ r: { missing: 1 } })
   })
 
   it('begin at the end of the log, or where `startAt` says', async () => {

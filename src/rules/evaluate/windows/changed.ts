@@ -9,26 +9,26 @@ export class ChangedWindow implements WindowKind {
   readonly family = 'pulse'
 
   begin(): WindowState {
-    return { t: [], v: [] }
+    return { times: [], hashes: [] }
   }
 
   apply(state: WindowState, time: number, match: WindowMatch): false | { readonly value: string } {
     const [value, text = ''] = typeof match === 'number' ? [] : match
     if (value === undefined) return false
-    const before = state.v?.[0]
-    state.t = [time]
-    state.v = [value]
+    const before = state.hashes?.[0]
+    state.times = [time]
+    state.hashes = [value]
     return before !== undefined && before !== value ? { value: text } : false
   }
 
-  deadline({ t: [time] }: WindowState): number | undefined {
+  deadline({ times: [time] }: WindowState): number | undefined {
     return time === undefined ? undefined : time + VALUE_KEPT
   }
 
   at(state: WindowState, time: number): boolean {
     if ((this.deadline(state) ?? Infinity) <= time) {
-      state.t = []
-      state.v = []
+      state.times = []
+      state.hashes = []
     }
     return false
   }
@@ -44,7 +44,7 @@ export class ChangedWindow implements WindowKind {
   // Known values stay known.
   reset(): void {}
 
-  isEmpty({ t }: WindowState): boolean {
-    return t.length === 0
+  isEmpty({ times }: WindowState): boolean {
+    return times.length === 0
   }
 }

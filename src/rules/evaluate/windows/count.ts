@@ -16,43 +16,43 @@ export class CountWindow implements WindowKind {
   }
 
   begin(): WindowState {
-    return { t: [] }
+    return { times: [] }
   }
 
   apply(state: WindowState, time: number, _match: WindowMatch): boolean {
     this.at(state, time)
-    state.t.push(time)
-    if (state.t.length > this.#room) {
-      dropFirst(1, state.t)
-      state.x = (state.x ?? 0) + 1
+    state.times.push(time)
+    if (state.times.length > this.#room) {
+      dropFirst(1, state.times)
+      state.dropped = (state.dropped ?? 0) + 1
     }
     return false
   }
 
-  deadline({ t }: WindowState): number | undefined {
+  deadline({ times }: WindowState): number | undefined {
     // The events before that one can leave without an effect.
-    const decisive = t.length >= this.#gte ? t[t.length - this.#gte] : t.at(-1)
+    const decisive = times.length >= this.#gte ? times[times.length - this.#gte] : times.at(-1)
     return decisive === undefined ? undefined : decisive + this.#over
   }
 
-  at({ t, v }: WindowState, time: number): boolean {
-    dropFirst(upTo(t, time - this.#over), t, v)
+  at({ times, hashes }: WindowState, time: number): boolean {
+    dropFirst(upTo(times, time - this.#over), times, hashes)
     return false
   }
 
-  holds({ t }: WindowState, time: number): boolean {
-    return t.length - upTo(t, time - this.#over) >= this.#gte
+  holds({ times }: WindowState, time: number): boolean {
+    return times.length - upTo(times, time - this.#over) >= this.#gte
   }
 
-  value({ t }: WindowState, time: number): number | null {
-    return t.length - upTo(t, time - this.#over)
+  value({ times }: WindowState, time: number): number | null {
+    return times.length - upTo(times, time - this.#over)
   }
 
   reset(state: WindowState): void {
-    state.t = []
+    state.times = []
   }
 
-  isEmpty({ t }: WindowState): boolean {
-    return t.length === 0
+  isEmpty({ times }: WindowState): boolean {
+    return times.length === 0
   }
 }

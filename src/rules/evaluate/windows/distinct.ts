@@ -12,34 +12,34 @@ export class DistinctWindow extends CountWindow {
   }
 
   override begin(): WindowState {
-    return { t: [], v: [] }
+    return { times: [], hashes: [] }
   }
 
   override apply(state: WindowState, time: number, match: WindowMatch): boolean {
     if (typeof match === 'number') return false
     this.at(state, time)
-    const { t, v = [] } = state
-    state.v = v
-    for (const value of match) {
+    const { times, hashes = [] } = state
+    state.hashes = hashes
+    for (const hash of match) {
       // In the order of their last times: the values that leave first are first.
-      const known = v.indexOf(value)
+      const known = hashes.indexOf(hash)
       if (known >= 0) {
-        t.splice(known, 1)
-        v.splice(known, 1)
+        times.splice(known, 1)
+        hashes.splice(known, 1)
       }
-      t.push(time)
-      v.push(value)
+      times.push(time)
+      hashes.push(hash)
     }
-    const excess = t.length - this.#room
+    const excess = times.length - this.#room
     if (excess > 0) {
-      dropFirst(excess, t, v)
-      state.x = (state.x ?? 0) + excess
+      dropFirst(excess, times, hashes)
+      state.dropped = (state.dropped ?? 0) + excess
     }
     return false
   }
 
   override reset(state: WindowState): void {
-    state.t = []
-    state.v = []
+    state.times = []
+    state.hashes = []
   }
 }

@@ -14,40 +14,40 @@ export class NewWindow implements WindowKind {
   }
 
   begin(): WindowState {
-    return { t: [], v: [] }
+    return { times: [], hashes: [] }
   }
 
   apply(state: WindowState, time: number, match: WindowMatch): false | { readonly value: string } {
     if (typeof match === 'number') return false
     this.at(state, time)
-    const { t, v = [] } = state
-    state.v = v
+    const { times, hashes = [] } = state
+    state.hashes = hashes
     const fresh: string[] = []
     for (let index = 0; index + 1 < match.length; index += 2) {
-      const [value = '', text = ''] = match.slice(index, index + 2)
-      const known = v.indexOf(value)
+      const [hash = '', text = ''] = match.slice(index, index + 2)
+      const known = hashes.indexOf(hash)
       if (known >= 0) {
-        t.splice(known, 1)
-        v.splice(known, 1)
+        times.splice(known, 1)
+        hashes.splice(known, 1)
       } else fresh.push(text)
-      t.push(time)
-      v.push(value)
+      times.push(time)
+      hashes.push(hash)
     }
-    const excess = t.length - this.#room
+    const excess = times.length - this.#room
     if (excess > 0) {
-      dropFirst(excess, t, v)
-      state.x = (state.x ?? 0) + excess
+      dropFirst(excess, times, hashes)
+      state.dropped = (state.dropped ?? 0) + excess
     }
     return fresh.length > 0 && { value: shownValue(fresh.join(', ')) }
   }
 
-  deadline({ t }: WindowState): number | undefined {
-    const last = t.at(-1)
+  deadline({ times }: WindowState): number | undefined {
+    const last = times.at(-1)
     return last === undefined ? undefined : last + this.#within + 1
   }
 
-  at({ t, v }: WindowState, time: number): boolean {
-    dropFirst(upTo(t, time - this.#within - 1), t, v)
+  at({ times, hashes }: WindowState, time: number): boolean {
+    dropFirst(upTo(times, time - this.#within - 1), times, hashes)
     return false
   }
 
@@ -62,7 +62,7 @@ export class NewWindow implements WindowKind {
   // Known values stay known.
   reset(): void {}
 
-  isEmpty({ t }: WindowState): boolean {
-    return t.length === 0
+  isEmpty({ times }: WindowState): boolean {
+    return times.length === 0
   }
 }

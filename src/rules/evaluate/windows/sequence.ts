@@ -15,21 +15,21 @@ export class SequenceWindow implements WindowKind {
   }
 
   begin(): WindowState {
-    return { t: [] }
+    return { times: [] }
   }
 
-  apply(state: WindowState, time: number, match: WindowMatch, fact: Pick<Fact, 'e' | 'a'>): boolean {
+  apply(state: WindowState, time: number, match: WindowMatch, fact: Fact): boolean {
     if (typeof match !== 'number') return false
-    if (this.#hasNotThen && state.p && (match & (1 << this.#steps)) !== 0) state.p = null
+    if (this.#hasNotThen && state.completed && (match & (1 << this.#steps)) !== 0) state.completed = null
     const complete = this.#extend(state, time, match, fact)
     if (complete === undefined) return false
-    state.c = []
+    state.chains = []
     if (!this.#hasNotThen) {
-      state.p = complete
+      state.completed = complete
       return true
     }
     // The earliest completion decides.
-    state.p ??= complete
+    state.completed ??= complete
     return false
   }
 
@@ -38,34 +38,40 @@ export class SequenceWindow implements WindowKind {
     state: WindowState,
     time: number,
     match: number,
-    { e, a }: Pick<Fact, 'e' | 'a'>,
+    { cause, annotationParts }: Fact,
   ): Chain | undefined {
-    const chains = (state.c ??= [])
+    const chains = (state.chains ??= [])
     // From the last step on, since an event cannot be two steps of one chain.
     for (let step = this.#steps - 1; step >= 0; step--) {
       if ((match & (1 << step)) === 0) continue
-      const before = step === 0 ? { t: [time, time] as const, e: [] } : chains[step - 1]
-      if (before === undefined || before === null || time - before.t[0] > this.#within) continue
+      const before = step === 0 ? { span: [time, time] as const, causes: [] } : chains[step - 1]
+      if (before === undefined || before === null || time - before.span[0] > this.#within) continue
       while (chains.length < step) chains.push(null)
       // Later than the chain that was here: its start is as late or later.
-      chains[step] = { t: [before.t[0], time], e: [...before.e, e], ...(a !== undefined && { a }) }
+      chains[step] = {
+        span: [before.span[0], time],
+        causes: [...before.causes, cause],
+        ...(annotationParts !== undefined && { annotationParts }),
+      }
     }
     return chains[this.#steps - 1] ?? undefined
   }
 
-  deadline({ p, c }: WindowState): number | undefined {
-    const starts = (c ?? []).flatMap((chain) => (chain === null ? [] : chain.t[0] + this.#within + 1))
-    if (this.#hasNotThen && p) starts.push(p.t[1] + this.#within)
+  deadline({ completed, chains = [] }: WindowState): number | undefined {
+    const starts = chains.flatMap((chain) => (chain === null ? [] : chain.span[0] + this.#within + 1))
+    if (this.#hasNotThen && completed) starts.push(completed.span[1] + this.#within)
     return starts.length === 0 ? undefined : Math.min(...starts)
   }
 
   at(state: WindowState, time: number): boolean {
-    const { c, p } = state
-    if (c !== undefined) {
-      state.c = c.map((chain) => (chain !== null && time - chain.t[0] > this.#within ? null : chain))
-      while (state.c.length > 0 && (state.c.at(-1) ?? null) === null) state.c.pop()
+    const { chains, completed } = state
+    if (chains !== undefined) {
+      state.chains = chains.map((chain) =>
+        chain !== null && time - chain.span[0] > this.#within ? null : chain,
+      )
+      while (state.chains.length > 0 && (state.chains.at(-1) ?? null) === null) state.chains.pop()
     }
-    if (!this.#hasNotThen || !p || p.t[1] + this.#within > time) return false
+    if (!this.#hasNotThen || !completed || completed.span[1] + this.#within > time) return false
     return true
   }
 
@@ -78,17 +84,17 @@ export class SequenceWindow implements WindowKind {
   }
 
   reset(state: WindowState): void {
-    state.c = []
-    state.p = null
+    state.chains = []
+    state.completed = null
   }
 
-  isEmpty({ c, p }: WindowState): boolean {
-    return (c === undefined || c.length === 0) && !p
+  isEmpty({ chains = [], completed }: WindowState): boolean {
+    return chains.length === 0 && !completed
   }
 
   takePulse(state: WindowState): Chain | undefined {
-    const { p } = state
-    state.p = null
-    return p ?? undefined
+    const { completed } = state
+    state.completed = null
+    return completed ?? undefined
   }
 }

@@ -18,54 +18,55 @@ export class SpikeWindow implements WindowKind {
   }
 
   begin(): WindowState {
-    return { t: [] }
+    return { times: [] }
   }
 
   apply(state: WindowState, time: number): boolean {
     this.at(state, time)
-    state.t.push(time)
-    if (state.t.length > this.#room) {
-      state.o = state.t[0] ?? time
-      dropFirst(1, state.t)
-      state.x = (state.x ?? 0) + 1
+    state.times.push(time)
+    if (state.times.length > this.#room) {
+      state.lastDropped = state.times[0] ?? time
+      dropFirst(1, state.times)
+      state.dropped = (state.dropped ?? 0) + 1
     }
     return false
   }
 
-  deadline({ t, o }: WindowState, now: number): number | undefined {
-    const times = o === undefined ? [] : [o + 2 * this.#over]
-    const [first] = t
-    if (first !== undefined) times.push(first + 2 * this.#over)
+  deadline({ times, lastDropped }: WindowState, now: number): number | undefined {
+    const deadlines = lastDropped === undefined ? [] : [lastDropped + 2 * this.#over]
+    const [first] = times
+    if (first !== undefined) deadlines.push(first + 2 * this.#over)
     // The first event of the window now: those before it have left it.
-    const next = t[upTo(t, now - this.#over)]
-    if (next !== undefined) times.push(next + this.#over)
-    return times.length === 0 ? undefined : Math.min(...times)
+    const next = times[upTo(times, now - this.#over)]
+    if (next !== undefined) deadlines.push(next + this.#over)
+    return deadlines.length === 0 ? undefined : Math.min(...deadlines)
   }
 
   at(state: WindowState, time: number): boolean {
-    dropFirst(upTo(state.t, time - 2 * this.#over), state.t)
-    if (state.o !== undefined && state.o <= time - 2 * this.#over) delete state.o
+    dropFirst(upTo(state.times, time - 2 * this.#over), state.times)
+    if (state.lastDropped !== undefined && state.lastDropped <= time - 2 * this.#over)
+      delete state.lastDropped
     return false
   }
 
   holds(state: WindowState, time: number): boolean {
-    const { t, o } = state
-    if (o !== undefined && o > time - 2 * this.#over) return false
-    const before = upTo(t, time - this.#over)
-    const old = upTo(t, time - 2 * this.#over)
-    return t.length - before >= Math.max(this.#min, this.#factor * (before - old))
+    const { times, lastDropped } = state
+    if (lastDropped !== undefined && lastDropped > time - 2 * this.#over) return false
+    const before = upTo(times, time - this.#over)
+    const old = upTo(times, time - 2 * this.#over)
+    return times.length - before >= Math.max(this.#min, this.#factor * (before - old))
   }
 
-  value({ t }: WindowState, time: number): number | null {
-    return t.length - upTo(t, time - this.#over)
+  value({ times }: WindowState, time: number): number | null {
+    return times.length - upTo(times, time - this.#over)
   }
 
   reset(state: WindowState): void {
-    state.t = []
-    delete state.o
+    state.times = []
+    delete state.lastDropped
   }
 
-  isEmpty({ t, o }: WindowState): boolean {
-    return t.length === 0 && o === undefined
+  isEmpty({ times, lastDropped }: WindowState): boolean {
+    return times.length === 0 && lastDropped === undefined
   }
 }

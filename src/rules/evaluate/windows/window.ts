@@ -1,4 +1,4 @@
-import type { Chain, Fact, WindowMatch, WindowState } from '../state.ts'
+import type { Contribution, Fact, WindowMatch, WindowState } from '../state.ts'
 
 /**
  * A kind of window with its settings. It keeps nothing itself: its state is passed in, and changed in place. Times are Unix ms and
@@ -14,7 +14,7 @@ export interface WindowKind {
     state: WindowState,
     time: number,
     match: WindowMatch,
-    fact: Pick<Fact, 'e' | 'a'>,
+    fact: Fact,
   ): boolean | { readonly value: string }
   /** When something changes after `now` without an event; undefined for never. Changes up to `now` are done. */
   deadline(state: WindowState, now: number): number | undefined
@@ -29,7 +29,7 @@ export interface WindowKind {
   /** Whether the state has no content. */
   isEmpty(state: WindowState): boolean
   /** Takes the events of the pulse, if it has more of them than the last one. */
-  takePulse?(state: WindowState): Chain | undefined
+  takePulse?(state: WindowState): Contribution | undefined
 }
 
 /** The number of events that a window has room for, at least. */
