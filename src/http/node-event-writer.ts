@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import type { EventBatch } from './event-batch.ts'
+import { EVENT_STREAM_HEADERS, type EventBatch } from './server-sent-events.ts'
 
 /** Writes server-sent events to one client. */
 export interface EventWriter {
@@ -22,12 +22,6 @@ export interface EventWriterListener {
 /** Opens the writer of a response. */
 export type OpenEventWriter = (outgoing: ServerResponse, listener: EventWriterListener) => EventWriter
 
-const HEADERS = {
-  'content-type': 'text/event-stream',
-  'cache-control': 'no-cache, no-transform',
-  'x-accel-buffering': 'no',
-}
-
 /** An {@link EventWriter} over `node:http`. The headers are sent with the first write. */
 export class NodeEventWriter implements EventWriter {
   readonly #outgoing: ServerResponse
@@ -35,7 +29,7 @@ export class NodeEventWriter implements EventWriter {
   /** @param headers More headers of the response. */
   constructor(outgoing: ServerResponse, onDrain: () => void, headers: OutgoingHttpHeaders = {}) {
     this.#outgoing = outgoing
-    outgoing.writeHead(200, { ...HEADERS, ...headers })
+    outgoing.writeHead(200, { ...EVENT_STREAM_HEADERS, ...headers })
     outgoing.on('drain', onDrain)
   }
 

@@ -1,5 +1,6 @@
 import type { EventLog } from '../../log/event-log.ts'
 import { LogClosedError } from '../../log/errors.ts'
+import { sseFrame } from '../../http/server-sent-events.ts'
 import { nextCursor } from './cursor.ts'
 import type { Ending } from './ending.ts'
 import { offsetOf } from './offset.ts'
@@ -70,13 +71,13 @@ async function* eventsOf(following: Following): AsyncGenerator<string, void> {
       streamCursor: cursor,
       ...(page.isEnd && { upToDate: true }),
     }
-    return `event: control\ndata:${JSON.stringify(fields)}\n\n`
+    return sseFrame({ event: 'control', data: JSON.stringify(fields) })
   }
   let reportAt = 0
   // Entries that are read while the grant ends are no longer sent.
   while (!ending.signal.aborted) {
     if (page.messages.length > 0) {
-      yield `event: data\ndata:[${page.messages.join(',')}]\n\n${control()}`
+      yield sseFrame({ event: 'data', data: `[${page.messages.join(',')}]` }) + control()
       reportAt = performance.now() + keepAlive
     } else if (performance.now() >= reportAt || (page.isEnd && reported?.isEnd === false)) {
       // Also after entries that the client does not see, so that it need not go over them again.

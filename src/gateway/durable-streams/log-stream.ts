@@ -6,6 +6,7 @@ import { refusalResponse } from '../http-answer.ts'
 import { Ending } from './ending.ts'
 import { eventStream } from './event-stream.ts'
 import { offsetOf } from './offset.ts'
+import { EVENT_STREAM_HEADERS } from '../../http/server-sent-events.ts'
 import { emptyAnswer, HEADERS, pageAnswer } from './page-answer.ts'
 import { streamReadOptions } from './read-options.ts'
 import type { StreamReadOptions } from './read-options.ts'
@@ -154,13 +155,7 @@ export class LogStream {
       ending,
       grace: this.#grace,
     })
-    const headers = {
-      ...HEADERS,
-      'cache-control': 'no-cache',
-      'content-type': 'text/event-stream',
-      'x-accel-buffering': 'no',
-    }
-    return new Response(body, { headers })
+    return new Response(body, { headers: { ...HEADERS, ...EVENT_STREAM_HEADERS } })
   }
 
   async #start({ from }: StreamReadOptions): Promise<Position> {

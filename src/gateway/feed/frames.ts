@@ -1,3 +1,4 @@
+import { sseFrame } from '../../http/server-sent-events.ts'
 import type { LiveFrames } from '../../protocol/live.ts'
 
 const encoder = new TextEncoder()
@@ -9,7 +10,7 @@ export function frameText<Name extends keyof LiveFrames>(name: Name, data: LiveF
 
 /** A frame of this JSON, which has no line breaks. */
 export function frameOf(name: keyof LiveFrames, json: string): string {
-  return `event: ${name}\ndata: ${json}\n\n`
+  return sseFrame({ event: name, data: json })
 }
 
 /** Frames as they are sent. */

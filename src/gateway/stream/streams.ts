@@ -1,4 +1,5 @@
 import { BodyIntake } from '../../http/body-intake.ts'
+import { EVENT_STREAM_HEADERS } from '../../http/server-sent-events.ts'
 import { viewAddress } from '../../protocol/live.ts'
 import type { Refusal, ViewRequest } from '../../protocol/live.ts'
 import type { Access } from '../access/access.ts'
@@ -13,12 +14,7 @@ import { Subscription } from './subscription.ts'
 /** Limits of the bodies of all requests for streams. */
 const BODIES = { maxBodyBytes: 256 * 1024, maxBytesInFlight: 16 * 1024 * 1024, bodyTimeout: 10_000 }
 
-const HEADERS = {
-  'content-type': 'text/event-stream',
-  // `no-transform` keeps proxies from compressing it, which would hold frames back.
-  'cache-control': 'no-store, no-transform',
-  'x-accel-buffering': 'no',
-}
+const HEADERS = { ...EVENT_STREAM_HEADERS, 'cache-control': 'no-store, no-transform' }
 
 /** The dependencies of the streams. */
 export interface StreamsOptions {

@@ -1,3 +1,4 @@
+import { sseFrame } from '../../http/server-sent-events.ts'
 import type { ChatChunk, ChatUsage } from '../../protocol/chat.ts'
 import { piecesOf, type AnswerContent } from '../conversations/content.ts'
 import type { AnswerEvents } from '../conversations/stream-answer.ts'
@@ -22,14 +23,15 @@ export function chunksOf(
   const frameOf = (fields: Pick<ChatChunk, 'choices'> & Partial<ChatChunk>) => {
     const { id, created, model } = head
     const object = 'chat.completion.chunk'
-    return frame({
+    const event = {
       id,
       object,
       created,
       model,
       ...(usageOf !== undefined && { usage: null }),
       ...fields,
-    } satisfies ChatChunk)
+    } satisfies ChatChunk
+    return sseFrame({ data: JSON.stringify(event) })
   }
   const chunk = (
     delta: ChatChunk['choices'][number]['delta'],
@@ -43,12 +45,8 @@ export function chunksOf(
       for (const content of piecesOf(text)) yield chunk({ content })
       yield chunk({}, 'stop', { ...(head.model !== 'speed' && { basis }), interaction_id })
       if (usageOf !== undefined) yield frameOf({ choices: [], usage: usageOf(text) })
-      yield 'data: [DONE]\n\n'
+      yield sseFrame({ data: '[DONE]' })
     },
-    failed: (error) => [frame({ type: 'error', error })],
+    failed: (error) => [sseFrame({ data: JSON.stringify({ type: 'error', error }) })],
   }
-}
-
-function frame(data: object): string {
-  return `data: ${JSON.stringify(data)}\n\n`
 }

@@ -1,4 +1,4 @@
-import { batchOf, NO_EVENTS } from '../../http/event-batch.ts'
+import { batchOf, NO_EVENTS } from '../../http/server-sent-events.ts'
 import type { EventFeed } from '../http/event-stream.ts'
 
 /** Length at which a batch of events ends, in characters; the event that reaches it is still part of the batch. */

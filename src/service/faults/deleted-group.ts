@@ -1,5 +1,5 @@
 import { groupNotFound } from '../tasks/group-routes.ts'
-import { firstOf, NO_EVENTS } from '../../http/event-batch.ts'
+import { firstOf, NO_EVENTS } from '../../http/server-sent-events.ts'
 import type { EventFeed } from '../http/event-stream.ts'
 import type { DeletedGroup, Faults } from './faults.ts'
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { constants, createGzip, type Gzip } from 'node:zlib'
 import { concerns, type CutPoint, type FaultOf, type Faults } from './faults.ts'
-import { type EventBatch, framesOf } from '../../http/event-batch.ts'
+import { type EventBatch, framesOf } from '../../http/server-sent-events.ts'
 import { NodeEventWriter } from '../../http/node-event-writer.ts'
 import type { EventWriter, EventWriterListener, OpenEventWriter } from '../../http/node-event-writer.ts'
 import { cutLength, malformed } from './malformed-event.ts'

@@ -1,14 +1,13 @@
+import { FRAME_END } from '../../http/server-sent-events.ts'
 import type { CutPoint } from './faults.ts'
 
 /** The start of the data of a framed event. Its first occurrence, since no id and no type contains it. */
 const DATA = 'data: '
-/** The end of an event. */
-const END = '\n\n'
 
 /** The event with only the first half of its JSON, framed correctly. */
 export function malformed(event: string): string {
   const start = event.indexOf(DATA) + DATA.length
-  return event.slice(0, middle(start, event.length - END.length)) + END
+  return event.slice(0, middle(start, event.length - FRAME_END.length)) + FRAME_END
 }
 
 /** The number of bytes of an event that are sent before the cut. */

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { FindAllCandidate, FindAllRun, FindAllSchema } from '../../protocol/find-all.ts'
-import { batchOf, type EventBatch, frame, NO_EVENTS } from '../../http/event-batch.ts'
+import { batchOf, type EventBatch, NO_EVENTS, sseFrame } from '../../http/server-sent-events.ts'
 import { prepareArrays } from '../database.ts'
 import type { LogPage } from '../tasks/log-pages.ts'
 
@@ -55,7 +55,11 @@ export class FindAllLog {
     let characters = 0
     for (const { 0: at, 1: type, 2: message } of this.#read.iterate(id, after)) {
       position = Number(at)
-      const framed = frame(eventId(id, position), String(type), String(message))
+      const framed = sseFrame({
+        id: eventId(id, position),
+        event: String(type),
+        data: String(message),
+      })
       frames.push(framed)
       characters += framed.length
       if (characters >= PAGE_CHARACTERS) break
@@ -67,7 +71,7 @@ export class FindAllLog {
   status(run: FindAllRun, position: number, timestamp: string): EventBatch {
     const id = eventId(run.findall_id, position)
     const message = { type: 'findall.status', event_id: id, timestamp, data: run }
-    return batchOf([frame(id, message.type, JSON.stringify(message))])
+    return batchOf([sseFrame({ id, event: message.type, data: JSON.stringify(message) })])
   }
 
   /** The position of an event's id; 0 for an empty id, undefined for an id that this stream never sent. */

@@ -1,4 +1,4 @@
-import { NO_EVENTS } from '../../http/event-batch.ts'
+import { NO_EVENTS } from '../../http/server-sent-events.ts'
 import type { Clock } from '../clock.ts'
 import type { EventFeed } from '../http/event-stream.ts'
 import type { FindAllStore } from './store.ts'

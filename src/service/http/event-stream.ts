@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { ErrorEvent } from '../../protocol/task-group.ts'
 import type { Clock } from '../clock.ts'
-import type { EventBatch } from '../../http/event-batch.ts'
+import { sseFrame, type EventBatch } from '../../http/server-sent-events.ts'
 import { NodeEventWriter, type OpenEventWriter } from '../../http/node-event-writer.ts'
 
 /** The source of a stream of server-sent events. `next` is only called when the client can take more. */
@@ -94,7 +94,7 @@ export function streamEvents(
     onError(cause, ref_id)
     const message = 'The service could not continue. Its log has the error under this ref_id'
     const event: ErrorEvent = { type: 'error', error: { ref_id, message } }
-    writer.writeRaw(`event: error\ndata: ${JSON.stringify(event)}\n\n`)
+    writer.writeRaw(sseFrame({ event: 'error', data: JSON.stringify(event) }))
     end()
   }
   const watchSilence = (limit: number): (() => void) => {

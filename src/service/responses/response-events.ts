@@ -1,3 +1,4 @@
+import { sseFrame } from '../../http/server-sent-events.ts'
 import type { ResponseEvent, ResponseObject, ResponseOutputMessage } from '../../protocol/response.ts'
 import { piecesOf, type AnswerContent } from '../conversations/content.ts'
 import type { AnswerEvents } from '../conversations/stream-answer.ts'
@@ -25,7 +26,8 @@ export function responseEvents(head: ResponseHead): AnswerEvents {
   let count = 0
   const event = (given: Unnumbered<ResponseEvent>) => {
     const { type, ...fields } = given
-    return `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: count++, ...fields })}\n\n`
+    const data = JSON.stringify({ type, sequence_number: count++, ...fields })
+    return sseFrame({ event: type, data })
   }
   const place = { item_id: head.itemId, output_index: 0, content_index: 0 }
   const started = responseOf(head, 'in_progress', [])

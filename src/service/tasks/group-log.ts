@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
 import type { RunStatus, TaskRun } from '../../protocol/task.ts'
 import { prepareArrays } from '../database.ts'
-import { batchOf, type EventBatch, frame, NO_EVENTS } from '../../http/event-batch.ts'
+import { batchOf, type EventBatch, NO_EVENTS, sseFrame } from '../../http/server-sent-events.ts'
 import { type LogPage, LogPages } from './log-pages.ts'
 
 /** The two streams of a group: of its status and its runs (§4.4), and of its runs alone (§4.5). */
@@ -89,7 +89,7 @@ export class GroupLog {
   /** The status of a group without events, as an event at position 0 that is not in the log. */
   beginning(groupId: string, status: TaskGroupStatus): EventBatch {
     const id = eventId(groupId, 'events', 0)
-    return batchOf([frame(id, 'task_group_status', statusMessage(id, status))])
+    return batchOf([sseFrame({ id, event: 'task_group_status', data: statusMessage(id, status) })])
   }
 
   /**
@@ -114,7 +114,11 @@ export class GroupLog {
       let message = String(text)
       if (includeInput && input !== null) message = withMember(message, 'input', input)
       if (includeOutput && output !== null) message = withMember(message, 'output', output)
-      const framed = frame(eventId(groupId, stream, position), String(type), message)
+      const framed = sseFrame({
+        id: eventId(groupId, stream, position),
+        event: String(type),
+        data: message,
+      })
       frames.push(framed)
       characters += framed.length
       if (isFull()) break

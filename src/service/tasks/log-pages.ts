@@ -1,4 +1,4 @@
-import type { EventBatch } from '../../http/event-batch.ts'
+import type { EventBatch } from '../../http/server-sent-events.ts'
 
 /** A page of events, and the position after it. */
 export interface LogPage {

@@ -1,4 +1,4 @@
-import { batchOf, NO_EVENTS } from '../../http/event-batch.ts'
+import { batchOf, NO_EVENTS, sseFrame } from '../../http/server-sent-events.ts'
 import type { TaskOutput } from '../../protocol/output.ts'
 import type { RunProgressStats } from '../../protocol/run-trace.ts'
 import type { TaskRun } from '../../protocol/task.ts'
@@ -30,7 +30,9 @@ export function runFeed(store: TaskStore, runId: string): EventFeed {
       const output = run.is_active ? undefined : store.output(runId)
 
       const frames: string[] = []
-      const send = (event: { readonly type: string }) => frames.push(frame(event))
+      // Without an `id`, which a client would resume from.
+      const send = (event: { readonly type: string }) =>
+        frames.push(sseFrame({ event: event.type, data: JSON.stringify(event) }))
       // The state of an ended run is sent before its trace too, which follows on every connection.
       if (status === undefined || (run.is_active && run.status !== status)) {
         const isOnly = !run.is_active && trace === undefined
@@ -65,9 +67,4 @@ export function runFeed(store: TaskStore, runId: string): EventFeed {
 
 function stateEvent(run: TaskRun, output: TaskOutput | undefined) {
   return { type: 'task_run.state', event_id: null, run, ...(output !== undefined && { output }) }
-}
-
-/** Encodes an event without an `id`, which a client would resume from. */
-function frame(event: { readonly type: string }): string {
-  return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
 }

@@ -1,11 +1,11 @@
 import { createServer, type ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { batchOf, frame, NO_EVENTS } from '../../../src/http/event-batch.ts'
+import { batchOf, NO_EVENTS, sseFrame } from '../../../src/http/server-sent-events.ts'
 import { type EventFeed, streamEvents } from '../../../src/service/http/event-stream.ts'
 import { ManualClock } from '../../../src/service/index.ts'
 
-const EVENT = frame('1', 'test', JSON.stringify({ text: 'x'.repeat(1_000) }))
+const EVENT = sseFrame({ id: '1', event: 'test', data: JSON.stringify({ text: 'x'.repeat(1_000) }) })
 
 /** An endless feed, which counts its reads. */
 class EndlessFeed implements EventFeed {

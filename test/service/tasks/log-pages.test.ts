@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { batchOf } from '../../../src/http/event-batch.ts'
+import { batchOf } from '../../../src/http/server-sent-events.ts'
 import { LogPages } from '../../../src/service/tasks/log-pages.ts'
 
 const page = (bytes: number) => ({ events: batchOf(['x'.repeat(bytes)]), position: 1 })

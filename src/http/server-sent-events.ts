@@ -5,8 +5,8 @@ export interface EventBatch {
   readonly bytes: Uint8Array
 }
 
-/** The end of an event, which does not occur within one. */
-const END = '\n\n'
+/** The end of an event as it is sent. It does not occur within one. */
+export const FRAME_END = '\n\n'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -14,9 +14,23 @@ const decoder = new TextDecoder()
 /** An empty batch. */
 export const NO_EVENTS: EventBatch = { count: 0, bytes: new Uint8Array() }
 
-/** Encodes an event. `data` is JSON, which has no line breaks. */
-export function frame(id: string, type: string, data: string): string {
-  return `id: ${id}\nevent: ${type}\ndata: ${data}${END}`
+/** Headers of a response with server-sent events. A proxy that compresses or buffers them would hold them back. */
+export const EVENT_STREAM_HEADERS = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+}
+
+/** An event as it is sent. No field may have a line break: JSON has none. */
+export function sseFrame(fields: {
+  readonly id?: string
+  readonly event?: string
+  readonly data: string
+}): string {
+  const { id, event, data } = fields
+  const idLine = id === undefined ? '' : `id: ${id}\n`
+  const eventLine = event === undefined ? '' : `event: ${event}\n`
+  return `${idLine}${eventLine}data: ${data}${FRAME_END}`
 }
 
 /** Joins encoded events to a batch. */
@@ -26,9 +40,9 @@ export function batchOf(frames: readonly string[]): EventBatch {
 
 /** Splits a batch into encoded events. */
 export function framesOf({ bytes }: EventBatch): string[] {
-  const events = decoder.decode(bytes).split(END)
+  const events = decoder.decode(bytes).split(FRAME_END)
   // The last element is the empty string after the last event.
-  return events.slice(0, -1).map((event) => event + END)
+  return events.slice(0, -1).map((event) => event + FRAME_END)
 }
 
 /** The first `count` events of a batch. */
