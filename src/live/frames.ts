@@ -1,8 +1,8 @@
 import { createParser } from 'eventsource-parser'
+import { bodyText } from '../protocol/body-text.ts'
 import type { LiveFrames } from '../protocol/live.ts'
 import { isRecord } from './is-record.ts'
 import { LiveError } from './live-error.ts'
-import { readText } from './read-text.ts'
 
 /** A frame of a gateway with its kind. */
 export type Frame = {
@@ -16,7 +16,7 @@ export type ViewFrame = Extract<Frame, { readonly view: string }>
 const MAX_FRAME = 16 * 1024 * 1024
 
 /** Reads the frames of a response's body until it ends. A frame that is malformed or too long is an error; one of unknown kind is skipped. */
-export function readFrames(
+export async function readFrames(
   body: ReadableStream<Uint8Array>,
   onFrame: (frame: Frame) => void,
   onBytes: () => void,
@@ -32,10 +32,10 @@ export function readFrames(
       if (error.type === 'max-buffer-size-exceeded') throw malformed('a frame above 16 MB')
     },
   })
-  return readText(body, signal, (text) => {
+  for await (const text of bodyText(body, signal)) {
     onBytes()
     parser.feed(text)
-  })
+  }
 }
 
 /** Undefined for a frame of unknown kind, which a later gateway may send. */

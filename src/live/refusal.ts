@@ -1,9 +1,9 @@
+import { bodyText } from '../protocol/body-text.ts'
 import type { RefusalCode } from '../protocol/live.ts'
 import { parseRetryAfter } from '../protocol/retry-after-header.ts'
 import type { Environment } from './environment.ts'
 import { isRecord } from './is-record.ts'
 import { LiveError } from './live-error.ts'
-import { readText } from './read-text.ts'
 
 /** The code of a refusal whose body has none, by its status. */
 const BY_STATUS: Readonly<Record<number, RefusalCode>> = {
@@ -39,10 +39,10 @@ export async function refusalOf(
 /** The body of a response. Rejects if it is no JSON, or longer than `max` characters: the rest of it is not read. */
 export async function jsonOf({ body }: Response, max: number, signal: AbortSignal): Promise<unknown> {
   let text = ''
-  await readText(body, signal, (part) => {
+  for await (const part of bodyText(body, signal)) {
     text += part
     if (text.length > max) throw new LiveError('protocol', 'The answer is too long')
-  })
+  }
   return JSON.parse(text)
 }
 

@@ -1,6 +1,6 @@
 import { isRecord } from './is-record.ts'
 import { LiveError } from './live-error.ts'
-import { untilAborted } from './until-aborted.ts'
+import { untilAborted } from '../protocol/until-aborted.ts'
 
 /** The longest token, in characters: servers refuse longer headers. */
 const MAX_TOKEN = 16_384

@@ -1,3 +1,4 @@
+import { bodyText } from '../../protocol/body-text.ts'
 import { parseRetryAfter } from '../../protocol/retry-after-header.ts'
 import type { Endpoint } from './endpoint.ts'
 import { NotifyError } from './notify-error.ts'
@@ -12,7 +13,7 @@ export interface PostSettings {
   readonly timeout: number
 }
 
-/** Maximum size of the body of an answer that is read, in bytes. */
+/** Maximum length of an answer that is read, in characters. */
 const MAX_ANSWER = 16_384
 
 /** Maximum length of an answer in an error, in characters. */
@@ -63,7 +64,7 @@ export async function post(
     const { status } = response
     const isAccepted = status >= 200 && status <= 299
     // The connection is used again if the body ends soon.
-    const text = textOf(response, ended.signal)
+    const text = beginningOf(response, ended)
     read = text
     if (isAccepted) return
     // A receiver may send back the request.
@@ -94,30 +95,21 @@ function problemOf(status: number, text: string): string {
   return `answered with ${status}${text === '' ? '' : `: ${text}`}`
 }
 
-/** The beginning of the body as text. Never rejects. */
-async function textOf({ body }: Response, signal: AbortSignal): Promise<string> {
-  const reader = body?.getReader()
-  if (reader === undefined) return ''
+/** The beginning of the body as text. Never rejects. @param ended Ends the request. */
+async function beginningOf({ body }: Response, ended: AbortController): Promise<string> {
   // A body that never ends must not keep the connection.
-  const cancel = () => void reader.cancel().catch(() => undefined)
-  const timer = setTimeout(cancel, 5_000)
-  signal.addEventListener('abort', cancel)
-  const decoder = new TextDecoder()
+  const timer = setTimeout(() => ended.abort(), 5_000)
   let text = ''
   try {
-    for (let size = 0; size < MAX_ANSWER && !signal.aborted;) {
-      const { done, value } = await reader.read()
-      if (done) return text
-      size += value.byteLength
-      text += decoder.decode(value, { stream: true })
+    for await (const part of bodyText(body, ended.signal)) {
+      text += part
+      if (text.length >= MAX_ANSWER) break
     }
   } catch {
     // Cut, or timed out: the part that has come is shown.
   } finally {
     clearTimeout(timer)
-    signal.removeEventListener('abort', cancel)
   }
-  cancel()
   return text
 }
 

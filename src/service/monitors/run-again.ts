@@ -1,5 +1,6 @@
 import type { TaskOutput } from '../../protocol/output.ts'
 import type { Warning } from '../../protocol/problem.ts'
+import { untilAborted } from '../../protocol/until-aborted.ts'
 import type { Corpus } from '../corpus/corpus.ts'
 import { identifier } from '../identifier.ts'
 import type { Processor } from '../processor/processor.ts'
@@ -43,23 +44,11 @@ export async function runAgain(
   const again = { ...task, run_id: identifier('trun'), report: () => {} }
   await slots.wait(signal)
   const running = attempt(processor, again, signal).finally(() => slots.release())
+  // A processor that ignores its signal must not prevent the service from closing.
   const outcome = await untilAborted(running, signal)
   // The abort may have failed the run first.
   signal.throwIfAborted()
   if (outcome.status === 'failed') return { error: outcome.error.message }
   // The output as it will be stored: without fields that JSON does not have.
   return { output: JSON.parse(JSON.stringify(outcome.output)), warnings: outcome.warnings }
-}
-
-/** Rejects when the signal is aborted: a processor that ignores its signal must not prevent the service from closing. */
-async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>()
-  const abort = () => aborted.reject(signal.reason)
-  signal.addEventListener('abort', abort)
-  try {
-    if (signal.aborted) abort()
-    return await Promise.race([work, aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
 }

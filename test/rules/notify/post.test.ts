@@ -54,5 +54,5 @@ it('ends the body of an accepted answer when the notifier is stopped', async () 
   stop.abort()
 
   await ended.promise
-  expect(vi.getTimerCount()).toBe(0)
+  await vi.waitFor(() => expect(vi.getTimerCount()).toBe(0))
 })

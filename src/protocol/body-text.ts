@@ -1,11 +1,13 @@
 import { untilAborted } from './until-aborted.ts'
 
-/** Reads the text of a body until it ends. Rejects when the signal aborts, and with what `onText` throws. The rest is not read then. */
-export async function readText(
+/**
+ * The text of a body, part by part as it arrives. Throws when the signal aborts, and when the body fails. A loop that ends early ends the
+ * connection: the rest is not read.
+ */
+export async function* bodyText(
   body: ReadableStream<Uint8Array> | null,
   signal: AbortSignal,
-  onText: (text: string) => void,
-): Promise<void> {
+): AsyncGenerator<string, void> {
   if (body === null) return
   const decoder = new TextDecoder()
   const reader = body.getReader()
@@ -13,10 +15,10 @@ export async function readText(
     for (;;) {
       const { done, value } = await untilAborted(reader.read(), signal)
       if (done) return
-      onText(decoder.decode(value, { stream: true }))
+      yield decoder.decode(value, { stream: true })
     }
   } finally {
-    // The connection ends with its reader, whatever the gateway does.
+    // The connection ends with its reader, whatever the server does.
     reader.cancel().catch(() => {})
   }
 }
