@@ -1,7 +1,7 @@
 import { createParser } from 'eventsource-parser'
 import { bodyText } from '../protocol/body-text.ts'
+import { isObject } from '../protocol/event.ts'
 import type { LiveFrames } from '../protocol/live.ts'
-import { isRecord } from './is-record.ts'
 import { LiveError } from './live-error.ts'
 
 /** A frame of a gateway with its kind. */
@@ -44,7 +44,7 @@ function readFrame(kind = 'message', data: string): Frame | undefined {
   let cause: unknown
   try {
     const value: unknown = JSON.parse(data)
-    const frame = { ...(isRecord(value) ? value : {}), kind }
+    const frame = { ...(isObject(value) ? value : {}), kind }
     if (isFrame(frame)) return frame
   } catch (error) {
     cause = error
@@ -75,7 +75,7 @@ const FIELDS: Readonly<Record<Frame['kind'], Readonly<Record<string, Check>>>> =
   position: { view: isText, position: isText },
   current: { view: isText },
   gap: { view: isText, reason: isText },
-  denied: { view: isText, problem: isRecord },
+  denied: { view: isText, problem: isObject },
   heartbeat: { behind: orAbsent(isTime) },
   close: { reason: isText },
 }

@@ -1,4 +1,4 @@
-import { isRecord } from './is-record.ts'
+import { isObject } from '../protocol/event.ts'
 import type { StoredRows } from './view-store.ts'
 
 /** Views of one subject that are kept. */
@@ -130,7 +130,7 @@ function resultOf<Result>(request: IDBRequest<Result>): Promise<Result> {
 }
 
 function isKept(value: unknown): value is Kept {
-  return isRecord(value) && typeof value['rows'] === 'string' && typeof value['time'] === 'number'
+  return isObject(value) && typeof value['rows'] === 'string' && typeof value['time'] === 'number'
 }
 
 function parsedRows(text: string): StoredRows['rows'] | undefined {

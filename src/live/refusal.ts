@@ -1,8 +1,8 @@
 import { bodyText } from '../protocol/body-text.ts'
+import { isObject } from '../protocol/event.ts'
 import type { RefusalCode } from '../protocol/live.ts'
 import { parseRetryAfter } from '../protocol/retry-after-header.ts'
 import type { Environment } from './environment.ts'
-import { isRecord } from './is-record.ts'
 import { LiveError } from './live-error.ts'
 
 /** The code of a refusal whose body has none, by its status. */
@@ -33,7 +33,7 @@ export async function refusalOf(
   const { status, headers } = response
   const fallback = BY_STATUS[status] ?? (status < 500 ? 'invalid' : failed)
   const wait = parseRetryAfter(headers.get('retry-after'), headers.get('date'), environment.now())
-  return errorOf(isRecord(body) ? body['error'] : undefined, fallback, `HTTP ${status}`, wait)
+  return errorOf(isObject(body) ? body['error'] : undefined, fallback, `HTTP ${status}`, wait)
 }
 
 /** The body of a response. Rejects if it is no JSON, or longer than `max` characters: the rest of it is not read. */
@@ -48,7 +48,7 @@ export async function jsonOf({ body }: Response, max: number, signal: AbortSigna
 
 /** The error of a `Refusal`, which a gateway has sent. */
 export function errorOf(refusal: unknown, fallback: RefusalCode, reason: string, wait?: number): LiveError {
-  const { code, message, retryAfter = wait } = isRecord(refusal) ? refusal : {}
+  const { code, message, retryAfter = wait } = isObject(refusal) ? refusal : {}
   return new LiveError(
     isCode(code) ? code : fallback,
     typeof message === 'string' ? message.slice(0, 1_000) : `Refused: ${reason}`,

@@ -1,5 +1,5 @@
+import { isObject } from '../protocol/event.ts'
 import type { Environment } from './environment.ts'
-import { isRecord } from './is-record.ts'
 import { LiveError } from './live-error.ts'
 import { jsonOf, refusalOf } from './refusal.ts'
 import type { Tokens } from './tokens.ts'
@@ -49,7 +49,7 @@ export async function askGateway(
       throw await refusalOf(response, environment, both, url.endsWith('/runs') ? 'uncertain' : undefined)
     }
     const answer = await jsonOf(response, MAX_ANSWER, both)
-    if (!isRecord(answer)) throw new LiveError('protocol', 'The answer is no object')
+    if (!isObject(answer)) throw new LiveError('protocol', 'The answer is no object')
     return answer
   } catch (cause) {
     both.throwIfAborted()

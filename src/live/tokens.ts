@@ -1,6 +1,6 @@
-import { isRecord } from './is-record.ts'
-import { LiveError } from './live-error.ts'
+import { isObject } from '../protocol/event.ts'
 import { untilAborted } from '../protocol/until-aborted.ts'
+import { LiveError } from './live-error.ts'
 
 /** The longest token, in characters: servers refuse longer headers. */
 const MAX_TOKEN = 16_384
@@ -52,7 +52,7 @@ function payloadOf(token: string): Readonly<Record<string, unknown>> | undefined
     const payload: unknown = JSON.parse(
       atob((token.split('.')[1] ?? '').replaceAll('-', '+').replaceAll('_', '/')),
     )
-    return isRecord(payload) ? payload : undefined
+    return isObject(payload) ? payload : undefined
   } catch {
     return undefined
   }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkOptions, checkSignal } from '../protocol/check.ts'
+import { isObject } from '../protocol/event.ts'
 import { LogError, LogUnsupportedError } from './errors.ts'
 import { JoinedParts } from './joined-parts.ts'
 import { wholeName } from './part-name.ts'
@@ -276,7 +277,7 @@ class Digest {
 /** The same text for the same record, whatever the order of its fields. */
 function canonical(record: CopiedRecord): string {
   return JSON.stringify(record, (_, value: unknown) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
+    isObject(value)
       ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
       : value,
   )

@@ -1,3 +1,4 @@
+import { isObject } from '../../protocol/event.ts'
 import { checkMeaning } from './check-meaning.ts'
 import { complainOfShape } from './check-shape.ts'
 import type { Complain } from './check-shape.ts'
@@ -222,10 +223,6 @@ function complainOfRepeatedNames(rules: readonly Checked[], report: Report): voi
 }
 
 type Fields = Readonly<Record<string, unknown>>
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []

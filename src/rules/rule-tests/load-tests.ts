@@ -1,5 +1,6 @@
 import { dirname, isAbsolute, join } from 'node:path'
 import { nearestName } from '../../protocol/check.ts'
+import { isObject } from '../../protocol/event.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
 import type { RuleInput } from '../evaluate/event-time.ts'
 import { complainOfShape } from '../rule-file/check-shape.ts'
@@ -416,10 +417,6 @@ function keyNamesOf({ key, isPerEvent, windows }: CompiledRule): readonly string
     ...(isPerEvent ? ['event'] : []),
     ...(isPerEvent || isAbsence ? ['source'] : []),
   ]
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function textsOf(value: unknown): readonly string[] {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isObject } from '../../protocol/event.ts'
 import { ModelError } from './model-error.ts'
 
 /** Maximum number of quotes that are read. */
@@ -39,7 +40,7 @@ export function readReply(text: string): Reply {
     )
   }
   const { answer = null, quotes } = read.data
-  if (answer !== null && typeof answer !== 'string' && !isRecord(answer)) {
+  if (answer !== null && typeof answer !== 'string' && !isObject(answer)) {
     throw new ModelError('"answer" must be a text, an object or null')
   }
   return { answer, quotes: quotes ?? [] }
@@ -53,8 +54,4 @@ function jsonIn(text: string): unknown {
   } catch (cause) {
     throw new ModelError('the reply is no JSON object', { cause })
   }
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
