@@ -1,10 +1,11 @@
 import { parseJson } from '../protocol/json.ts'
+import { oneLine } from '../protocol/one-line.ts'
 import { ProtocolError } from './errors.ts'
 import type { ConnectionError, RivuletError } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
 import type { ResponseContext } from './response-context.ts'
 import { redactError } from './redact.ts'
-import { apiErrorOf } from './retry-policy.ts'
+import { apiErrorOf, MAX_EXCERPT } from './retry-policy.ts'
 
 /** The response to a single request. */
 export interface ApiResponse {
@@ -20,9 +21,6 @@ export type Expected = 'JSON' | 'JSON or nothing' | 'an event stream'
 
 /** How much of an error body is read, in bytes: more than any error body of the interface has. */
 const MAX_ERROR_BODY = 65_536
-
-/** How much of an unexpected body goes into an error's message, in characters. */
-const MAX_EXCERPT = 200
 
 /** Reads one response to its end. Calls `done` with an expected 2xx, and `failed` with the error for any other. */
 export class ResponseReader implements ResponseSink {
@@ -136,11 +134,7 @@ function isText(type: string | undefined): boolean {
 
 /** The beginning of a longer body, without its last word, which may be a part of the key. */
 function excerptOf(beginning: string, { redact }: ResponseContext): string {
-  return redact(beginning)
-    .replace(/[^\s<>"'(){}[\],;]+$/, '')
-    .replaceAll(/\s+/g, ' ')
-    .trim()
-    .slice(0, MAX_EXCERPT)
+  return oneLine(redact(beginning).replace(/[^\s<>"'(){}[\],;]+$/, ''), MAX_EXCERPT)
 }
 
 /** The response's content type, as text for a message. */

@@ -1,4 +1,5 @@
 import { isObject } from '../protocol/event.ts'
+import { oneLine } from '../protocol/one-line.ts'
 import type { ValidationIssue } from '../protocol/problem.ts'
 import { parseRetryAfter } from '../protocol/retry-after-header.ts'
 import {
@@ -19,7 +20,7 @@ import type { ResponseContext } from './response-context.ts'
 import { redactJson } from './redact.ts'
 
 /** How much of a body that the interface does not define goes into an error's message, in characters. */
-const MAX_EXCERPT = 200
+export const MAX_EXCERPT = 200
 
 /** Whether to send a failed request again: it can succeed, and it is idempotent or the service has not acted on it. */
 export function mayRetry(error: unknown, idempotent: boolean): boolean {
@@ -82,7 +83,7 @@ function readErrorBody(
   text: string,
   redact: ResponseContext['redact'],
 ): Pick<Refusal, 'problem' | 'issues' | 'excerpt'> {
-  const excerpt = redact(text).replaceAll(/\s+/g, ' ').trim().slice(0, MAX_EXCERPT)
+  const excerpt = oneLine(redact(text), MAX_EXCERPT)
   let body: unknown
   try {
     // Value by value, since the text may escape a character of the key.
@@ -104,7 +105,7 @@ function readErrorBody(
     }
   }
   if (Array.isArray(detail)) return { issues: detail.filter(isIssue), excerpt }
-  return { excerpt: typeof detail === 'string' ? detail.slice(0, MAX_EXCERPT) : excerpt }
+  return { excerpt: typeof detail === 'string' ? oneLine(detail, MAX_EXCERPT) : excerpt }
 }
 
 function isIssue(value: unknown): value is ValidationIssue {

@@ -288,6 +288,19 @@ describe.each([
     expect(error).toMatchObject({ status: 503, taken: 'maybe' })
   })
 
+  it('quotes an error page on one line, without characters that control a terminal', async () => {
+    const page = `<h1>Bad\n gateway</h1>\u001B[2J\u202E${'x'.repeat(300)}`
+    const { origin } = await serve((_request, response) => {
+      response.writeHead(502, { 'content-type': 'text/html' }).end(page)
+    })
+
+    const message = String(await failureOf(transportTo(origin, { retries: 0 }).request(get)))
+
+    expect(message).toContain('<h1>Bad gateway</h1> [2J xxx')
+    expect(message).not.toMatch(/[\p{Cc}\p{Cf}]/u)
+    expect(message.length).toBeLessThan(300)
+  })
+
   it('reads the 422 of the task groups', async () => {
     const detail = [{ loc: ['body', 'inputs'], msg: 'too many', type: 'too_long' }]
     const { origin } = await serve((_request, response) => json(response, 422, { detail }))

@@ -171,7 +171,7 @@ describe.each([
       retryable: true,
       message:
         'GET /v1/stream: answered with 200 and text/html where an event stream was expected: "<h1>Sign in</h1> <p>(not shown) ' +
-        `${'x'.repeat(168)}"`,
+        `${'x'.repeat(167)}…"`,
     })
   })
 

@@ -16,7 +16,7 @@ import {
 } from '@bufbuild/cel'
 import { isObject } from '../../protocol/event.ts'
 import { fieldOf, namesOf, originOf, sourceOf } from './json-value.ts'
-import { basesOf, confidenceOf, cut, domainsOf, isQuoted, outputOf, textOf, urlsOf } from './output.ts'
+import { basesOf, confidenceOf, cut, domainsOf, isQuoted, outputOf, contentText, urlsOf } from './output.ts'
 import { counted } from './costs.ts'
 import { patternOf } from './pattern.ts'
 import { currentView, MISSING, type View } from './view.ts'
@@ -70,7 +70,7 @@ function defaultOutput(): unknown {
   return output
 }
 
-const textIn = (json: unknown): string => once(textOf, json)
+const textIn = (json: unknown): string => once(contentText, json)
 const domainsIn = (json: unknown): readonly string[] => once(domainsOf, json)
 
 /** Computes a value once for an event. */
@@ -93,7 +93,7 @@ function quoted(output: unknown, field: string): boolean {
   if (value == null) throw missing(`data.output.content.${field}`)
   const bases = basesOf(output, field)
   const members = Array.isArray(value) ? value.slice(0, 100) : [value]
-  return members.length > 0 && members.every((member) => isQuoted(bases, textOf(member, undefined)))
+  return members.length > 0 && members.every((member) => isQuoted(bases, contentText(member, undefined)))
 }
 
 function age(): number {

@@ -20,7 +20,7 @@ export function outputOf(view: View): unknown {
 const MAX_VALUES = 20_000
 
 /** All text of an output's content, or of any JSON value: texts, numbers and booleans, joined by spaces. Cut at 256 kB, and at 20,000 values. */
-export function textOf(json: unknown, view: View | undefined): string {
+export function contentText(json: unknown, view: View | undefined): string {
   const content = isOutput(json) ? json['content'] : json
   if (typeof content === 'string') return cut(content, view)
   const parts: string[] = []

@@ -136,13 +136,13 @@ function matchOf(
       const value = evaluate(window.value)
       if (value instanceof Problem) return counted(value, tally)
       const members = Array.isArray(value) ? value.slice(0, MAX_MEMBERS) : [value]
-      const texts = new Map(members.map((member) => [unorderedHash(member), textOf(member)]))
+      const texts = new Map(members.map((member) => [unorderedHash(member), valueText(member)]))
       return texts.size === 0 ? null : [...texts].flat()
     }
     case 'changed': {
       const value = evaluate(window.value)
       if (value instanceof Problem) return counted(value, tally)
-      return [unorderedHash(value), textOf(value)]
+      return [unorderedHash(value), valueText(value)]
     }
   }
 }
@@ -205,7 +205,7 @@ function counted({ kind }: Problem, tally: Tally): null {
   return null
 }
 
-function textOf(value: Json): string {
+function valueText(value: Json): string {
   return shown(typeof value === 'string' ? value : JSON.stringify(value))
 }
 

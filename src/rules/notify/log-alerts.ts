@@ -7,7 +7,7 @@ import type { AlertEntry } from './alert-entry.ts'
 import { readAlerts } from './alert-reader.ts'
 import { jobOf } from './notifier-job.ts'
 import { warn } from './notify-problem.ts'
-import { oneLine } from './one-line.ts'
+import { oneLine } from '../../protocol/one-line.ts'
 
 /** A receiver of log lines: a logger of pino, for instance. */
 export interface AlertLogger {

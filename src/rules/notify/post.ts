@@ -1,4 +1,5 @@
 import { bodyText } from '../../protocol/body-text.ts'
+import { oneLine } from '../../protocol/one-line.ts'
 import { parseRetryAfter } from '../../protocol/retry-after-header.ts'
 import type { Endpoint } from './endpoint.ts'
 import { NotifyError } from './notify-error.ts'
@@ -119,8 +120,7 @@ function withoutSecrets(text: string, secrets: readonly string[]): string {
   // The longest first, since one may be a part of another.
   const sorted = secrets.toSorted((a, b) => b.length - a.length)
   for (const secret of sorted) safe = safe.replaceAll(secret, '(not shown)')
-  const line = safe.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ').trim()
-  return line.length <= MAX_SHOWN ? line : `${line.slice(0, MAX_SHOWN - 1)}…`
+  return oneLine(safe, MAX_SHOWN)
 }
 
 /** A code of the operating system or of undici, such as `ECONNREFUSED`. */

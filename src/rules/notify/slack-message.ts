@@ -1,5 +1,5 @@
 import type { AlertEntry } from './alert-entry.ts'
-import { oneLine } from './one-line.ts'
+import { oneLine } from '../../protocol/one-line.ts'
 
 /** Maximum number of alerts in a message: it has at most 50 blocks. */
 export const MAX_ALERTS = 48

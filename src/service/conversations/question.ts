@@ -24,13 +24,13 @@ export function readConversation(
   loc: readonly string[],
 ): Conversation | { readonly issues: readonly ValidationIssue[] } {
   const last = messages.findLastIndex(({ role }) => role === 'user')
-  const question = textOf(messages[last])
+  const question = messageText(messages[last])
   if (question.trim() === '') {
     return { issues: [issue(loc, 'Expected a message of the role user, and the last one not to be empty')] }
   }
   const instructions = messages
     .filter(({ role }) => role === 'system' || role === 'developer')
-    .map(textOf)
+    .map(messageText)
     .filter((text) => text !== '')
   return { question, instructions: instructions.join('\n\n'), turns: turnsOf(messages.slice(0, last)) }
 }
@@ -42,9 +42,9 @@ function turnsOf(messages: readonly Message[]): Turn[] {
   for (const message of messages) {
     if (message.role === 'user') {
       if (open !== undefined) turns.push(open)
-      open = { question: textOf(message), answer: '' }
+      open = { question: messageText(message), answer: '' }
     } else if (message.role === 'assistant') {
-      turns.push({ question: open?.question ?? '', answer: textOf(message) })
+      turns.push({ question: open?.question ?? '', answer: messageText(message) })
       open = undefined
     }
   }
@@ -52,7 +52,7 @@ function turnsOf(messages: readonly Message[]): Turn[] {
   return turns
 }
 
-function textOf(message: Message | undefined): string {
+function messageText(message: Message | undefined): string {
   const content = message?.content ?? ''
   return typeof content === 'string' ? content : content.map(({ text }) => text).join('\n')
 }

@@ -6,6 +6,7 @@ import { documentKind } from './document-kind.ts'
 import { parseHtml } from './html.ts'
 import { parseManifest } from './manifest.ts'
 import { parseMarkdown } from './markdown.ts'
+import { oneLine } from './one-line.ts'
 import type { ParsedText } from './parsed-text.ts'
 
 /** A file that may be a document. */
@@ -40,7 +41,7 @@ export function parseDocument(file: SourceFile, bytes: Uint8Array): CorpusDocume
   if (text === '') return undefined
   return {
     url: webUrl(parsed.url) ?? file.address ?? siteUrl(file) ?? pathToFileURL(file.path).href,
-    title: oneLine(parsed.title ?? '') || basename(file.relative, extname(file.relative)),
+    title: titleOf(parsed.title ?? '') || basename(file.relative, extname(file.relative)),
     publishDate: calendarDate(parsed.publishDate) ?? new Date(file.modified).toISOString().slice(0, 10),
     kind,
     text,
@@ -100,8 +101,6 @@ export function calendarDate(stated: string | undefined): string | undefined {
 }
 
 /** A title on one line, truncated. */
-export function oneLine(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- YAML can contain them.
-  const line = text.replace(/[\s\u0000-\u001F\u007F]+/g, ' ').trim()
-  return line.slice(0, MAX_TITLE_LENGTH).toWellFormed()
+export function titleOf(text: string): string {
+  return oneLine(text).slice(0, MAX_TITLE_LENGTH).toWellFormed()
 }

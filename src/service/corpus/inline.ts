@@ -1,6 +1,7 @@
 import type { Env, Token } from 'markdown-it'
 import { markdown, type Span } from './blocks.ts'
 import { imageDescriptions } from './html.ts'
+import { oneLine } from './one-line.ts'
 
 /** Maximum length of a heading that is read, in characters. */
 const MAX_HEADING_LENGTH = 1_000
@@ -12,7 +13,7 @@ const MAX_HEADING_LENGTH = 1_000
  */
 export function inlineText(content: string): string {
   const tokens = inlineTokens(content.slice(0, MAX_HEADING_LENGTH))
-  return oneLine(tokens.map(textOf).join('')) || oneLine(tokens.map(imageOf).join(' '))
+  return oneLine(tokens.map(tokenText).join('')) || oneLine(tokens.map(imageOf).join(' '))
 }
 
 function inlineTokens(content: string): Token[] {
@@ -28,7 +29,7 @@ function environmentOf(content: string): Env {
   return { references: Object.fromEntries(references) }
 }
 
-function textOf(token: Token): string {
+function tokenText(token: Token): string {
   switch (token.type) {
     case 'text':
     case 'text_special':
@@ -43,12 +44,8 @@ function textOf(token: Token): string {
 }
 
 function imageOf(token: Token): string {
-  if (token.type === 'image') return token.children?.map(textOf).join('') ?? ''
+  if (token.type === 'image') return token.children?.map(tokenText).join('') ?? ''
   return token.type === 'html_inline' ? imageDescriptions(token.content) : ''
-}
-
-function oneLine(text: string): string {
-  return text.replace(/\s+/g, ' ').trim()
 }
 
 /** An element within the text of a block. */

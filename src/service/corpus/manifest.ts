@@ -1,5 +1,6 @@
 import { isObject } from '../../protocol/event.ts'
 import type { Span } from './blocks.ts'
+import { oneLine } from './one-line.ts'
 import type { ParsedText } from './parsed-text.ts'
 
 /** Maximum length of a manifest, in characters. A longer one is no document. */
@@ -21,7 +22,7 @@ export function parseManifest(source: string): ParsedText | undefined {
   // If several members have one name, the last one counts.
   const byName = new Map(membersOf(source).map((member) => [member.name, member]))
   const described = [...byName.values()].filter((member) => lineOf(member) !== undefined)
-  const title = oneLine(byName.get('name')?.value)
+  const title = statedLine(byName.get('name')?.value)
   // Some folders of a package have a manifest with a name only, which selects a module format.
   if (title === undefined || described.length < 2) return undefined
   const passages = joined(
@@ -99,16 +100,16 @@ function joined(text: string, members: readonly Member[]): Span[] {
 /** The members that describe a package: what each is called in its line, and how its value is read. */
 const DESCRIBING: ReadonlyMap<string, readonly [key: string, read: (value: unknown) => string | undefined]> =
   new Map([
-    ['name', ['name', oneLine]],
-    ['version', ['version', oneLine]],
-    ['description', ['description', oneLine]],
+    ['name', ['name', statedLine]],
+    ['version', ['version', statedLine]],
+    ['description', ['description', statedLine]],
     ['keywords', ['keywords', listOf]],
     // npm's old forms of licences: an object, and a list of objects.
-    ['license', ['license', (value) => oneLine(value) ?? part(value, 'type')]],
+    ['license', ['license', (value) => statedLine(value) ?? part(value, 'type')]],
     ['licenses', ['license', licences]],
     ['author', ['author', person]],
-    ['homepage', ['homepage', oneLine]],
-    ['repository', ['repository', (value) => oneLine(value) ?? part(value, 'url')]],
+    ['homepage', ['homepage', statedLine]],
+    ['repository', ['repository', (value) => statedLine(value) ?? part(value, 'url')]],
     ['engines', ['engines.node', (value) => part(value, 'node')]],
   ])
 
@@ -128,31 +129,28 @@ function parseJson(source: string): unknown {
 }
 
 /** A text on one line; undefined if it is not a text, or blank. */
-function oneLine(value: unknown): string | undefined {
-  if (typeof value !== 'string') return undefined
-  // oxlint-disable-next-line no-control-regex -- JSON can contain them.
-  const line = value.replace(/[\s\u0000-\u001F\u007F]+/g, ' ').trim()
-  return line === '' ? undefined : line.toWellFormed()
+function statedLine(value: unknown): string | undefined {
+  return typeof value === 'string' ? oneLine(value) || undefined : undefined
 }
 
 function part(value: unknown, name: string): string | undefined {
-  return isObject(value) ? oneLine(value[name]) : undefined
+  return isObject(value) ? statedLine(value[name]) : undefined
 }
 
 function listOf(value: unknown): string | undefined {
-  if (!Array.isArray(value)) return oneLine(value)
-  return oneLine(value.filter((item) => typeof item === 'string').join(', '))
+  if (!Array.isArray(value)) return statedLine(value)
+  return statedLine(value.filter((item) => typeof item === 'string').join(', '))
 }
 
 function licences(value: unknown): string | undefined {
   if (!Array.isArray(value)) return undefined
-  return oneLine(value.flatMap((licence) => part(licence, 'type') ?? oneLine(licence) ?? []).join(', '))
+  return statedLine(value.flatMap((licence) => part(licence, 'type') ?? statedLine(licence) ?? []).join(', '))
 }
 
 /** A person as npm writes one: `Name <email> (url)`. */
 function person(value: unknown): string | undefined {
   const name = part(value, 'name')
-  if (name === undefined) return oneLine(value)
+  if (name === undefined) return statedLine(value)
   const email = part(value, 'email')
   const url = part(value, 'url')
   return [

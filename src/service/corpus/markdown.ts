@@ -10,9 +10,9 @@ export function parseMarkdown(source: string): ParsedText {
   const { matter, text } = splitFrontMatter(source)
   return {
     text,
-    title: textOf(matter['title']) ?? firstHeading(text),
-    publishDate: textOf(matter['date']) ?? textOf(matter['published']),
-    url: textOf(matter['url']),
+    title: scalarText(matter['title']) ?? firstHeading(text),
+    publishDate: scalarText(matter['date']) ?? scalarText(matter['published']),
+    url: scalarText(matter['url']),
   }
 }
 
@@ -37,7 +37,7 @@ function parseYaml(source: string): unknown {
   }
 }
 
-function textOf(value: unknown): string | undefined {
+function scalarText(value: unknown): string | undefined {
   if (typeof value === 'string') return value
   return typeof value === 'number' ? String(value) : undefined
 }

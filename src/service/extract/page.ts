@@ -1,7 +1,7 @@
 import { createPlugin } from '@mdream/js'
 import { htmlToMarkdown } from '@mdream/js/core'
 import { filterPlugin } from '@mdream/js/plugins'
-import { calendarDate, oneLine } from '../corpus/document.ts'
+import { calendarDate, titleOf } from '../corpus/document.ts'
 import { readHtmlMetadata } from '../corpus/html.ts'
 import { parseMarkdown } from '../corpus/markdown.ts'
 import { wholeCharacters } from '../corpus/passages.ts'
@@ -60,7 +60,7 @@ export function readPage({ mediaType, contentType, body, url }: PageSource): Pag
 
 function page(text: string, title?: string, published?: string): Page {
   return {
-    title: oneLine(title ?? '') || null,
+    title: titleOf(title ?? '') || null,
     publishDate: calendarDate(published) ?? null,
     text: wholeCharacters(text.slice(0, MAX_CHARACTERS).replaceAll(/\r\n?/g, '\n').trim()),
   }

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
-import { calendarDate, oneLine } from '../corpus/document.ts'
+import { calendarDate, titleOf } from '../corpus/document.ts'
 import type { CorpusDocument } from '../corpus/corpus.ts'
 import { WebError } from '../web/web-error.ts'
 import type { FeedItem } from './feed.ts'
@@ -119,7 +119,7 @@ async function itemDocuments(
       url: url.href,
       document: {
         url: url.href,
-        title: oneLine(title) || url.host,
+        title: titleOf(title) || url.host,
         publishDate: dayOf(date),
         kind: 'page',
         text: page.text,

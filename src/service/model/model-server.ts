@@ -106,7 +106,7 @@ export class ModelServer {
       const response = await this.#send(messages, signal)
       quiet.refresh()
       if (response.statusCode !== 200) return await this.#refused(messages, response, latest, outer)
-      return await textOf(response, () => quiet.refresh())
+      return await replyText(response, () => quiet.refresh())
     } catch (error) {
       signal.throwIfAborted()
       if (error instanceof ModelError) throw this.#redacted(error)
@@ -168,7 +168,7 @@ async function waitReally(time: number, signal: AbortSignal): Promise<void> {
   await delay(time, undefined, { signal }).catch(() => signal.throwIfAborted())
 }
 
-async function textOf({ headers, body }: Dispatcher.ResponseData, onChunk: () => void): Promise<string> {
+async function replyText({ headers, body }: Dispatcher.ResponseData, onChunk: () => void): Promise<string> {
   const isStream = String(headers['content-type'] ?? '').startsWith('text/event-stream')
   if (!isStream) return completionText(await bodyText(body, onChunk))
   const stream = new CompletionStream()

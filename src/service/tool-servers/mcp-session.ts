@@ -63,7 +63,7 @@ export class McpSession {
     const { result } = await this.#request('tools/call', { name, arguments: input })
     const { content, isError } = result
     if (!Array.isArray(content)) throw new Error('The tool sent no content')
-    const text = content.map(textOf).join('\n')
+    const text = content.map(contentText).join('\n')
     if (isError === true) throw new Error(`The tool failed: ${text}`)
     return text
   }
@@ -115,7 +115,7 @@ function parsed(text: string): unknown {
   }
 }
 
-function textOf(part: unknown): string {
+function contentText(part: unknown): string {
   if (!isObject(part)) return ''
   return isText(part['text']) ? part['text'] : `[${isText(part['type']) ? part['type'] : 'unknown'}]`
 }
