@@ -49,7 +49,7 @@ export function checkExpression(syntax: Syntax, scope: CheckedScope): readonly E
   return checker.problems.toSorted((a, b) => a.offset - b.offset)
 }
 
-interface Place {
+interface Nesting {
   /** The variables of macros. */
   readonly bound: ReadonlyMap<string, readonly Shape[]>
   readonly macros: number
@@ -71,9 +71,9 @@ class Checker {
   }
 
   /** Checks the node, and gives the shapes that its value can have. */
-  visit(node: Expr, outer: Place): readonly Shape[] {
-    const place = { ...outer, depth: outer.depth + 1 }
-    if (place.depth > MAX_TREE_DEPTH) {
+  visit(node: Expr, outer: Nesting): readonly Shape[] {
+    const nesting = { ...outer, depth: outer.depth + 1 }
+    if (nesting.depth > MAX_TREE_DEPTH) {
       if (!this.#isTooDeep) this.#report('The expression is too deep.', this.#at(node), 1)
       this.#isTooDeep = true
       return ANY
@@ -81,19 +81,19 @@ class Checker {
     const { exprKind: kind } = node
     switch (kind.case) {
       case 'identExpr':
-        return this.#identifier(node, kind.value.name, place)
+        return this.#identifier(node, kind.value.name, nesting)
       case 'selectExpr': {
         const { operand, field } = kind.value
         if (operand === undefined) return ANY
-        const shapes = this.visit(operand, place)
+        const shapes = this.visit(operand, nesting)
         const offset = this.#skip(this.#at(node) + (kind.value.testOnly ? 0 : 1))
         const where = kind.value.testOnly ? this.#lastWord(node, field) : offset
         return this.#field(shapes, field, where, field.length)
       }
       case 'callExpr':
-        return this.#call(node, kind.value, place)
+        return this.#call(node, kind.value, nesting)
       case 'listExpr': {
-        for (const member of kind.value.elements) this.visit(member, place)
+        for (const member of kind.value.elements) this.visit(member, nesting)
         return ANY
       }
       case 'structExpr': {
@@ -101,13 +101,13 @@ class Checker {
           this.#report('Messages cannot be made here; a map is `{"name": value}`.', this.#at(node), 1)
         }
         for (const { keyKind, value } of kind.value.entries) {
-          if (keyKind.case === 'mapKey') this.visit(keyKind.value, place)
-          if (value !== undefined) this.visit(value, place)
+          if (keyKind.case === 'mapKey') this.visit(keyKind.value, nesting)
+          if (value !== undefined) this.visit(value, nesting)
         }
         return ANY
       }
       case 'comprehensionExpr':
-        return this.#macro(node, kind.value, place)
+        return this.#macro(node, kind.value, nesting)
       default:
         return ANY
     }
@@ -130,7 +130,7 @@ class Checker {
     }
   }
 
-  #identifier(node: Expr, name: string, { bound }: Place): readonly Shape[] {
+  #identifier(node: Expr, name: string, { bound }: Nesting): readonly Shape[] {
     const shapes = bound.get(name) ?? this.#scope.names.get(name)
     if (shapes !== undefined) return shapes
     if (TYPE_NAMES.has(name)) return ANY
@@ -185,16 +185,16 @@ class Checker {
     return ANY
   }
 
-  #call(node: Expr, call: Expr_Call, place: Place): readonly Shape[] {
+  #call(node: Expr, call: Expr_Call, nesting: Nesting): readonly Shape[] {
     const { function: name, target, args } = call
-    if (target === undefined && OPERATORS.has(name)) return this.#operator(call, place)
+    if (target === undefined && OPERATORS.has(name)) return this.#operator(call, nesting)
     const at = this.#callAt(node, name, target !== undefined)
     const known = target === undefined ? FUNCTIONS : METHODS
     const signature = known.get(name)
     if (signature === undefined) {
       this.#unknownFunction(name, target !== undefined, at)
       // Its arguments may name a variable of a macro that was misspelled.
-      if (target !== undefined) this.visit(target, place)
+      if (target !== undefined) this.visit(target, nesting)
       return ANY
     }
     if (!signature.counts.includes(args.length)) {
@@ -216,10 +216,10 @@ class Checker {
       }
       return ANY
     }
-    if (name === 'changed' && target === undefined) return this.#watch(args, place, at)
+    if (name === 'changed' && target === undefined) return this.#watch(args, nesting, at)
     if (name === 'matches') this.#pattern(args[0])
-    if (target !== undefined) this.visit(target, place)
-    for (const arg of args) this.visit(arg, place)
+    if (target !== undefined) this.visit(target, nesting)
+    for (const arg of args) this.visit(arg, nesting)
     return ANY
   }
 
@@ -249,37 +249,37 @@ class Checker {
     this.#report(`There is no ${isMethod ? 'method' : 'function'} \`${name}\`: ${hint}`, at, name.length)
   }
 
-  #watch(args: readonly Expr[], place: Place, at: number): readonly Shape[] {
+  #watch(args: readonly Expr[], nesting: Nesting, at: number): readonly Shape[] {
     this.#changed++
     const length = 'changed'.length
     if (!this.#scope.allowChanged) this.#report('`changed` can be used in conditions only.', at, length)
-    else if (place.isWatched) this.#report('`changed` cannot be used within `changed`.', at, length)
-    else if (place.macros > 0) this.#report('`changed` cannot be used within a macro.', at, length)
+    else if (nesting.isWatched) this.#report('`changed` cannot be used within `changed`.', at, length)
+    else if (nesting.macros > 0) this.#report('`changed` cannot be used within a macro.', at, length)
     else if (this.#changed > MAX_CHANGED) {
       this.#report(`\`changed\` is used at most ${MAX_CHANGED} times in one expression.`, at, length)
     }
-    for (const arg of args) this.visit(arg, { ...place, isWatched: true })
+    for (const arg of args) this.visit(arg, { ...nesting, isWatched: true })
     return ANY
   }
 
-  #operator({ function: name, args }: Expr_Call, place: Place): readonly Shape[] {
+  #operator({ function: name, args }: Expr_Call, nesting: Nesting): readonly Shape[] {
     const [first, second] = args
     if (name === '_[_]' && first !== undefined && second !== undefined) {
-      const shapes = this.visit(first, place)
+      const shapes = this.visit(first, nesting)
       const field = textConstant(second)
       if (field !== undefined) {
         const at = this.#at(second)
         return this.#field(shapes, field, at, Math.abs(textLiteralAt(this.#syntax.text, at) ?? 1))
       }
-      this.visit(second, place)
+      this.visit(second, nesting)
       return members(shapes)
     }
     if (first !== undefined && second !== undefined && ['_==_', '_!=_', '@in'].includes(name)) {
-      this.#typeComparison(first, second, place)
-      if (name !== '@in') this.#typeComparison(second, first, place)
+      this.#typeComparison(first, second, nesting)
+      if (name !== '@in') this.#typeComparison(second, first, nesting)
     }
     if (first !== undefined && second !== undefined && COMPARISONS.has(name)) this.#times(first, second)
-    const shapes = args.map((arg) => this.visit(arg, place))
+    const shapes = args.map((arg) => this.visit(arg, nesting))
     if (name === '_?_:_') return [...(shapes[1] ?? []), ...(shapes[2] ?? [])]
     return ANY
   }
@@ -300,7 +300,7 @@ class Checker {
   }
 
   /** `type == 'monitor.eror'` never holds. */
-  #typeComparison(left: Expr, right: Expr, { bound }: Place): void {
+  #typeComparison(left: Expr, right: Expr, { bound }: Nesting): void {
     const path = pathOf(left, new Set(bound.keys()))
     if (path?.length !== 1 || path[0] !== 'type' || !this.#scope.hasEvent) return
     const texts = right.exprKind.case === 'listExpr' ? right.exprKind.value.elements : [right]
@@ -341,15 +341,15 @@ class Checker {
     }
   }
 
-  #macro(node: Expr, fold: Expr_Comprehension, place: Place): readonly Shape[] {
+  #macro(node: Expr, fold: Expr_Comprehension, nesting: Nesting): readonly Shape[] {
     const { iterRange: range, iterVar, accuVar, loopStep, result } = fold
-    if (place.macros >= MAX_MACROS) {
+    if (nesting.macros >= MAX_MACROS) {
       this.#report(`Macros such as \`exists\` are at most ${MAX_MACROS} deep.`, this.#at(node), 1)
       return ANY
     }
-    const shapes = range === undefined ? ANY : this.visit(range, place)
-    const bound = new Map([...place.bound, [iterVar, members(shapes)], [accuVar, ANY]])
-    const inner: Place = { ...place, bound, macros: place.macros + 1 }
+    const shapes = range === undefined ? ANY : this.visit(range, nesting)
+    const bound = new Map([...nesting.bound, [iterVar, members(shapes)], [accuVar, ANY]])
+    const inner: Nesting = { ...nesting, bound, macros: nesting.macros + 1 }
     if (loopStep !== undefined) this.visit(loopStep, inner)
     if (result !== undefined) this.visit(result, inner)
     return this.#macroName(node) === 'filter' ? shapes : ANY

@@ -14,9 +14,9 @@ export function viewOf(event: ViewedEvent): EventView {
 }
 
 /** The fields of an event that some expression reads. All expressions share this table, so that each field of an event is read once. */
-const PATHS = new Map<string, Path>()
+const PATHS = new Map<string, FieldPath>()
 
-interface Path {
+interface FieldPath {
   readonly index: number
   /** The name of its variable in rewritten expressions. No name of a user can begin with `@`. */
   readonly variable: string
@@ -34,7 +34,7 @@ export function variableOf(names: readonly string[]): string {
   if (known !== undefined) return known.variable
   const index = PATHS.size
   const variable = `@${index}`
-  const path: Path = { index, variable, names, missing: celError(MISSING + names.join('.')) }
+  const path: FieldPath = { index, variable, names, missing: celError(MISSING + names.join('.')) }
   PATHS.set(key, path)
   Object.defineProperty(VARIABLES, variable, { get: () => current?.read(path) })
   return variable
@@ -70,7 +70,7 @@ export class View implements EventView {
   }
 
   /** The value of a field. */
-  read(path: Path): CelInput | CelError {
+  read(path: FieldPath): CelInput | CelError {
     const known = this.#values[path.index]
     if (known !== undefined) return known
     let value: CelInput | CelError

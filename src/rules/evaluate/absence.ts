@@ -5,7 +5,7 @@ import { alertDeadline, end, step } from './alert-state.ts'
 import { TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
 import type { PreparedRule } from './prepared-rule.ts'
-import type { Fact, RuleState } from './state.ts'
+import type { MatchedEvent, RuleState } from './state.ts'
 
 /** Events that say whether the reports of a source can be known. */
 export const EVIDENCE = ['source.live', 'source.lost', 'stream.gap', 'monitor.cancelled'] as const
@@ -61,7 +61,7 @@ export class AbsenceWatch {
   }
 
   /** The source has reported. */
-  report({ time, cause, annotationParts }: Fact): void {
+  report({ time, cause, annotationParts }: MatchedEvent): void {
     const state = this.#state
     const now = this.#context.now()
     if (state.sourceStatus !== 'cancelled') {

@@ -7,14 +7,14 @@ export interface AlertTimes {
 }
 
 /** The change of an alert. */
-export type Transition = 'firing' | 'resolved' | undefined
+export type AlertChange = 'firing' | 'resolved' | undefined
 
 /**
  * Moves an alert to its next state, given its level at a time. It is inactive, then pending while `trueSince` is there without
  * `fired`, then firing with `fired`, then kept while `falseSince` is there. The caller sets `fired` for `firing`, and calls {@link end} for
  * `resolved`.
  */
-export function step(state: RuleState, time: number, level: boolean, times: AlertTimes): Transition {
+export function step(state: RuleState, time: number, level: boolean, times: AlertTimes): AlertChange {
   if (level) {
     state.trueSince ??= time
     delete state.falseSince

@@ -4,8 +4,8 @@ import type { CompiledRule } from '../compiled-rule.ts'
 /** Longer texts of key values are hashed in the key of a state, which has at most 1,024 characters. */
 const MAX_KEY_TEXT = 400
 
-/** Maximum length of the text of a key's value in an alert, in characters. */
-const MAX_VALUE_TEXT = 1_024
+/** Maximum length of the text of a value in an alert, in characters. */
+export const MAX_VALUE_TEXT = 1_024
 
 /** The prefix of the keys of a rule's states. The values of the rule's key follow it. */
 export function keyPrefix({ name, version }: Pick<CompiledRule, 'name' | 'version'>): string {
@@ -30,9 +30,9 @@ export function keyText(value: unknown): string | undefined {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
 }
 
-/** A value of a key as an alert shows it. */
-export function shownValue(text: string): string {
-  return text.length > MAX_VALUE_TEXT ? `${text.slice(0, MAX_VALUE_TEXT - 1)}…` : text
+/** The text, with `…` in place of what is longer. */
+export function truncated(text: string, maxLength: number): string {
+  return text.length > maxLength ? `${text.slice(0, maxLength - 1)}…` : text
 }
 
 /** A hash of a text, 128 bits in hexadecimal. */

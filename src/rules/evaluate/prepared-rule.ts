@@ -5,7 +5,7 @@ import { keyPrefix } from './key.ts'
 import type { WindowKind } from './windows/window.ts'
 import { windowsOf } from './windows/windows.ts'
 
-/** Maximum number of different `changed()` of a rule, since a held event keeps its outcome for each combination. */
+/** Maximum number of different `changed()` of a rule, since a held event keeps its result for each combination. */
 const MAX_WATCHED = 3
 
 /** A rule, with values that each evaluation needs. */

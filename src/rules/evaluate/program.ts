@@ -9,8 +9,8 @@ import { TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
 import { arrivedAt } from './event-time.ts'
 import type { RuleInput } from './event-time.ts'
-import { keyedFact, shownKey } from './facts.ts'
-import type { KeyedFact, Tally } from './facts.ts'
+import { matchEvent, displayKey } from './match-event.ts'
+import type { KeyedMatch, ProblemCounts } from './match-event.ts'
 import { keyPrefix, ruleOfKey, stateKey } from './key.ts'
 import { prepareRule } from './prepared-rule.ts'
 import type { PreparedRule } from './prepared-rule.ts'
@@ -37,10 +37,10 @@ export interface RuleProgram {
 /** Makes what expressions evaluate, of an event. */
 export type ViewOf = (event: RuleInput) => EventView
 
-/** The work that an entry means for one key: a fact or evidence for a rule, or counts. */
+/** The work that an entry means for one key: a matched event or evidence for a rule, or counts. */
 interface Work {
   readonly prepared: PreparedRule
-  readonly keyed?: KeyedFact
+  readonly keyed?: KeyedMatch
   readonly counts?: Counts
   /** Why the rule could not be evaluated, which is a bug. */
   readonly failure?: { readonly error: unknown }
@@ -111,15 +111,15 @@ class Program implements RuleProgram {
     const { prepared, keyed, failure } = work
     if (failure !== undefined) throw failure.error
     if (context.key === prepared.rule.name) return this.#ofRule(state, entry, work, context)
-    if (keyed !== undefined) state.key ??= shownKey(keyed.key)
+    if (keyed !== undefined) state.key ??= displayKey(keyed.key)
     if (prepared.absence === undefined) {
-      if (keyed !== undefined) new Timeline(prepared, state, context).event(keyed.fact)
+      if (keyed !== undefined) new Timeline(prepared, state, context).event(keyed.event)
       return
     }
     state.key ??= { source: entry.source }
     const watch = this.#watch(prepared, prepared.absence.within, state, context)
     if (isEvidence(entry.type)) watch.evidence(entry.type)
-    else if (keyed !== undefined) watch.report(keyed.fact)
+    else if (keyed !== undefined) watch.report(keyed.event)
   }
 
   timer(state: RuleState, due: number, context: RuleContext, name: string): void {
@@ -148,7 +148,7 @@ class Program implements RuleProgram {
   #workOf(entry: RuleInput): ReadonlyMap<string, Work> | undefined {
     let work: Map<string, Work> | undefined
     let view: EventView | undefined
-    const tally: Tally = { missing: 0, errors: 0 }
+    const counts: ProblemCounts = { missing: 0, errors: 0 }
     const rules = this.#rulesOf(entry.type)
     let left = EVENT_WORK
     for (const [index, prepared] of rules.entries()) {
@@ -158,9 +158,9 @@ class Program implements RuleProgram {
       view.work.left = share
       const wasCut = view.isCut
       if (prepared.absence !== undefined && !isWatched(prepared, entry.source, true)) continue
-      let keyed: KeyedFact | undefined
+      let keyed: KeyedMatch | undefined
       try {
-        keyed = keyedFact(prepared, entry, view, tally)
+        keyed = matchEvent(prepared, entry, view, counts)
       } catch (error) {
         // It fails for this rule alone, when its turn comes.
         work ??= new Map()
@@ -175,11 +175,11 @@ class Program implements RuleProgram {
         work ??= new Map()
         work.set(stateKey(prepared.prefix, values), { prepared, keyed })
       }
-      if (tally.missing > 0 || tally.errors > 0 || view.isCut !== wasCut) {
+      if (counts.missing > 0 || counts.errors > 0 || view.isCut !== wasCut) {
         work ??= new Map()
-        work.set(prepared.rule.name, { prepared, counts: { ...tally, cut: Number(view.isCut !== wasCut) } })
-        tally.missing = 0
-        tally.errors = 0
+        work.set(prepared.rule.name, { prepared, counts: { ...counts, cut: Number(view.isCut !== wasCut) } })
+        counts.missing = 0
+        counts.errors = 0
       }
     }
     return this.#withEvidence(entry, work)

@@ -7,7 +7,7 @@ export interface RuleState {
   /** The time up to which the key is evaluated: an earlier event is late. */
   evaluatedUntil?: number
   /** Events that are held until none can come before them, in order. */
-  held?: Fact[]
+  held?: MatchedEvent[]
   /** A state for each window of the rule. */
   windows?: WindowState[]
   /** The last pulse, while it holds. */
@@ -95,7 +95,7 @@ export type Cause = readonly [source: string, id: string, type: string, time: st
 export type WindowMatch = number | readonly string[]
 
 /** The result of evaluating an event for a rule. */
-export interface Outcome {
+export interface MatchResult {
   /** For each window, whether the event matches, and how. Null if it does not match the rule. */
   readonly matches: readonly (WindowMatch | null)[] | null
   /** Whether the event resolves the alert. */
@@ -103,12 +103,12 @@ export interface Outcome {
 }
 
 /** An event, evaluated for one key of a rule. */
-export interface Fact {
+export interface MatchedEvent {
   /** The time at which it is placed. */
   readonly time: number
   readonly cause: Cause
   /** One result, or one for each combination of the values of `changed()`: bit i stands for the i-th value. */
-  readonly outcomes: readonly Outcome[]
+  readonly results: readonly MatchResult[]
   /** Hashes of the values that `changed()` watches; null for a missing one. */
   readonly watchedHashes?: readonly (string | null)[]
   /** The parts of the annotations. */

@@ -5,7 +5,7 @@ import type { RuleContext } from './context.ts'
 import { hold, MAX_HELD } from './held.ts'
 import { isHeld } from './prepared-rule.ts'
 import type { PreparedRule } from './prepared-rule.ts'
-import type { Contribution, Fact, Outcome, RuleState, WindowState } from './state.ts'
+import type { Contribution, MatchedEvent, MatchResult, RuleState, WindowState } from './state.ts'
 import { VALUE_KEPT } from './windows/changed.ts'
 
 /** Number of identities that a key remembers, and how long, in ms: a fuller revision comes within minutes. */
@@ -32,21 +32,21 @@ export class Timeline {
   }
 
   /** An event came. */
-  event(fact: Fact): void {
+  event(event: MatchedEvent): void {
     const state = this.#state
-    if (fact.time < this.#earliest()) {
-      this.#late(fact)
+    if (event.time < this.#earliest()) {
+      this.#late(event)
     } else if (isHeld(this.#prepared)) {
       const held = (state.held ??= [])
-      hold(held, fact)
+      hold(held, event)
       const [first] = held
       if (held.length > MAX_HELD && first !== undefined) {
         this.#advance(first.time)
         if (held[0] === first) this.#applyFirst(held)
       }
     } else {
-      this.#advance(fact.time)
-      this.#apply(fact)
+      this.#advance(event.time)
+      this.#apply(event)
     }
     this.#store()
   }
@@ -77,17 +77,17 @@ export class Timeline {
     }
   }
 
-  #applyFirst(held: Fact[]): void {
+  #applyFirst(held: MatchedEvent[]): void {
     const first = held.shift()
     if (first !== undefined) this.#apply(first)
   }
 
-  #apply(fact: Fact): void {
+  #apply(event: MatchedEvent): void {
     const { family } = this.#prepared
     const state = this.#state
-    const { time, cause, annotationParts } = fact
-    const { matches, resolves } = this.#outcome(fact)
-    if (matches !== null && !this.#hasCounted(fact)) {
+    const { time, cause, annotationParts } = event
+    const { matches, resolves } = this.#resultOf(event)
+    if (matches !== null && !this.#hasCounted(event)) {
       let isPulse = family === 'match'
       let contribution: Contribution = {
         causes: [cause],
@@ -97,7 +97,7 @@ export class Timeline {
         const match = matches[index] ?? null
         const own = this.#windows[index]
         if (match === null || own === undefined) continue
-        const pulse = window.apply(own, time, match, fact)
+        const pulse = window.apply(own, time, match, event)
         if (pulse === false) continue
         isPulse = true
         contribution = window.takePulse?.(own) ?? contribution
@@ -214,23 +214,23 @@ export class Timeline {
   }
 
   /** The result of evaluating the event, now that the event before it is known. */
-  #outcome(fact: Fact): Outcome {
+  #resultOf(event: MatchedEvent): MatchResult {
     const state = this.#state
     let combination = 0
-    if (fact.watchedHashes !== undefined) {
+    if (event.watchedHashes !== undefined) {
       const last = state.previousHashes ?? []
-      for (const [index, hash] of fact.watchedHashes.entries()) {
+      for (const [index, hash] of event.watchedHashes.entries()) {
         const before = last[index] ?? null
         if (hash !== null && before !== null && hash !== before) combination |= 1 << index
       }
-      state.previousHashes = fact.watchedHashes.map((hash, index) => hash ?? last[index] ?? null)
-      this.#keep(fact.time + VALUE_KEPT)
+      state.previousHashes = event.watchedHashes.map((hash, index) => hash ?? last[index] ?? null)
+      this.#keep(event.time + VALUE_KEPT)
     }
-    return fact.outcomes[combination] ?? { matches: null }
+    return event.results[combination] ?? { matches: null }
   }
 
   /** Whether an earlier revision of the event counted. If not, this one does. */
-  #hasCounted({ identity, time }: Fact): boolean {
+  #hasCounted({ identity, time }: MatchedEvent): boolean {
     if (identity === undefined) return false
     const counted = (this.#state.counted ??= [])
     if (counted.includes(identity)) return true
@@ -244,8 +244,8 @@ export class Timeline {
     this.#state.keptUntil = Math.max(this.#state.keptUntil ?? until, until)
   }
 
-  #late({ cause, time, outcomes }: Fact): void {
-    if (outcomes.every(({ matches }) => matches === null)) return
+  #late({ cause, time, results }: MatchedEvent): void {
+    if (results.every(({ matches }) => matches === null)) return
     const state = this.#state
     const { rule } = this.#prepared
     state.lateEvents = (state.lateEvents ?? 0) + 1

@@ -1,7 +1,7 @@
 import type { RateLimit } from './grouped-options.ts'
 
 /** Events of one group that are not notified yet. */
-interface Group<T> {
+interface PendingGroup<T> {
   readonly key: string
   readonly events: T[]
   /** When it may be notified. */
@@ -29,7 +29,7 @@ export interface GroupBounds {
 /** Puts events into notifications: by group, and at the limit of the rate all groups together. Times are ms of one clock. */
 export class AlertGroups<T> {
   readonly #bounds: GroupBounds
-  readonly #groups = new Map<string, Group<T>>()
+  readonly #groups = new Map<string, PendingGroup<T>>()
   /** When notifications were taken, within the time of the limit. */
   #taken: number[] = []
 
@@ -107,6 +107,6 @@ export class AlertGroups<T> {
   }
 }
 
-function isReady<T>({ events, isSending }: Group<T>): boolean {
+function isReady<T>({ events, isSending }: PendingGroup<T>): boolean {
   return events.length > 0 && !isSending
 }

@@ -1,6 +1,6 @@
 import { isId } from '../../protocol/id.ts'
 import type { Duration, Rule } from '../rule.ts'
-import { shown } from './shown.ts'
+import { displayValue } from './display-value.ts'
 import { LEVELS, SINGLES } from './draft.ts'
 import type { Draft } from './draft.ts'
 import { MAX_DURATION, parseDuration } from './duration.ts'
@@ -46,11 +46,11 @@ function checkAbsence({ has, rule: { absence }, complain }: Draft): void {
   for (const [index, source] of absence?.of?.entries() ?? []) {
     const path = ['absence', 'of', index]
     if (!isId(source)) {
-      complain(path, `${shown(source)} is neither an id nor a source: write one such as monitor_1.`)
+      complain(path, `${displayValue(source)} is neither an id nor a source: write one such as monitor_1.`)
     } else if (source.startsWith('/') && !source.startsWith('/v1/monitors/') && absence?.on === undefined) {
       complain(
         path,
-        `${shown(source)} is no monitor: write in absence.on which of its events count as reports.`,
+        `${displayValue(source)} is no monitor: write in absence.on which of its events count as reports.`,
       )
     }
   }
@@ -78,7 +78,7 @@ function checkDurations({ rule, needsUnits, complain }: Draft): void {
     const ms = duration === undefined ? least : (parseDuration(duration) ?? Number.NaN)
     if (ms >= least && ms <= MAX_DURATION) return
     const range = least === 0 ? 'at most 366d' : 'from 1ms to 366d'
-    complain(path, `${path.join('.')} must be ${range}, not ${shown(duration)}.`)
+    complain(path, `${path.join('.')} must be ${range}, not ${displayValue(duration)}.`)
   }
   check(rule.for, 0, ['for'])
   check(rule.keep_firing_for, 0, ['keep_firing_for'])

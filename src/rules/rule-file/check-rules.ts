@@ -20,10 +20,10 @@ interface Given {
   readonly source: Source
   readonly path: Path
   readonly content: unknown
-  readonly group: Group | undefined
+  readonly group: GivenGroup | undefined
 }
 
-interface Group {
+interface GivenGroup {
   readonly name: string | null
   readonly defaults: Defaults
   readonly path: Path
@@ -130,7 +130,7 @@ function rulesOf(source: Source, report: Report): Given[] {
   return rules
 }
 
-function givenRules(source: Source, rules: unknown, path: Path, group: Group | undefined): Given[] {
+function givenRules(source: Source, rules: unknown, path: Path, group: GivenGroup | undefined): Given[] {
   return listOf(rules).map((content, index) => ({ source, path: [...path, index], content, group }))
 }
 

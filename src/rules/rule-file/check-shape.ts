@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { nearestName } from '../../protocol/check.ts'
-import { shown } from './shown.ts'
+import { displayValue } from './display-value.ts'
 import { pathText } from './source.ts'
 import type { Path, Within } from './source.ts'
 
@@ -35,7 +35,7 @@ function complainOf(issue: z.core.$ZodIssue, value: unknown, schema: z.ZodType, 
   if (issue.code === 'invalid_key') {
     const [first] = issue.issues
     const name = String(path.at(-1))
-    const message = `${shown(name)} cannot be a name: write ${first?.message ?? 'another one'}.`
+    const message = `${displayValue(name)} cannot be a name: write ${first?.message ?? 'another one'}.`
     return complain(path.slice(0, -1), message, { name })
   }
   const given = valueAt(value, path)
@@ -61,10 +61,10 @@ function gotText(given: unknown, issue: z.core.$ZodIssue): string {
   const values = valuesOf(issue)
   if (values !== undefined && typeof given === 'string') {
     const nearest = nearestName(given, values)
-    if (nearest !== undefined) return `, not ${shown(given)}: did you mean ${nearest}?`
+    if (nearest !== undefined) return `, not ${displayValue(given)}: did you mean ${nearest}?`
   }
   if (Array.isArray(given)) return `, not a list of ${given.length}`
-  return isCollection(given) ? ', not an object' : `, not ${shown(given)}`
+  return isCollection(given) ? ', not an object' : `, not ${displayValue(given)}`
 }
 
 /** The values that are allowed there, if they are few. */
@@ -96,11 +96,11 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 function unknownProperty(name: string, path: Path, known: readonly string[]): string {
   const where = path.length === 0 ? 'This' : pathText(path)
   const near = nearestName(name, known)
-  if (near !== undefined) return `${where} has no property ${shown(name)}: did you mean ${near}?`
+  if (near !== undefined) return `${where} has no property ${displayValue(name)}: did you mean ${near}?`
   const elsewhere = Object.hasOwn(ELSEWHERE, name) ? ELSEWHERE[name] : undefined
   if (elsewhere !== undefined && known.includes(elsewhere.replace(/:.*/, '')))
-    return `${where} has no property ${shown(name)}: write ${elsewhere}.`
-  return `${where} has no property ${shown(name)}: it can have ${known.join(', ')}.`
+    return `${where} has no property ${displayValue(name)}: write ${elsewhere}.`
+  return `${where} has no property ${displayValue(name)}: it can have ${known.join(', ')}.`
 }
 
 /** The properties of the object at a path of a schema. */

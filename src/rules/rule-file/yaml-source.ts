@@ -1,7 +1,7 @@
 import { isAlias, isMap, isNode, isScalar, isSeq, Lexer, LineCounter, parseDocument } from 'yaml'
 import type { Alias, Document, Node, Scalar, YAMLMap } from 'yaml'
 import type { RuleProblem } from './problem.ts'
-import { shown } from './shown.ts'
+import { displayValue } from './display-value.ts'
 import { positionInScalar } from './scalar-offset.ts'
 import { pathText } from './source.ts'
 import type { Path, Place, Source, Within } from './source.ts'
@@ -197,7 +197,7 @@ class PlainReader {
         this.#refuse(key ?? value, 'The name of a property must be text: put it into quotes.', path)
       else if (name === '__proto__') this.#refuse(key, '__proto__ cannot be a name: use another one.', path)
       else if (Object.hasOwn(plain, name))
-        this.#refuse(key, `${shown(name)} stands here twice: remove one of the two.`, [...path, name])
+        this.#refuse(key, `${displayValue(name)} stands here twice: remove one of the two.`, [...path, name])
       else plain[name] = this.read(value, [...path, name], aliases)
     }
     return plain

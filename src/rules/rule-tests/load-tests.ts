@@ -5,7 +5,7 @@ import type { CompiledRule } from '../compiled-rule.ts'
 import type { RuleInput } from '../evaluate/event-time.ts'
 import { complainOfShape } from '../rule-file/check-shape.ts'
 import type { Complain } from '../rule-file/check-shape.ts'
-import { shown } from '../rule-file/shown.ts'
+import { displayValue } from '../rule-file/display-value.ts'
 import { isRuleFile, pathsOf, readText } from '../rule-file/files.ts'
 import { loadRules } from '../rule-file/load.ts'
 import { RuleError } from '../rule-file/problem.ts'
@@ -259,7 +259,7 @@ class TestReader {
       if (within !== undefined)
         this.#complain(
           ['events'],
-          `The event ${shown(within.id)} is recorded within a downtime, in which nothing is recorded: move one of them.`,
+          `The event ${displayValue(within.id)} is recorded within a downtime, in which nothing is recorded: move one of them.`,
         )
     }
   }
@@ -348,8 +348,8 @@ class TestReader {
       this.#complain(
         path,
         isDisabled
-          ? `The rule ${shown(name)} is disabled: remove enabled: false.`
-          : `There is no rule ${shown(name)}: ${hint}`,
+          ? `The rule ${displayValue(name)} is disabled: remove enabled: false.`
+          : `There is no rule ${displayValue(name)}: ${hint}`,
       )
       return false
     }
@@ -357,7 +357,9 @@ class TestReader {
     const wrong = Object.keys(given.key ?? {}).find((each) => !known.includes(each))
     if (wrong !== undefined) {
       const hint = known.length === 0 ? 'remove key' : `write one of ${known.join(', ')}`
-      this.#complain([...below, 'key'], `${name} has no key ${shown(wrong)}: ${hint}.`, { name: wrong })
+      this.#complain([...below, 'key'], `${name} has no key ${displayValue(wrong)}: ${hint}.`, {
+        name: wrong,
+      })
       return false
     }
     return true
@@ -366,9 +368,9 @@ class TestReader {
   #time(given: string | number | undefined, path: Path, start: number): number | undefined {
     if (given === undefined) return undefined
     const at = testTime(given, start)
-    if (Number.isNaN(at)) this.#complain(path, `${shown(given)} is no time: this date does not exist.`)
+    if (Number.isNaN(at)) this.#complain(path, `${displayValue(given)} is no time: this date does not exist.`)
     else if (path[0] !== 'start' && (at < start || at - start > MAX_LENGTH))
-      this.#complain(path, `${shown(given)} must be after the start of the test, and within 10 years.`)
+      this.#complain(path, `${displayValue(given)} must be after the start of the test, and within 10 years.`)
     else return at
     return undefined
   }

@@ -8,7 +8,7 @@ import type { Explanation, Expression } from '../cel/index.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
 import { placedAt } from '../evaluate/event-time.ts'
 import type { RuleInput } from '../evaluate/event-time.ts'
-import { keyedFact, shownKey } from '../evaluate/facts.ts'
+import { matchEvent, displayKey } from '../evaluate/match-event.ts'
 import { prepareRule } from '../evaluate/prepared-rule.ts'
 import { compiledRules } from '../rule-set.ts'
 import type { RuleSet } from '../rule-set.ts'
@@ -79,10 +79,10 @@ export function explainRule(rules: RuleSet, alert: string, event: RuleInput): Ru
   const { source, id, type, time } = event
   const isRead = rule.types === undefined ? !OWN.test(type) : rule.types.has(type)
   const isIgnored = rule.backfill === 'ignore' && event.backfill === true
-  const tally = { missing: 0, errors: 0 }
-  const keyed = isRead ? keyedFact(prepared, event, view, tally) : undefined
-  const outcomes = keyed?.fact.outcomes ?? []
-  const matching = outcomes.filter(({ matches }) => matches !== null).length
+  const counts = { missing: 0, errors: 0 }
+  const keyed = isRead ? matchEvent(prepared, event, view, counts) : undefined
+  const results = keyed?.event.results ?? []
+  const matching = results.filter(({ matches }) => matches !== null).length
   const expressions = namedExpressions(rule).map(([name, expression]) => ({
     name,
     part: explained(explain(expression, viewOf(event))),
@@ -96,9 +96,9 @@ export function explainRule(rules: RuleSet, alert: string, event: RuleInput): Ru
     event: { source, id, type, time },
     at: rfc3339(placedAt(event)),
     ignored: !isRead ? 'type' : isIgnored ? 'backfill' : hasKey ? null : 'key',
-    key: keyed === undefined ? null : shownKey(keyed.key),
-    matches: matching === 0 ? 'no' : matching === outcomes.length ? 'yes' : 'if changed',
-    resolves: outcomes[0]?.resolves === true,
+    key: keyed === undefined ? null : displayKey(keyed.key),
+    matches: matching === 0 ? 'no' : matching === results.length ? 'yes' : 'if changed',
+    resolves: results[0]?.resolves === true,
     expressions,
   }
 }

@@ -145,8 +145,8 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   'events are applied as they come': {
     kind: 'changed',
     file: 'held.ts',
-    text: 'held.splice(at, 0, fact)',
-    replacement: 'held.push(fact)',
+    text: 'held.splice(at, 0, event)',
+    replacement: 'held.push(event)',
   },
   'a fuller revision counts again': {
     kind: 'match',

@@ -286,7 +286,14 @@ describe('the status of rules', () => {
       on: ['monitor.event_stream'],
       when: "data.output.content.x == 'a'",
     }
-    runRules(at.log, set(burst, pending, missing))
+    // Its conditions are evaluated for a change and for no change: a problem of both is one.
+    const once: Rule = {
+      alert: 'Once',
+      on: ['monitor.event_stream'],
+      when: 'changed(source)',
+      resolve: { when: "data.output.content.x == 'a'" },
+    }
+    runRules(at.log, set(burst, pending, missing, once))
     await at.caughtUp()
     expect(await ruleStatus(at.log)).toEqual({ alerts: [], isCut: false, rules: [] })
     await at.detect(0, 'a')
@@ -318,6 +325,7 @@ describe('the status of rules', () => {
     expect(status.rules).toMatchObject([
       { alert: 'Burst', firing: 1, pending: 0, keys: 1, missing: 0 },
       { alert: 'Missing', firing: 0, keys: 0, missing: 2 },
+      { alert: 'Once', missing: 2 },
       { alert: 'Pending', firing: 0, pending: 1, keys: 1 },
     ])
     expect(await ruleStatus(at.log, { limit: 1 })).toMatchObject({ alerts: [{}], isCut: true })

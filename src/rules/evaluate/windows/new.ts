@@ -1,4 +1,4 @@
-import { shownValue } from '../key.ts'
+import { MAX_VALUE_TEXT, truncated } from '../key.ts'
 import type { WindowMatch, WindowState } from '../state.ts'
 import { dropFirst, roomFor, upTo } from './window.ts'
 import type { WindowKind } from './window.ts'
@@ -38,7 +38,7 @@ export class NewWindow implements WindowKind {
       dropFirst(excess, times, hashes)
       state.dropped = (state.dropped ?? 0) + excess
     }
-    return fresh.length > 0 && { value: shownValue(fresh.join(', ')) }
+    return fresh.length > 0 && { value: truncated(fresh.join(', '), MAX_VALUE_TEXT) }
   }
 
   deadline({ times }: WindowState): number | undefined {

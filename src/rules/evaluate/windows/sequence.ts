@@ -1,4 +1,4 @@
-import type { Chain, Fact, WindowMatch, WindowState } from '../state.ts'
+import type { Chain, MatchedEvent, WindowMatch, WindowState } from '../state.ts'
 import type { WindowKind } from './window.ts'
 
 /** Events that match steps one after the other, all `within` a time; with `not_then`, and no such event within that time after. */
@@ -18,10 +18,10 @@ export class SequenceWindow implements WindowKind {
     return { times: [] }
   }
 
-  apply(state: WindowState, time: number, match: WindowMatch, fact: Fact): boolean {
+  apply(state: WindowState, time: number, match: WindowMatch, event: MatchedEvent): boolean {
     if (typeof match !== 'number') return false
     if (this.#hasNotThen && state.completed && (match & (1 << this.#steps)) !== 0) state.completed = null
-    const complete = this.#extend(state, time, match, fact)
+    const complete = this.#extend(state, time, match, event)
     if (complete === undefined) return false
     state.chains = []
     if (!this.#hasNotThen) {
@@ -38,7 +38,7 @@ export class SequenceWindow implements WindowKind {
     state: WindowState,
     time: number,
     match: number,
-    { cause, annotationParts }: Fact,
+    { cause, annotationParts }: MatchedEvent,
   ): Chain | undefined {
     const chains = (state.chains ??= [])
     // From the last step on, since an event cannot be two steps of one chain.

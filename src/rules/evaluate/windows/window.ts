@@ -1,4 +1,4 @@
-import type { Contribution, Fact, WindowMatch, WindowState } from '../state.ts'
+import type { Contribution, MatchedEvent, WindowMatch, WindowState } from '../state.ts'
 
 /**
  * A kind of window with its settings. It keeps nothing itself: its state is passed in, and changed in place. Times are Unix ms and
@@ -14,7 +14,7 @@ export interface WindowKind {
     state: WindowState,
     time: number,
     match: WindowMatch,
-    fact: Fact,
+    event: MatchedEvent,
   ): boolean | { readonly value: string }
   /** When something changes after `now` without an event; undefined for never. Changes up to `now` are done. */
   deadline(state: WindowState, now: number): number | undefined

@@ -5,9 +5,9 @@ import type { EventView, Expression } from '../cel/expression.ts'
 import type { Window } from '../compiled-rule.ts'
 import { placedAt } from './event-time.ts'
 import type { RuleInput } from './event-time.ts'
-import { keyText, shownValue } from './key.ts'
+import { keyText, MAX_VALUE_TEXT, truncated } from './key.ts'
 import type { PreparedRule } from './prepared-rule.ts'
-import type { Cause, Fact, Outcome, Parts, WindowMatch } from './state.ts'
+import type { Cause, MatchedEvent, MatchResult, Parts, WindowMatch } from './state.ts'
 import { MAX_NEEDED } from './windows/window.ts'
 
 /** Maximum length of a text that a state keeps of an event, in characters. */
@@ -16,91 +16,100 @@ const MAX_TEXT = 500
 /** Maximum length of a list that `new` reads, since a held event keeps the text of each member. */
 const MAX_MEMBERS = 100
 
-/** Counts of problems while an event is evaluated for a rule. */
-export interface Tally {
+/** The number of problems while an event is evaluated for a rule. */
+export interface ProblemCounts {
   missing: number
   errors: number
 }
 
-/** The evaluation of an event for a rule: the values of its key, and the fact for that key. */
-export interface KeyedFact {
+/** The evaluation of an event for a rule: the values of its key, and the matched event for that key. */
+export interface KeyedMatch {
   readonly key: readonly (readonly [name: string, value: string])[]
-  readonly fact: Fact
+  readonly event: MatchedEvent
 }
 
-const NOTHING: readonly Outcome[] = [{ matches: null }]
-const MATCH: readonly Outcome[] = [{ matches: [] }]
+const NOTHING: readonly MatchResult[] = [{ matches: null }]
+const MATCH: readonly MatchResult[] = [{ matches: [] }]
 
 /** Evaluates the conditions of a rule. Undefined if the event cannot change anything of the rule. */
-export function keyedFact(
+export function matchEvent(
   prepared: PreparedRule,
   event: RuleInput,
   view: EventView,
-  tally: Tally,
-): KeyedFact | undefined {
+  counts: ProblemCounts,
+): KeyedMatch | undefined {
   const { rule, watched } = prepared
   if (rule.backfill === 'ignore' && event.backfill === true) return undefined
-  const outcomes =
-    watched.length === 0 ? plainOutcomes(prepared, view, tally) : allOutcomes(prepared, view, tally)
-  if (outcomes === NOTHING) return undefined
-  const key = keyOf(prepared, event, view, tally)
+  const results =
+    watched.length === 0 ? plainResults(prepared, view, counts) : resultsByCombination(prepared, view, counts)
+  if (results === NOTHING) return undefined
+  const key = keyOf(prepared, event, view, counts)
   if (key === undefined) return undefined
-  const parts = outcomes.some(({ matches }) => matches !== null) ? partsOf(prepared, view) : []
-  const fact: Fact = {
+  const parts = results.some(({ matches }) => matches !== null) ? partsOf(prepared, view) : []
+  const matched: MatchedEvent = {
     time: placedAt(event),
     cause: causeFor(event),
-    outcomes,
+    results,
     ...(watched.length > 0 && { watchedHashes: watched.map((each) => hashOfValue(each.evaluate(view))) }),
     ...(parts.length > 0 && { annotationParts: parts }),
     // Only runs come in several revisions.
     ...(event.type === 'task_run.state' && { identity: contentHash([event.source, event.id]) }),
   }
-  return { key, fact }
+  return { key, event: matched }
 }
 
 /** An event as a state keeps it. */
 function causeFor({ source, id, type, time }: RuleInput): Cause {
-  return [shown(source), shown(id), type, time === null ? null : shown(time)]
+  const shorten = (text: string) => truncated(text, MAX_TEXT)
+  return [shorten(source), shorten(id), type, time === null ? null : shorten(time)]
 }
 
-function plainOutcomes(prepared: PreparedRule, view: EventView, tally: Tally): readonly Outcome[] {
+function plainResults(
+  prepared: PreparedRule,
+  view: EventView,
+  counts: ProblemCounts,
+): readonly MatchResult[] {
   const { rule, windows } = prepared
-  const isMatch = rule.when === undefined || isTrue(rule.when.evaluate(view), tally)
+  const isMatch = rule.when === undefined || isTrue(rule.when.evaluate(view), counts)
   if (rule.resolve.when === undefined) {
     if (!isMatch) return NOTHING
     if (windows.length === 0) return MATCH
   }
-  return outcomesOf([outcome(prepared, view, tally, undefined, isMatch)])
+  return resultsOrNothing([resultOf(prepared, view, counts, undefined, isMatch)])
 }
 
-function allOutcomes(prepared: PreparedRule, view: EventView, tally: Tally): readonly Outcome[] {
+function resultsByCombination(
+  prepared: PreparedRule,
+  view: EventView,
+  counts: ProblemCounts,
+): readonly MatchResult[] {
   const count = 1 << prepared.watched.length
   return Array.from({ length: count }, (_, combination) => {
     // A failure is counted once.
-    const counts = combination === 0 ? tally : { missing: 0, errors: 0 }
+    const own = combination === 0 ? counts : { missing: 0, errors: 0 }
     const { when } = prepared.rule
-    const isMatch = when === undefined || isTrue(evaluated(prepared, when, view, combination), counts)
-    return outcome(prepared, view, counts, combination, isMatch)
+    const isMatch = when === undefined || isTrue(evaluated(prepared, when, view, combination), own)
+    return resultOf(prepared, view, own, combination, isMatch)
   })
 }
 
-function outcomesOf(outcomes: readonly Outcome[]): readonly Outcome[] {
-  return outcomes.every(({ matches, resolves }) => matches === null && resolves === undefined)
+function resultsOrNothing(results: readonly MatchResult[]): readonly MatchResult[] {
+  return results.every(({ matches, resolves }) => matches === null && resolves === undefined)
     ? NOTHING
-    : outcomes
+    : results
 }
 
-function outcome(
+function resultOf(
   prepared: PreparedRule,
   view: EventView,
-  tally: Tally,
+  counts: ProblemCounts,
   combination: number | undefined,
   isMatch: boolean,
-): Outcome {
+): MatchResult {
   const { rule } = prepared
   const evaluate = (expression: Expression) => evaluated(prepared, expression, view, combination)
-  const holds = (expression: Expression) => isTrue(evaluate(expression), tally)
-  const matches = isMatch ? rule.windows.map((window) => matchOf(window, evaluate, holds, tally)) : null
+  const holds = (expression: Expression) => isTrue(evaluate(expression), counts)
+  const matches = isMatch ? rule.windows.map((window) => matchOf(window, evaluate, holds, counts)) : null
   const isNothing = matches !== null && matches.length > 0 && matches.every((match) => match === null)
   const isResolved = rule.resolve.when !== undefined && holds(rule.resolve.when)
   return { matches: isNothing ? null : matches, ...(isResolved && { resolves: true as const }) }
@@ -110,7 +119,7 @@ function matchOf(
   window: Window,
   evaluate: (expression: Expression) => Json | Problem,
   holds: (expression: Expression) => boolean,
-  tally: Tally,
+  counts: ProblemCounts,
 ): WindowMatch | null {
   if (window.kind === 'absence') return 1
   if (window.kind === 'sequence') {
@@ -128,20 +137,20 @@ function matchOf(
       return 1
     case 'distinct': {
       const value = evaluate(window.value)
-      if (value instanceof Problem) return counted(value, tally)
+      if (value instanceof Problem) return counted(value, counts)
       const members = Array.isArray(value) ? value.slice(0, MAX_NEEDED) : [value]
       return members.length === 0 ? null : [...new Set(members.map((member) => unorderedHash(member)))]
     }
     case 'new': {
       const value = evaluate(window.value)
-      if (value instanceof Problem) return counted(value, tally)
+      if (value instanceof Problem) return counted(value, counts)
       const members = Array.isArray(value) ? value.slice(0, MAX_MEMBERS) : [value]
       const texts = new Map(members.map((member) => [unorderedHash(member), valueText(member)]))
       return texts.size === 0 ? null : [...texts].flat()
     }
     case 'changed': {
       const value = evaluate(window.value)
-      if (value instanceof Problem) return counted(value, tally)
+      if (value instanceof Problem) return counted(value, counts)
       return [unorderedHash(value), valueText(value)]
     }
   }
@@ -166,16 +175,16 @@ function keyOf(
   { rule, absence }: PreparedRule,
   event: RuleInput,
   view: EventView,
-  tally: Tally,
-): KeyedFact['key'] | undefined {
+  counts: ProblemCounts,
+): KeyedMatch['key'] | undefined {
   if (absence !== undefined) return [['source', event.source]]
   const key: [string, string][] = []
   for (const { name, value: expression } of rule.key) {
     const value = expression.evaluate(view)
     const text = keyText(value)
     if (text === undefined) {
-      if (value instanceof Problem) counted(value, tally)
-      else tally.missing++
+      if (value instanceof Problem) counted(value, counts)
+      else counts.missing++
       return undefined
     }
     key.push([name, text])
@@ -184,35 +193,33 @@ function keyOf(
 }
 
 /** The values of a key as its alerts show them. */
-export function shownKey(key: KeyedFact['key']): Readonly<Record<string, string>> {
-  return Object.fromEntries(key.map(([name, value]) => [name, shownValue(value)]))
+export function displayKey(key: KeyedMatch['key']): Readonly<Record<string, string>> {
+  return Object.fromEntries(key.map(([name, value]) => [name, truncated(value, MAX_VALUE_TEXT)]))
 }
 
 function partsOf({ rule }: PreparedRule, view: EventView): Parts {
-  const parts = Array.from(rule.annotations.values(), (template) => template.fromEvent(view).map(shown))
+  const parts = Array.from(rule.annotations.values(), (template) =>
+    template.fromEvent(view).map((part) => truncated(part, MAX_TEXT)),
+  )
   return parts.every((each) => each.length === 0) ? [] : parts
 }
 
-function isTrue(value: Json | Problem, tally: Tally): boolean {
+function isTrue(value: Json | Problem, counts: ProblemCounts): boolean {
   if (value === true) return true
-  if (value instanceof Problem) counted(value, tally)
+  if (value instanceof Problem) counted(value, counts)
   return false
 }
 
-function counted({ kind }: Problem, tally: Tally): null {
-  if (kind === 'missing') tally.missing++
-  else tally.errors++
+function counted({ kind }: Problem, counts: ProblemCounts): null {
+  if (kind === 'missing') counts.missing++
+  else counts.errors++
   return null
 }
 
 function valueText(value: Json): string {
-  return shown(typeof value === 'string' ? value : JSON.stringify(value))
+  return truncated(typeof value === 'string' ? value : JSON.stringify(value), MAX_TEXT)
 }
 
 function hashOfValue(value: Json | Problem): string | null {
   return value instanceof Problem ? null : unorderedHash(value)
-}
-
-function shown(text: string): string {
-  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT - 1)}…` : text
 }
