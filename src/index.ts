@@ -4,8 +4,13 @@
  * @module rivulet
  */
 export * from './protocol/index.ts'
-export { memoryLog } from './log/memory-log.ts'
-export type { MemoryLog, MemoryLogConnection, MemoryLogOptions, MemoryLogWrite } from './log/memory-log.ts'
+export { memoryLog } from './log/memory/memory-log.ts'
+export type {
+  MemoryLog,
+  MemoryLogConnection,
+  MemoryLogOptions,
+  MemoryLogWrite,
+} from './log/memory/memory-log.ts'
 export {
   MAX_APPEND_DONE,
   MAX_APPEND_ENTRIES,

@@ -6,6 +6,7 @@ import { readPage } from './architecture/page.ts'
 import {
   circleOf,
   forbiddenImports,
+  importsBetweenStores,
   importsOfInsides,
   permittedEdges,
   strayFiles,
@@ -36,6 +37,17 @@ describe('the code', () => {
 
   it('imports no insides of a file of another module', () => {
     expect(importsOfInsides(imports, files, page.modules)).toEqual([])
+  })
+
+  it('has no store of a log that imports another one', () => {
+    expect(importsBetweenStores(imports)).toEqual([])
+    expect(files).toEqual(
+      expect.arrayContaining([
+        'src/log/memory/memory-log.ts',
+        'src/log/sqlite/store.ts',
+        'src/log/nats/store.ts',
+      ]),
+    )
   })
 
   it('has no circle of imports, not even of types', () => {
@@ -214,6 +226,21 @@ describe('a check of the architecture', () => {
     ])
     expect(insides('src/client.ts', '../operators/deep.ts')).toEqual([])
     expect(insides('operators/other.ts', './deep/b.ts')).toEqual([])
+  })
+
+  it('finds an import of one store of a log from another one', () => {
+    const between = (file: string, specifier: string) =>
+      importsBetweenStores(importsOf(file, `import type { A } from "${specifier}"`, packages))
+    const problem = 'but no store imports another: src/log/state/ has what they share'
+    expect(between('src/log/nats/journal/a.ts', '../../memory/b.ts')).toEqual([
+      `src/log/nats/journal/a.ts imports types of src/log/memory/b.ts, ${problem}`,
+    ])
+    expect(between('src/log/memory/a.ts', '../sqlite.ts')).toEqual([
+      `src/log/memory/a.ts imports types of src/log/sqlite.ts, ${problem}`,
+    ])
+    expect(between('src/log/nats.ts', './nats/store.ts')).toEqual([])
+    expect(between('src/log/nats/a.ts', '../state/b.ts')).toEqual([])
+    expect(between('src/log/migrate.ts', './sqlite/a.ts')).toEqual([])
   })
 
   it('finds a circle, of types as well', () => {

@@ -3,6 +3,15 @@
  *
  * @module rivulet/log/sqlite
  */
+import { hostname } from 'node:os'
+import { resolve } from 'node:path'
+import { ArgumentError } from '../protocol/argument-error.ts'
+import { checkOptions, checkText } from '../protocol/check.ts'
+import type { LogStore } from './store/contract.ts'
+import { inboxLimits } from './store/inbox-store.ts'
+import type { InboxLimits } from './store/inbox-store.ts'
+import { SqliteLogStore } from './sqlite/store.ts'
+
 export { exactlyOnce } from './consume/exactly-once.ts'
 export type { PlainEffect, PreparedEffect } from './consume/exactly-once.ts'
 export { rewindEffects } from './consume/rewind-effects.ts'
@@ -20,6 +29,48 @@ export {
 } from './errors.ts'
 export { migrateLog } from './migrate.ts'
 export type { Migrated, MigrateOptions } from './migrate.ts'
-export { sqliteLog } from './sqlite-log.ts'
-export type { SqliteLogOptions } from './sqlite-log.ts'
 export { ArgumentError } from '../protocol/argument-error.ts'
+
+/** Settings of {@link sqliteLog}. */
+export interface SqliteLogOptions {
+  /**
+   * Whether a missing file is created. Default true; otherwise a missing file, and one without a log, is a `LogFileError`, and
+   * stays as it is.
+   */
+  readonly create?: boolean
+  /** The name in the `LogInUseError` of others. Default: the process id and the host. */
+  readonly owner?: string
+  /** Unix time in ms, for `recorded`. Default `Date.now`. */
+  readonly clock?: () => number
+  /** Maximum number and size of webhooks that are stored and not recorded yet. Default 10,000 of 256 MiB. */
+  readonly inbox?: InboxLimits
+}
+
+/**
+ * A log in an SQLite file, for any number of processes on one machine. The file is created with mode 0600 by the first call that needs it,
+ * with `-wal`, `-shm` and `-lock-N` files beside it.
+ *
+ * Appended entries survive a crash and a power cut. A reader's cursor survives a crash; a power cut may take it back a little.
+ *
+ * Methods reject with a `LogFileError` for a file that is damaged, from a newer version, on a network file system, not
+ * writable, full, or removed while it is open. The file is left as it is.
+ *
+ * @param file A path on a local disk.
+ * @throws {ArgumentError} for an option that cannot be right.
+ */
+export function sqliteLog(file: string, options: SqliteLogOptions = {}): LogStore {
+  if (typeof file !== 'string' || file.trim() === '' || file === ':memory:') {
+    throw new ArgumentError('file', 'a path (memoryLog() needs none)', file)
+  }
+  checkOptions('options', options, ['create', 'owner', 'clock', 'inbox'])
+  const {
+    owner = `process ${process.pid} on ${hostname()}`,
+    clock = Date.now,
+    create = true,
+    inbox,
+  } = options
+  checkText('owner', owner)
+  if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
+  if (typeof create !== 'boolean') throw new ArgumentError('create', 'true or false', create)
+  return new SqliteLogStore(resolve(file), { owner, clock, create, inbox: inboxLimits(inbox) })
+}

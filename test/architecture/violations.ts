@@ -39,6 +39,20 @@ export function importsOfInsides(
   })
 }
 
+/** The rooms of the stores of a log, each with its entry point where it has one. */
+const STORES = ['src/log/memory', 'src/log/sqlite', 'src/log/nats']
+
+/** The imports of one store of a log from another one, a sentence for each. */
+export function importsBetweenStores(imports: readonly Import[]): string[] {
+  const storeOf = (file: string) =>
+    STORES.find((store) => file === `${store}.ts` || file.startsWith(`${store}/`))
+  return imports.flatMap((each) => {
+    const [store, target] = [storeOf(each.file), storeOf(each.target)]
+    if (store === undefined || target === undefined || store === target) return []
+    return [`${sentence(each)}, but no store imports another: src/log/state/ has what they share`]
+  })
+}
+
 /** The shortest circle that a walk along the imports comes upon, as its files; undefined where there is none. */
 export function circleOf(edges: readonly Pick<Import, 'file' | 'target'>[]): string | undefined {
   const targets = Map.groupBy(edges, ({ file }) => file)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { LogStore } from '../../src/log/store/contract.ts'
-import { sqliteLog } from '../../src/log/sqlite-log.ts'
+import { sqliteLog } from '../../src/log/sqlite.ts'
 import { describeLogStore } from './conformance.ts'
 
 describeLogStore('a log in an SQLite file', async ({ clock, inbox = {} }) => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { FencedError } from '../../src/log/errors.ts'
-import { natsLog } from '../../src/log/nats-log.ts'
+import { natsLog } from '../../src/log/nats.ts'
 import { append, idsOf, readAll } from '../log/conformance/fixture.ts'
 import { change } from '../operators/events.ts'
 import { LossyProxy } from './nats/lossy-proxy.ts'

@@ -1,7 +1,7 @@
 import { jetstream } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { natsLog } from '../../src/log/nats-log.ts'
+import { natsLog } from '../../src/log/nats.ts'
 import { NatsLogStore } from '../../src/log/nats/store.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
 import { append, readAll } from '../log/conformance/fixture.ts'

@@ -1,4 +1,4 @@
-import { ProcessPositions } from '../process/process-position.ts'
+import { ProcessPositions } from '../state/process-position.ts'
 import { Claims } from './journal/claims.ts'
 import type { Connection } from './server/connection.ts'
 import { DeadLetterCalls } from './journal/dead-letter-calls.ts'

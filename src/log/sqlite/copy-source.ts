@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { parseJson } from '../../protocol/json.ts'
-import { ProcessPositions } from '../process/process-position.ts'
+import { ProcessPositions } from '../state/process-position.ts'
 import { movedCheckpoint } from '../process/progress.ts'
 import { eventJsonOf } from '../store/copied-event.ts'
 import { logCompleteness } from '../store/completeness.ts'

@@ -3,7 +3,7 @@ import { existsSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { LogFileError } from '../errors.ts'
-import { ProcessPositions } from '../process/process-position.ts'
+import { ProcessPositions } from '../state/process-position.ts'
 import { movedCheckpoint } from '../process/progress.ts'
 import type {
   CopiedEntry,

@@ -1,7 +1,7 @@
 import type { Position } from '../store/contract.ts'
-import { keyRanges } from '../process/key-ranges.ts'
-import { ProcessPositions } from '../process/process-position.ts'
-import type { ProcessChanges } from '../process/process-position.ts'
+import { keyRanges } from '../state/key-ranges.ts'
+import { ProcessPositions } from '../state/process-position.ts'
+import type { ProcessChanges } from '../state/process-position.ts'
 import { compareStored, MAX_PAGE_LENGTH, MAX_TOMBSTONES } from '../store/process-store.ts'
 import type {
   ChangesOptions,

@@ -7,7 +7,7 @@ import { signWebhook } from 'rivulet/webhooks'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { LogStore } from '../../../src/log/store/contract.ts'
 import { LogFileError } from '../../../src/log/errors.ts'
-import { sqliteLog } from '../../../src/log/sqlite-log.ts'
+import { sqliteLog } from '../../../src/log/sqlite.ts'
 import { ArgumentError } from '../../../src/protocol/argument-error.ts'
 import { openLog, openStore, scratchFile } from './scratch.ts'
 

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
 import { LogClosedError } from '../../../src/log/errors.ts'
-import { Partitions } from '../../../src/log/memory-log/partitions.ts'
+import { Partitions } from '../../../src/log/memory/partitions.ts'
 import { Connection } from '../../../src/log/nats/server/connection.ts'
 import type { JournalLimits } from '../../../src/log/nats/journal/journal-state.ts'
 import { OpenJournals } from '../../../src/log/nats/open-journals.ts'

@@ -1,7 +1,7 @@
 import { isObject } from '../../../protocol/event.ts'
 import { parseJson } from '../../../protocol/json.ts'
 import { LogServerError } from '../../errors.ts'
-import { ProcessPositions } from '../../process/process-position.ts'
+import { ProcessPositions } from '../../state/process-position.ts'
 import { movedCheckpoint } from '../../process/progress.ts'
 import { eventJsonOf } from '../../store/copied-event.ts'
 import { COPIED_PAGE } from '../../store/copy-store.ts'

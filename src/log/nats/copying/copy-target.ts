@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { LogServerError } from '../../errors.ts'
-import type { NumberedState } from '../../memory-log/processes.ts'
-import { ProcessPositions } from '../../process/process-position.ts'
+import type { NumberedState } from '../../state/processes.ts'
+import { ProcessPositions } from '../../state/process-position.ts'
 import { movedCheckpoint } from '../../process/progress.ts'
 import type {
   CopiedEntry,

@@ -1,5 +1,5 @@
 import { checkInteger } from '../../../protocol/check.ts'
-import type { ReaderDeadLetter, Which } from '../../memory-log/reader-dead-letters.ts'
+import type { ReaderDeadLetter, DeadLetterSelection } from '../../state/reader-dead-letters.ts'
 import type { Entry, Position } from '../../store/contract.ts'
 import type {
   DeadLetterStore,
@@ -122,14 +122,14 @@ export class DeadLetterCalls implements DeadLetterStore {
     return claims.holds(reader) && sequence > 0 && deadLetters.size === 0
   }
 
-  async #remove(reader: string, which: Which): Promise<number> {
+  async #remove(reader: string, which: DeadLetterSelection): Promise<number> {
     const { removed, sequence } = await this.#removeLetters(reader, which)
     if (sequence !== undefined) await this.#parts.copies.remove(reader, removed, sequence)
     return removed.length
   }
 
   /** The copies of their entries stay. */
-  async #removeLetters(reader: string, which: Which) {
+  async #removeLetters(reader: string, which: DeadLetterSelection) {
     const journal = this.#parts.journals.of(reader)
     let removed: readonly Position[] = []
     await journal.read(() => {})
@@ -140,7 +140,7 @@ export class DeadLetterCalls implements DeadLetterStore {
     return { removed, sequence }
   }
 
-  async #which(which: Position | 'all'): Promise<Which> {
+  async #which(which: Position | 'all'): Promise<DeadLetterSelection> {
     if (which === 'all') return which
     await this.#parts.entries.checkPositions([which])
     return [which]

@@ -3,8 +3,8 @@ import type { Position, ReaderState } from '../../store/contract.ts'
 import type { NewDeadLetter } from '../../store/dead-letter-store.ts'
 import type { PreparedEntry } from '../../store/prepared-entry.ts'
 import type { ProcessCommit, StateChange, Timer, TimerChange } from '../../store/process-store.ts'
-import type { Which } from '../../memory-log/reader-dead-letters.ts'
-import type { SavedProcessHead } from '../../memory-log/processes.ts'
+import type { DeadLetterSelection } from '../../state/reader-dead-letters.ts'
+import type { SavedProcessHead } from '../../state/processes.ts'
 import { TextReader, TextWriter } from './framed-texts.ts'
 
 /** The claim of a name. */
@@ -70,9 +70,9 @@ export interface JournalMessage {
   readonly head: JournalHead
   readonly commit?: JournalCommit
   /** Dead letters that were marked for redelivery. */
-  readonly marked?: Which
+  readonly marked?: DeadLetterSelection
   /** Dead letters that were removed. */
-  readonly removed?: Which
+  readonly removed?: DeadLetterSelection
   /** Whether the reader was removed, with its state as a process. */
   readonly isDropped?: boolean
   /** Snapshot of the earlier messages of the journal, which are deleted. */

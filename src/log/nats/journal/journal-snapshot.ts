@@ -1,5 +1,5 @@
-import type { ReaderDeadLetter } from '../../memory-log/reader-dead-letters.ts'
-import type { NumberedState } from '../../memory-log/processes.ts'
+import type { ReaderDeadLetter } from '../../state/reader-dead-letters.ts'
+import type { NumberedState } from '../../state/processes.ts'
 import { isObject } from '../../../protocol/event.ts'
 import type { Timer } from '../../store/process-store.ts'
 import { TextReader, TextWriter } from './framed-texts.ts'

@@ -1,6 +1,6 @@
 import type { Position } from '../../store/contract.ts'
-import { ReaderDeadLetters } from '../../memory-log/reader-dead-letters.ts'
-import { Processes } from '../../memory-log/processes.ts'
+import { ReaderDeadLetters } from '../../state/reader-dead-letters.ts'
+import { Processes } from '../../state/processes.ts'
 import type { PreparedEntry } from '../../store/prepared-entry.ts'
 import type { JournalClaim, JournalHead, JournalMessage, SnapshotReference } from './journal-message.ts'
 

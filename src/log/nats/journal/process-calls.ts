@@ -1,6 +1,6 @@
 import { checkInteger, checkSignal } from '../../../protocol/check.ts'
 import { macrotask } from '../../macrotask.ts'
-import type { Processes } from '../../memory-log/processes.ts'
+import type { Processes } from '../../state/processes.ts'
 import type { Fence, Position } from '../../store/contract.ts'
 import type {
   ChangesOptions,

@@ -1,4 +1,17 @@
-import type { StoredEntry } from './stored-entry.ts'
+import { firstIndex } from '../state/first-index.ts'
+import type { PreparedEntry } from '../store/prepared-entry.ts'
+
+/** An entry of a log in memory. */
+export interface StoredEntry extends PreparedEntry {
+  readonly recorded: number
+  readonly revision: number
+  /** The number of the append in which it came, from 1 on. */
+  readonly append: number
+  /** Entries of the same group are read in the order of their partitions, not in that of their appends. */
+  readonly group: number
+  /** Whether it was forgotten. Its place stays, so that positions stay the same. */
+  readonly isForgotten?: boolean
+}
 
 /** The entries of one partition. Those before `first` were deleted. */
 export class Partition {
@@ -58,13 +71,6 @@ export class Partition {
 
   /** The index of the first entry that was recorded at this time or later. */
   firstAt(time: number): number {
-    let low = 0
-    let high = this.#entries.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if ((this.#entries[middle]?.recorded ?? Infinity) < time) low = middle + 1
-      else high = middle
-    }
-    return this.#first + low
+    return this.#first + firstIndex(this.#entries, ({ recorded }) => recorded >= time)
   }
 }

@@ -11,7 +11,7 @@ import type { Partitions as SourcePartitions } from '../store/sharing-store.ts'
 import type { Trimmed, TrimLimit } from '../store/retention-store.ts'
 import { Identities } from './identities.ts'
 import { Partition } from './partition.ts'
-import type { StoredEntry } from './stored-entry.ts'
+import type { StoredEntry } from './partition.ts'
 
 interface Located {
   readonly entry: StoredEntry

@@ -5,8 +5,8 @@ import type {
   Redeliveries,
   StoredDeadLetter,
 } from '../store/dead-letter-store.ts'
-import { ReaderDeadLetters } from './reader-dead-letters.ts'
-import type { ReaderDeadLetter, MarkedReaderDeadLetter } from './reader-dead-letters.ts'
+import { ReaderDeadLetters } from '../state/reader-dead-letters.ts'
+import type { ReaderDeadLetter, MarkedReaderDeadLetter } from '../state/reader-dead-letters.ts'
 import type { Partitions } from './partitions.ts'
 
 /** The dead letters of each reader. Entries are JSON, so that a caller and the log never share a value. */

@@ -1,10 +1,12 @@
 import type { Fence, Position } from '../store/contract.ts'
-import { ProcessPositions } from '../process/process-position.ts'
-import type { ProcessChanges } from '../process/process-position.ts'
-import { compareStored, compareTimers, MAX_PAGE_LENGTH, MAX_TOMBSTONES } from '../store/process-store.ts'
+import { ProcessPositions } from './process-position.ts'
+import type { ProcessChanges } from './process-position.ts'
+import { compareStored, MAX_PAGE_LENGTH, MAX_TOMBSTONES } from '../store/process-store.ts'
 import { originalText, storedText } from '../store/stored-text.ts'
-import { keyRanges } from '../process/key-ranges.ts'
-import type { KeyRange } from '../process/key-ranges.ts'
+import { keyRanges } from './key-ranges.ts'
+import type { KeyRange } from './key-ranges.ts'
+import { firstIndex } from './first-index.ts'
+import { Timers } from './timers.ts'
 import type {
   ChangesOptions,
   ChangesPage,
@@ -14,7 +16,6 @@ import type {
   StateChange,
   StoredChange,
   Timer,
-  TimerChange,
   TimersOptions,
 } from '../store/process-store.ts'
 
@@ -222,7 +223,7 @@ class Process implements ProcessChanges {
     const change = { key, state, change: this.lastChange }
     if (this.#keys !== undefined && !this.states.has(key)) {
       const stored = storedText(key)
-      this.#keys.splice(placeOfKey(this.#keys, stored), 0, stored)
+      this.#keys.splice(indexOfKey(this.#keys, stored), 0, stored)
     }
     this.states.set(key, change)
     this.#changes.push(change)
@@ -292,7 +293,7 @@ class Process implements ProcessChanges {
     for (const { key, change } of removed.slice(0, -MAX_TOMBSTONES)) {
       this.states.delete(key)
       this.forgotten = change
-      if (this.#keys !== undefined) this.#keys.splice(placeOfKey(this.#keys, storedText(key)), 1)
+      if (this.#keys !== undefined) this.#keys.splice(indexOfKey(this.#keys, storedText(key)), 1)
     }
   }
 
@@ -301,60 +302,7 @@ class Process implements ProcessChanges {
   }
 }
 
-/** The timers of a process, in their order. */
-class Timers {
-  readonly #byKey = new Map<string, Map<string, Timer>>()
-  readonly #sorted: Readonly<Record<Timer['clock'], Timer[]>> = { event: [], recorded: [] }
-
-  read({ clock, until, after, limit }: TimersOptions): Timer[] {
-    const timers = this.#sorted[clock]
-    const from = after === undefined ? 0 : firstIndex(timers, (timer) => compareTimers(timer, after) > 0)
-    const found = timers.slice(from, from + limit)
-    const end = found.findIndex(({ due }) => due > until)
-    return end === -1 ? found : found.slice(0, end)
-  }
-
-  all(): readonly Timer[] {
-    return [...this.#sorted.event, ...this.#sorted.recorded]
-  }
-
-  set(timer: TimerChange): void {
-    const { key, name } = timer
-    const names = this.#byKey.get(key) ?? new Map<string, Timer>()
-    const earlier = names.get(name)
-    if (earlier !== undefined) {
-      const timers = this.#sorted[earlier.clock]
-      timers.splice(placeOf(timers, earlier), 1)
-      names.delete(name)
-    }
-    if (timer.due !== null) {
-      const timers = this.#sorted[timer.clock]
-      timers.splice(placeOf(timers, timer), 0, timer)
-      names.set(name, timer)
-    }
-    if (names.size > 0) this.#byKey.set(key, names)
-    else this.#byKey.delete(key)
-  }
-}
-
-function placeOf(timers: readonly Timer[], timer: Timer): number {
-  return firstIndex(timers, (each) => compareTimers(each, timer) >= 0)
-}
-
 /** The index of a stored key, or where it belongs. */
-function placeOfKey(keys: readonly string[], key: string): number {
+function indexOfKey(keys: readonly string[], key: string): number {
   return firstIndex(keys, (each) => compareStored(each, key) >= 0)
-}
-
-/** The index of the first one for which this holds, as for all after it. */
-function firstIndex<Item>(items: readonly Item[], holds: (item: Item) => boolean): number {
-  let low = 0
-  let high = items.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    const item = items[middle]
-    if (item !== undefined && holds(item)) high = middle
-    else low = middle + 1
-  }
-  return low
 }

@@ -20,7 +20,7 @@ export interface MarkedReaderDeadLetter<Copy> extends ReaderDeadLetter<Copy> {
 }
 
 /** Dead letters of one reader, or all that there are. */
-export type Which = 'all' | readonly Position[]
+export type DeadLetterSelection = 'all' | readonly Position[]
 
 /** The dead letters of one reader, by their positions. */
 export class ReaderDeadLetters<Copy> {
@@ -81,17 +81,17 @@ export class ReaderDeadLetters<Copy> {
   }
 
   /** The positions of the dead letters among these that exist. */
-  known(which: Which): readonly Position[] {
+  known(which: DeadLetterSelection): readonly Position[] {
     return which === 'all' ? [...this.#deadLetters.keys()] : which.filter((each) => this.has(each))
   }
 
   /** Number of the dead letters among these without a redelivery number. */
-  markable(which: Which): number {
+  markable(which: DeadLetterSelection): number {
     return this.#unmarked(which).length
   }
 
   /** Gives redelivery numbers to dead letters without one. Returns how many got one. */
-  mark(which: Which): number {
+  mark(which: DeadLetterSelection): number {
     const unmarked = this.#unmarked(which)
     for (const [position, deadLetter] of unmarked) {
       this.#lastMark += 1
@@ -101,7 +101,7 @@ export class ReaderDeadLetters<Copy> {
   }
 
   /** Returns the positions of the dead letters that were removed. */
-  remove(which: Which): readonly Position[] {
+  remove(which: DeadLetterSelection): readonly Position[] {
     const removed = this.known(which)
     for (const position of removed) this.#deadLetters.delete(position)
     return removed
@@ -119,7 +119,7 @@ export class ReaderDeadLetters<Copy> {
       .slice(0, limit)
   }
 
-  #unmarked(which: Which): (readonly [Position, ReaderDeadLetter<Copy>])[] {
+  #unmarked(which: DeadLetterSelection): (readonly [Position, ReaderDeadLetter<Copy>])[] {
     const isWanted = which === 'all' ? () => true : (position: Position) => which.includes(position)
     return this.#sorted(isWanted).filter(([, { mark }]) => mark === undefined)
   }

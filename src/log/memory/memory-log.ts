@@ -1,6 +1,6 @@
-import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkInteger, checkOptions, checkSignal, checkText } from '../protocol/check.ts'
-import { isObject } from '../protocol/event.ts'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkInteger, checkOptions, checkSignal, checkText } from '../../protocol/check.ts'
+import { isObject } from '../../protocol/event.ts'
 import type {
   Appended,
   Commit,
@@ -12,27 +12,27 @@ import type {
   ReadOptions,
   StartAt,
   StreamAppend,
-} from './store/contract.ts'
-import type { DeadLetterStore } from './store/dead-letter-store.ts'
-import { LogClosedError, LogConflictError } from './errors.ts'
-import type { WallAndMonotonic } from './store/log-clock.ts'
-import { inboxLimits, prepareDelivery } from './store/inbox-store.ts'
-import type { InboxLimits, InboxStore } from './store/inbox-store.ts'
-import { Claims } from './memory-log/claims.ts'
-import { DeadLetters } from './memory-log/dead-letters.ts'
-import { Inbox } from './memory-log/inbox.ts'
-import { macrotask } from './macrotask.ts'
-import { Partitions } from './memory-log/partitions.ts'
-import { MemoryRetention } from './memory-log/retention.ts'
-import { Processes } from './memory-log/processes.ts'
-import type { RetentionStore } from './store/retention-store.ts'
-import { WaitingCalls } from './memory-log/waiting-calls.ts'
-import { WorkGroups } from './memory-log/work-groups.ts'
-import { preparedCommit } from './store/prepared-commit.ts'
-import { checkAppendSize, checkDone, prepareEntry } from './store/prepared-entry.ts'
-import type { ProcessStore } from './store/process-store.ts'
-import { checkPartition } from './store/sharing-store.ts'
-import type { SharingStore } from './store/sharing-store.ts'
+} from '../store/contract.ts'
+import type { DeadLetterStore } from '../store/dead-letter-store.ts'
+import { LogClosedError, LogConflictError } from '../errors.ts'
+import type { WallAndMonotonic } from '../store/log-clock.ts'
+import { inboxLimits, prepareDelivery } from '../store/inbox-store.ts'
+import type { InboxLimits, InboxStore } from '../store/inbox-store.ts'
+import { Claims } from './claims.ts'
+import { DeadLetters } from './dead-letters.ts'
+import { Inbox } from './inbox.ts'
+import { macrotask } from '../macrotask.ts'
+import { Partitions } from './partitions.ts'
+import { MemoryRetention } from './retention.ts'
+import { Processes } from '../state/processes.ts'
+import type { RetentionStore } from '../store/retention-store.ts'
+import { WaitingCalls } from './waiting-calls.ts'
+import { WorkGroups } from './work-groups.ts'
+import { preparedCommit } from '../store/prepared-commit.ts'
+import { checkAppendSize, checkDone, prepareEntry } from '../store/prepared-entry.ts'
+import type { ProcessStore } from '../store/process-store.ts'
+import { checkPartition } from '../store/sharing-store.ts'
+import type { SharingStore } from '../store/sharing-store.ts'
 
 /** Settings of one open log in memory. */
 export interface MemoryLogConnection {

@@ -13,7 +13,7 @@ import type {
 } from '../store/retention-store.ts'
 import type { Claims } from './claims.ts'
 import type { DeadLetters } from './dead-letters.ts'
-import type { Processes } from './processes.ts'
+import type { Processes } from '../state/processes.ts'
 import type { Partitions } from './partitions.ts'
 
 /** The part of an inbox that retention needs. */
