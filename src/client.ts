@@ -15,7 +15,6 @@ import { memoryCalls } from './sources/memory/calls.ts'
 import type { MemoryCalls } from './sources/memory/calls.ts'
 import { LEVELS, logDiagnostic } from './sources/log-diagnostic.ts'
 import type { Logger } from './sources/log-diagnostic.ts'
-import { reportRunAhead } from './sources/shapes/run-ahead.ts'
 import { searchCalls } from './sources/search/calls.ts'
 import type { SearchCalls } from './sources/search/calls.ts'
 import { searchBeta } from './sources/search/search.ts'
@@ -149,7 +148,6 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
     report,
     groupRuns: { prefix: '/v1beta' },
   }
-  const reporting = <T>(source: Source<T>, name: string) => reportRunAhead(context, source, name)
   return {
     search: searchCalls(context),
     searchBeta: (request, own) => searchBeta(context, request, own),
@@ -161,7 +159,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
     taskGroups: taskGroupCalls(context),
     findAll: findAllCalls(context),
     memory: memoryCalls(context),
-    watch: (own) => reporting(watch(context, own), 'watch'),
+    watch: (own) => watch(context, own),
     record: (own) => record(context, own),
     ...untypedCalls(context),
     diagnostics: diagnostics.asObservable(),

@@ -39,11 +39,6 @@ export type Diagnostic =
   /** A response had warnings (§2.4). */
   | { readonly kind: 'warnings'; readonly source: string; readonly warnings: readonly Warning[] }
   /**
-   * An operator has buffered `ahead` events of `source`. It prevents backpressure, so memory grows with the stream. For merged
-   * sources, one of them is reported. docs/architecture.md, "Backpressure", lists what to use instead.
-   */
-  | { readonly kind: 'backpressure'; readonly source: string; readonly ahead: number }
-  /**
    * Recording is paused, since the log has its maximum size and the reader `pausedBy` needs the oldest entry: see that it
    * runs, or remove it. null: recording continues.
    */

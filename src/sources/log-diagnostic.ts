@@ -56,11 +56,6 @@ export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
       for (const { type, message } of warnings) log.warn({ source, type }, message)
       return
     }
-    case 'backpressure': {
-      const { source, ahead } = diagnostic
-      log.warn({ source, ahead }, 'an operator buffers events and prevents backpressure')
-      return
-    }
     case 'retention': {
       const { pausedBy } = diagnostic
       if (pausedBy === null) log.info({}, 'recording goes on')

@@ -5,7 +5,6 @@ import type { ApiRequest, StreamMessage } from '../transport/transport.ts'
 import type { Context } from './context.ts'
 import { applyBackpressure } from './shapes/backpressure.ts'
 import { requestBody } from './shapes/request.ts'
-import { reportRunAhead } from './shapes/run-ahead.ts'
 import { awaitable, sourceOf } from './shapes/source.ts'
 import type { AwaitableSource, Source, SourceOptions } from './shapes/source.ts'
 
@@ -116,7 +115,7 @@ export function untypedCalls(context: Context) {
         })
         return applyBackpressure(flow, subscriber)
       })
-      return reportRunAhead(context, sourceOf(messages, signal), path)
+      return sourceOf(messages, signal)
     },
   }
 }

@@ -1,5 +1,4 @@
 import type { FindAllEvent } from '../../protocol/event.ts'
-import { findAllSource } from '../../protocol/find-all-event.ts'
 import type {
   EntitySearchRequest,
   EntitySearchResponse,
@@ -19,7 +18,6 @@ import type { Context } from '../context.ts'
 import { actedOnOnce } from '../shapes/acted-on-once.ts'
 import { requestShape } from '../shapes/request.ts'
 import { awaitable } from '../shapes/source.ts'
-import { reportRunAhead } from '../shapes/run-ahead.ts'
 import type { AwaitableSource, Source, SourceOptions } from '../shapes/source.ts'
 import { findAllEvents } from './events.ts'
 import type { FindAllEventsOptions } from './events.ts'
@@ -128,7 +126,7 @@ export function findAllCalls(context: Context) {
      * until the run has ended and every event was emitted.
      */
     events(findAllId: string, options?: FindAllEventsOptions): Source<FindAllEvent> {
-      return reportRunAhead(context, findAllEvents(context, findAllId, options), findAllSource(findAllId))
+      return findAllEvents(context, findAllId, options)
     },
   }
 }

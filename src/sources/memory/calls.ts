@@ -11,12 +11,11 @@ import {
 import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { requestBody } from '../shapes/request.ts'
-import { reportRunAhead } from '../shapes/run-ahead.ts'
 import { awaitable } from '../shapes/source.ts'
 import type { AwaitableSource, Source, SourceOptions } from '../shapes/source.ts'
 import { followMemory } from './follow.ts'
 import type { FollowMemoryOptions, MemoryUpdate } from './follow.ts'
-import { RETRIEVE, retrieval } from './retrieve.ts'
+import { retrieval } from './retrieve.ts'
 import type { RetrievedMemories } from './retrieve.ts'
 
 /**
@@ -54,7 +53,7 @@ export function memoryCalls(context: Context) {
      * `events` that may change a memory, and from time to time.
      */
     follow(options?: FollowMemoryOptions): Source<MemoryUpdate> {
-      return reportRunAhead(context, followMemory(context, options), RETRIEVE)
+      return followMemory(context, options)
     },
     /** Forgets one memory. What made it stays. Emits also if there is no such memory. */
     evict(request: MemoryEvictRequest, options: SourceOptions = {}): AwaitableSource<void> {

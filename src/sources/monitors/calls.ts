@@ -20,7 +20,6 @@ import type { Context } from '../context.ts'
 import { actedOnOnce } from '../shapes/acted-on-once.ts'
 import { cursorOf, pagesOf } from '../shapes/pages.ts'
 import { requestBody, requestShape } from '../shapes/request.ts'
-import { reportRunAhead } from '../shapes/run-ahead.ts'
 import { awaitable, sourceOf } from '../shapes/source.ts'
 import type { AwaitableSource, Source, SourceOptions } from '../shapes/source.ts'
 import { monitorEvents } from './events.ts'
@@ -40,11 +39,11 @@ export function monitorCalls(context: Context) {
   return {
     /** Emits the past events of a monitor (§4.1), page by page, newest first, then completes. */
     events(monitorId: string, options?: MonitorEventsOptions): Source<ListedMonitorEvent> {
-      return reportRunAhead(context, monitorEvents(context, monitorId, options), monitorSource(monitorId))
+      return monitorEvents(context, monitorId, options)
     },
     /** Emits all events of a monitor, oldest first, each once. Completes only when the monitor is cancelled. */
     follow(monitorId: string, options?: FollowMonitorOptions): Source<FollowedMonitorEvent> {
-      return reportRunAhead(context, followMonitor(context, monitorId, options), monitorSource(monitorId))
+      return followMonitor(context, monitorId, options)
     },
     snapshots: createSnapshots(context),
     /**

@@ -8,7 +8,6 @@ import type { Context } from '../context.ts'
 import { checkedOutput, OutputSchemaError, validatorOf } from '../shapes/answer-schema.ts'
 import type { CheckedOutput } from '../shapes/answer-schema.ts'
 import { checkedInOrder } from '../shapes/checked-in-order.ts'
-import { reportRunAhead } from '../shapes/run-ahead.ts'
 import { sourceOf } from '../shapes/source.ts'
 import type { Source } from '../shapes/source.ts'
 import { FOLLOW_OPTIONS, followMonitor } from './follow.ts'
@@ -80,11 +79,10 @@ export function createSnapshots(context: Context): MonitorSnapshots {
     const changes = followMonitor(context, monitorId, own).pipe(
       concatMap((event) => (event.type === 'monitor.snapshot' ? [snapshotOf(event)] : [])),
     )
-    const source = monitorSource(monitorId)
-    if (schema === undefined) return reportRunAhead(context, sourceOf(changes, signal), source)
+    if (schema === undefined) return sourceOf(changes, signal)
     validatorOf(schema)
     const checked = checkedInOrder(changes, (snapshot) => checkedSnapshot(schema, snapshot))
-    return reportRunAhead(context, sourceOf(checked, signal), source)
+    return sourceOf(checked, signal)
   }
   return snapshots
 }

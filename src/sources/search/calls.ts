@@ -1,6 +1,5 @@
 import type { SearchRequest, SearchResponse } from '../../protocol/search.ts'
 import type { Context } from '../context.ts'
-import { reportRunAhead } from '../shapes/run-ahead.ts'
 import type { AwaitableSource, Source, SourceOptions } from '../shapes/source.ts'
 import { searchEach } from './each.ts'
 import type { SearchEachOptions, SearchOutcome, SearchQueries } from './each.ts'
@@ -17,7 +16,6 @@ export interface SearchCalls {
 /** Creates the calls of searches. */
 export function searchCalls(context: Context): SearchCalls {
   const single = (request: SearchRequest, own?: SourceOptions) => search(context, request, own)
-  const each = (queries: SearchQueries, own?: SearchEachOptions) =>
-    reportRunAhead(context, searchEach(context, queries, own), '/v1/search')
+  const each = (queries: SearchQueries, own?: SearchEachOptions) => searchEach(context, queries, own)
   return Object.assign(single, { each })
 }

@@ -1,5 +1,4 @@
 import { checkId, checkOptions } from '../../protocol/check.ts'
-import { groupSource } from '../../protocol/event.ts'
 import type { GroupEvent } from '../../protocol/event.ts'
 import { checkRequest, namesOf } from '../../protocol/requests/check.ts'
 import { createGroupRequest } from '../../protocol/requests/tasks.ts'
@@ -13,7 +12,6 @@ import type { TaskRun } from '../../protocol/task.ts'
 import type { Context } from '../context.ts'
 import { actedOnOnce } from '../shapes/acted-on-once.ts'
 import { requestShape } from '../shapes/request.ts'
-import { reportRunAhead } from '../shapes/run-ahead.ts'
 import { awaitable } from '../shapes/source.ts'
 import type { AwaitableSource, Source, SourceOptions } from '../shapes/source.ts'
 import { addRuns } from './add-runs.ts'
@@ -58,7 +56,7 @@ export function taskGroupCalls(context: Context) {
     },
     /** Emits status updates and run completions (§4.4), resumed automatically until the group is done. */
     events(groupId: string, options?: GroupEventsOptions): Source<GroupEvent> {
-      return reportRunAhead(context, groupEvents(context, groupId, options), groupSource(groupId))
+      return groupEvents(context, groupId, options)
     },
     runs: createRuns(context),
     /** Emits the progress of a group (§4.4) at each change; completes with the group. */

@@ -16,7 +16,6 @@ import { checkedOutput, MAX_CHECKS, outputSchema, OutputSchemaError } from '../s
 import type { CheckedOutput } from '../shapes/answer-schema.ts'
 import type { Context } from '../context.ts'
 import { groupRuns } from './runs.ts'
-import { reportRunAhead } from '../shapes/run-ahead.ts'
 import { sourceOf } from '../shapes/source.ts'
 import type { Source } from '../shapes/source.ts'
 import { writeRuns } from './write-runs.ts'
@@ -128,7 +127,7 @@ export function createExecute(context: Context): ExecuteRuns {
     const execution = new Observable<ExecutedRun<object>>((subscriber) =>
       new Execution(context, runs, { retryFailed, check }, subscriber).start(),
     )
-    return reportRunAhead(context, sourceOf(execution, options.signal), groupSource(groupId))
+    return sourceOf(execution, options.signal)
   }
   return execute
 }

@@ -1,5 +1,4 @@
 import { checkOptions } from '../../protocol/check.ts'
-import { groupSource } from '../../protocol/event.ts'
 import type { Envelope, EventOf, GroupRunEvent, TaskRunState } from '../../protocol/event.ts'
 import type { AnswerSchema } from '../../protocol/standard-schema.ts'
 import { checkedOutput, OutputSchemaError, validatorOf } from '../shapes/answer-schema.ts'
@@ -8,7 +7,6 @@ import type { Context } from '../context.ts'
 import { GROUP_RUNS_OPTIONS, groupRuns } from './runs.ts'
 import type { GroupRunsOptions } from './runs.ts'
 import { checkedInOrder } from '../shapes/checked-in-order.ts'
-import { reportRunAhead } from '../shapes/run-ahead.ts'
 import { sourceOf } from '../shapes/source.ts'
 import type { Source } from '../shapes/source.ts'
 
@@ -61,14 +59,13 @@ export function createRuns(context: Context): GroupRuns {
   ): Source<GroupRunEvent | CheckedGroupRunEvent<unknown>> {
     checkOptions('options', options, [...GROUP_RUNS_OPTIONS, 'schema'])
     const { schema, ...own } = options
-    if (schema === undefined)
-      return reportRunAhead(context, groupRuns(context, groupId, own), groupSource(groupId))
+    if (schema === undefined) return groupRuns(context, groupId, own)
     validatorOf(schema)
     // The signal ends the source immediately, without waiting for checks.
     const { signal, include_output = true, ...query } = own
     const unchecked = groupRuns(context, groupId, { ...query, include_output })
     const checked = checkedInOrder(unchecked, (event) => checkedRun(schema, event, include_output))
-    return reportRunAhead(context, sourceOf(checked, signal), groupSource(groupId))
+    return sourceOf(checked, signal)
   }
   return runs
 }

@@ -4,7 +4,6 @@ import type { RunEvent } from '../../protocol/event.ts'
 import type { CreateRunRequest, RunInput, TaskRun } from '../../protocol/task.ts'
 import type { Context } from '../context.ts'
 import { requestShape } from '../shapes/request.ts'
-import { reportRunAhead } from '../shapes/run-ahead.ts'
 import { awaitable } from '../shapes/source.ts'
 import type { AwaitableSource, Source, SourceOptions } from '../shapes/source.ts'
 import { prepareRun, sendRun } from './create.ts'
@@ -45,7 +44,7 @@ export function taskCalls(context: Context) {
     result: createResult(context),
     /** Emits the states, the progress and the messages of a run, each once, until it has ended. */
     events(runId: string, options?: SourceOptions): Source<RunEvent> {
-      return reportRunAhead(context, runEvents(context, runId, options), runSource(runId))
+      return runEvents(context, runId, options)
     },
   }
 }
