@@ -66,6 +66,15 @@ describe('a log on a NATS server, with faults', () => {
     expect(await one.streamPositions(['first', 'second'])).toEqual(['900', '900'])
   })
 
+  it('opens although the first request to a cluster that has just started gets no answer', async () => {
+    const proxy = await LossyProxy.start(server.port)
+    onTestFinished(() => proxy.close())
+    proxy.leaveUnanswered('$JS.API.INFO')
+    const log = open(newName(), { servers: proxy.url })
+    expect(await readAll(log)).toEqual([])
+    expect(proxy.hasLostAnswer).toBe(true)
+  })
+
   it('keeps the order of each of four writers that append different events to the same source at once', async () => {
     const name = newName()
     const writers = ['a', 'b', 'c', 'd']

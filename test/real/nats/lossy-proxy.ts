@@ -13,6 +13,7 @@ export class LossyProxy {
   #held:
     | { readonly subject: string; readonly reached: () => void; readonly released: Promise<void> }
     | undefined
+  #unanswered: string | undefined
   /** How often a connection was broken. */
   broken = 0
 
@@ -44,6 +45,12 @@ export class LossyProxy {
           if (loss === 'write') return end()
           isLosingAnswers = true
         }
+        if (this.#unanswered !== undefined && data.includes(`PUB ${this.#unanswered} _`)) {
+          const request = `PUB ${this.#unanswered} `
+          this.#unanswered = undefined
+          // The answer goes to a subject that is not subscribed to.
+          return server.write(data.toString('latin1').replace(`${request}_`, `${request}x`), 'latin1')
+        }
         return server.write(data)
       })
       server.on('data', (data) => (isLosingAnswers ? end() : client.write(data)))
@@ -66,6 +73,16 @@ export class LossyProxy {
   /** The next write to a subject that begins so breaks its connection. @param isLast Whether there is no other one until {@link open}. */
   arm(loss: Loss, subject: string, isLast = false): void {
     this.#armed = { loss, subject, isLast }
+  }
+
+  /** The next request to this subject gets no answer. */
+  leaveUnanswered(subject: string): void {
+    this.#unanswered = subject
+  }
+
+  /** Whether the request of {@link leaveUnanswered} has been sent. */
+  get hasLostAnswer(): boolean {
+    return this.#unanswered === undefined
   }
 
   open(): void {

@@ -2,7 +2,7 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
 import type { KV } from '@nats-io/kv'
-import { connect } from '@nats-io/transport-node'
+import { connect, errors } from '@nats-io/transport-node'
 import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { ArgumentError } from '../../../protocol/argument-error.ts'
 import { LogServerError } from '../../errors.ts'
@@ -10,7 +10,7 @@ import { Names } from './names.ts'
 import { Publisher } from './publisher.ts'
 import { Refusal } from './refusal.ts'
 import { Continuity } from './continuity.ts'
-import { retryTransient } from './retry-transient.ts'
+import { deadlinePassed, retryTransient } from './retry-transient.ts'
 import { configOf, createOnce, ensureStream, isThere } from './stored-stream.ts'
 
 /** Timeout of a request, in ms. Requests that a killed server had received get no answer, and are sent again then. */
@@ -106,7 +106,7 @@ export class Connection {
         const problem = `is at a server with a max_payload of ${maxPayload} bytes: set it to at least ${MIN_PAYLOAD}`
         throw new LogServerError(logName(log), problem)
       }
-      const jsm = await jetstreamManager(nats, { timeout: ANSWER })
+      const jsm = await openManager(nats)
       const host = { nats, jsm, log: logName(log) }
       if (!(await isThere(host, names)) && !create) throw missing(log)
       // A stream with one copy in a cluster is gone with one server.
@@ -178,5 +178,17 @@ function reconnectDelay(): () => number {
     const isOver = now - since >= RECONNECT_INTERVAL
     if (isOver) since = now
     return isOver ? -Infinity : RECONNECT_INTERVAL + Math.random() * RECONNECT_JITTER
+  }
+}
+
+/** Opens JetStream. A cluster that has just started leaves requests unanswered; a server without JetStream refuses at once. */
+async function openManager(nats: NatsConnection): Promise<JetStreamManager> {
+  const started = performance.now()
+  for (;;) {
+    try {
+      return await jetstreamManager(nats, { timeout: ANSWER })
+    } catch (error) {
+      if (!(error instanceof errors.TimeoutError) || deadlinePassed(started)) throw error
+    }
   }
 }
