@@ -115,6 +115,7 @@ export { ExecutionError } from './sources/task-groups/execute.ts'
 export type {
   ExecutedRun,
   ExecuteOptions,
+  ExecuteRuns,
   TypedExecuteOptions,
   UnfinishedRun,
 } from './sources/task-groups/execute.ts'
@@ -129,6 +130,7 @@ export type { FollowMonitorOptions } from './sources/monitors/follow.ts'
 export type {
   CheckedMonitorSnapshot,
   MonitorSnapshot,
+  MonitorSnapshots,
   MonitorSnapshotsOptions,
   TypedMonitorSnapshotsOptions,
 } from './sources/monitors/snapshots.ts'
@@ -141,7 +143,7 @@ export type {
   EnrichedCandidate,
 } from './sources/find-all/enrichment.ts'
 export { FindAllFailedError, FindAllInterruptedError } from './sources/find-all/errors.ts'
-export type { EnrichedFindAllOptions, RunFindAllOptions } from './sources/find-all/run.ts'
+export type { EnrichedFindAllOptions, RunFindAll, RunFindAllOptions } from './sources/find-all/run.ts'
 export type { FindAllEventsOptions } from './sources/find-all/events.ts'
 export type { MemoryCalls } from './sources/memory/calls.ts'
 export type { MemoryResult, RetrievedMemories } from './sources/memory/retrieve.ts'
@@ -152,6 +154,7 @@ export { IncompleteStreamError } from './sources/shapes/incomplete-stream-error.
 export type {
   CheckedGroupRunEvent,
   CheckedRunState,
+  GroupRuns,
   TypedGroupRunsOptions,
 } from './sources/task-groups/typed-runs.ts'
 export type { CreateTaskGroupOptions, TaskGroupCalls } from './sources/task-groups/calls.ts'
@@ -162,8 +165,13 @@ export {
   RunTimeoutError,
   UncertainRunError,
 } from './sources/tasks/errors.ts'
-export type { CheckedRunResult, RunResultOptions, TypedRunResultOptions } from './sources/tasks/result.ts'
-export type { RunTaskOptions, TypedRunTaskOptions } from './sources/tasks/run.ts'
+export type {
+  CheckedRunResult,
+  RunResult,
+  RunResultOptions,
+  TypedRunResultOptions,
+} from './sources/tasks/result.ts'
+export type { RunTask, RunTaskOptions, TypedRunTaskOptions } from './sources/tasks/run.ts'
 export type { TaskCalls } from './sources/tasks/calls.ts'
 export type { ChatCalls, CheckedCompletion, TypedAnswerOptions } from './sources/chat/calls.ts'
 export type { CheckedResponse, ResponseCalls } from './sources/responses/calls.ts'
