@@ -80,8 +80,7 @@ export function defineTool<T>({ schema, fields, run, ...described }: ToolDefinit
 function withoutNulls(shape: Shape, value: unknown): unknown {
   switch (shape.kind) {
     case 'list':
-      if (!Array.isArray(value)) return withoutNulls(shape.item, value)
-      return value.map((entry) => withoutNulls(shape.item, entry))
+      return Array.isArray(value) ? value.map((entry) => withoutNulls(shape.item, entry)) : value
     case 'either':
       return withoutNulls(shape.other, value)
     case 'nullable':

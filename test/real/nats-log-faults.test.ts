@@ -75,6 +75,15 @@ describe('a log on a NATS server, with faults', () => {
     expect(proxy.hasLostAnswer).toBe(true)
   })
 
+  it('refuses at once to open on a server without JetStream', { timeout: 15_000 }, async () => {
+    const plain = await NatsServer.start(
+      'no_auth_user: user\naccounts { PLAIN { users: [{ user: user, password: none }] } }',
+    )
+    onTestFinished(() => plain.remove())
+    const log = open(newName(), { servers: plain.url })
+    await expect(readAll(log)).rejects.toThrow('is at a server without JetStream')
+  })
+
   it('keeps the order of each of four writers that append different events to the same source at once', async () => {
     const name = newName()
     const writers = ['a', 'b', 'c', 'd']

@@ -140,13 +140,14 @@ export function logTools({ log, rules, process }: LogToolsOptions): readonly Too
           (alert ?? data.alert) === data.alert && (episode ?? data.episode) === data.episode
         const found = await lastEpisode(log, isAsked, signal)
         if (found === undefined) throw new Error('The log has no such alert that has fired')
-        const { firing, data, entries } = found
+        const { firing, data, entries, isCut } = found
         const causes = await causesOf(log, firing.position, data.events, signal)
         return {
           value: {
             events: entries.map(shownEvent),
             causes: causes.map(shownEvent),
             explanations: await explained(rules, data.alert, causes),
+            is_cut: isCut,
           },
         }
       },
@@ -200,6 +201,8 @@ interface Episode {
   readonly data: FiringData
   /** The event with which it fires, and those with which it is resolved, at most {@link MAX_EVENTS}. */
   readonly entries: Entry[]
+  /** Whether there are more. */
+  isCut: boolean
 }
 
 /** The last episode of the alerts that are asked for. The alerts of the last days are read first: a log may have those of years. */
@@ -215,9 +218,10 @@ async function lastEpisode(
     for await (const entry of logEntries(log, signal, { after, types: ['alert.firing', 'alert.resolved'] })) {
       const data = firingData(entry.data)
       if (data === undefined || !isAsked(data)) continue
-      if (entry.type === 'alert.firing') found = { firing: entry, data, entries: [entry] }
-      else if (data.episode === found?.data.episode && found.entries.length < MAX_EVENTS)
-        found.entries.push(entry)
+      if (entry.type === 'alert.firing') found = { firing: entry, data, entries: [entry], isCut: false }
+      else if (data.episode !== found?.data.episode) continue
+      else if (found.entries.length < MAX_EVENTS) found.entries.push(entry)
+      else found.isCut = true
     }
     if (found !== undefined) return found
   }

@@ -151,6 +151,37 @@ describe('the tools for alerts', () => {
     expect(await call('explain_alert', { alert: 'B' })).toMatchObject({ causes: [] })
   })
 
+  it('explain the last episode of an alert, however long ago it was, and at most 200 of its events', async () => {
+    const DAY = 86_400_000
+    const today = Date.now()
+    let now = today - 60 * DAY
+    const { add, call } = await toolsOf(memoryLog({ clock: () => now }))
+    const alert = (type: string, id: string, name: string, episode: string) =>
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The parts of an alert that are read.
+      ({
+        ...change(id),
+        type,
+        source: `/rules/${name}`,
+        data: { alert: name, episode, events: [] },
+      }) as unknown as ResearchEvent
+    await add(alert('alert.firing', '1', 'Old', 'old'), alert('alert.firing', '2', 'Both', 'first'))
+    now = today - 3 * DAY
+    await add(alert('alert.firing', '3', 'Both', 'second'))
+    now = today
+    const resolved = Array.from({ length: 250 }, (_, n) => alert('alert.resolved', `r${n}`, 'Both', 'second'))
+    await add(...resolved)
+
+    expect((await call('explain_alert', { alert: 'Old' })).events).toMatchObject([{ id: '1' }])
+    const both = await call('explain_alert', { alert: 'Both' })
+    expect(both.events[0]).toMatchObject({ id: '3' })
+    expect(both.events).toHaveLength(200)
+    expect(both.is_cut).toBe(true)
+    expect(await call('explain_alert', { episode: 'first' })).toMatchObject({
+      events: [{ id: '2' }],
+      is_cut: false,
+    })
+  })
+
   it('check a rule file, of a bounded size, and load nothing else', async () => {
     const { call } = await toolsOver()
 
