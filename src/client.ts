@@ -78,6 +78,7 @@ const OPTIONS = Object.keys({
  * subscribed to or, for a single response, awaited.
  */
 export interface ResearchClient extends UntypedCalls {
+  /** Searches (§4.7), once or for each of many queries. */
   readonly search: SearchCalls
   /**
    * Extracts excerpts, or the whole content as Markdown, from up to 20 pages. Emits the response, in which each URL has a result
@@ -86,10 +87,15 @@ export interface ResearchClient extends UntypedCalls {
   extract(request: ExtractRequest, options?: SourceOptions): AwaitableSource<ExtractResponse>
   /** Searches with the beta interface (§4.6). Emits the response, then completes. */
   searchBeta(request: SearchBetaRequest, options?: SourceOptions): AwaitableSource<SearchBetaResponse>
+  /** Monitors and their events (§4.1, §4.2). */
   readonly monitors: MonitorCalls
+  /** Answers conversations. Beyond the interface document. */
   readonly chat: ChatCalls
+  /** Answers inputs, in conversations that the service keeps. Beyond the interface document. */
   readonly responses: ResponseCalls
+  /** Runs single tasks. Beyond the interface document. */
   readonly tasks: TaskCalls
+  /** Groups of runs and their events (§4.3, §4.4, §4.5). */
   readonly taskGroups: TaskGroupCalls
   /** Finds entities that match conditions. Beyond the interface document. */
   readonly findAll: FindAllCalls

@@ -23,7 +23,11 @@ const PROJECT = resolve(import.meta.dirname, '../..')
 
 interface Declaration {
   readonly name: string
+  readonly comment?: object
   readonly children?: readonly Declaration[]
+  /** The forms of a call. */
+  readonly signatures?: readonly Declaration[]
+  readonly type?: { readonly type: string; readonly name?: string }
 }
 
 let folder: string
@@ -51,6 +55,21 @@ afterAll(() => rm(folder, { recursive: true, force: true }))
 describe('the API reference', () => {
   it('has every entry point', () => {
     expect(modules.map(({ name }) => name).toSorted()).toEqual(ENTRY_POINTS.toSorted())
+  })
+
+  it('has a comment for each call of a client', () => {
+    const declared = modules.find(({ name }) => name === 'rivulet')?.children ?? []
+    const named = (name = '') => declared.find((declaration) => declaration.name === name)
+    const isDocumented = ({ comment, signatures, type }: Declaration): boolean =>
+      comment !== undefined ||
+      (signatures ?? named(type?.name)?.signatures)?.every((form) => form.comment !== undefined) === true
+    const areas = declared.filter(({ name }) => name === 'ResearchClient' || name.endsWith('Calls'))
+    const calls = areas.flatMap(({ name, children = [] }) =>
+      children.map((call) => ({ name: `${name}.${call.name}`, isDocumented: isDocumented(call) })),
+    )
+
+    expect(calls.length).toBeGreaterThan(50)
+    expect(calls.filter((call) => !call.isDocumented).map(({ name }) => name)).toEqual([])
   })
 
   it.each(ENTRY_POINTS)('has every public value of %s', async (entryPoint) => {
