@@ -16,7 +16,7 @@ await client.taskGroups.addRuns(taskgroup_id, { inputs })
 
 const file = join(mkdtempSync(join(tmpdir(), 'rivulet-')), 'log.db')
 let log = await openLog(sqliteLog(file))
-await client.record({ taskGroups: [taskgroup_id], log }).done
+await log.record({ client, taskGroups: [taskgroup_id] }).done
 await service.close()
 
 // Everything that follows needs the log alone.

@@ -4,9 +4,9 @@ import { ArgumentError } from './protocol/argument-error.ts'
 import { INITIAL_DELAY, MAX_DELAY } from './protocol/backoff.ts'
 import type { Backoff } from './protocol/backoff.ts'
 import { checkDuration, checkOptions } from './protocol/check.ts'
-import type { ResearchEvent } from './protocol/event.ts'
 import type { ExtractRequest, ExtractResponse } from './protocol/extract.ts'
 import type { SearchBetaRequest, SearchBetaResponse } from './protocol/search.ts'
+import { withContext } from './sources/context.ts'
 import type { Context, Diagnostic } from './sources/context.ts'
 import { extract } from './sources/extract/extract.ts'
 import { findAllCalls } from './sources/find-all/calls.ts'
@@ -18,7 +18,7 @@ import type { Logger } from './sources/log-diagnostic.ts'
 import { searchCalls } from './sources/search/calls.ts'
 import type { SearchCalls } from './sources/search/calls.ts'
 import { searchBeta } from './sources/search/search.ts'
-import type { AwaitableSource, Source, SourceOptions } from './sources/shapes/source.ts'
+import type { AwaitableSource, SourceOptions } from './sources/shapes/source.ts'
 import { chatCalls } from './sources/chat/calls.ts'
 import type { ChatCalls } from './sources/chat/calls.ts'
 import { responseCalls } from './sources/responses/calls.ts'
@@ -27,10 +27,8 @@ import { taskCalls } from './sources/tasks/calls.ts'
 import type { TaskCalls } from './sources/tasks/calls.ts'
 import { untypedCalls } from './sources/untyped.ts'
 import type { UntypedCalls } from './sources/untyped.ts'
-import { record } from './sources/record.ts'
-import type { Recording, RecordOptions } from './sources/record.ts'
-import { watch } from './sources/watch.ts'
-import type { WatchOptions } from './sources/watch.ts'
+import { watchCalls } from './sources/watch.ts'
+import type { WatchCalls } from './sources/watch.ts'
 import type { ClientObserver } from './transport/observer.ts'
 import { createTransport } from './transport/transport.ts'
 import type { TransportSettings } from './transport/transport.ts'
@@ -101,10 +99,8 @@ export interface ResearchClient extends UntypedCalls {
   readonly findAll: FindAllCalls
   /** Searches the results of earlier runs, monitors and FindAll runs. Beyond the interface document. */
   readonly memory: MemoryCalls
-  /** Monitors, task groups, single runs and webhooks as one stream, each event once. */
-  watch(options: WatchOptions): Source<ResearchEvent>
-  /** Records monitors, groups, single runs and webhooks into a log of `openLog`, for any number of consumers. */
-  record(options: RecordOptions): Recording
+  /** Monitors, task groups, single and FindAll runs and webhooks as one stream. */
+  readonly watch: WatchCalls
   /** Retries, reconnects, dropped duplicates and the service's warnings. Hot. */
   readonly diagnostics: Observable<Diagnostic>
   /** Observes every request from now on, for metrics and traces, until the returned function is called. */
@@ -154,7 +150,7 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
     report,
     groupRuns: { prefix: '/v1beta' },
   }
-  return {
+  const client: ResearchClient = {
     search: searchCalls(context),
     searchBeta: (request, own) => searchBeta(context, request, own),
     extract: (request, own) => extract(context, request, own),
@@ -165,12 +161,12 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
     taskGroups: taskGroupCalls(context),
     findAll: findAllCalls(context),
     memory: memoryCalls(context),
-    watch: (own) => watch(context, own),
-    record: (own) => record(context, own),
+    watch: watchCalls(context),
     ...untypedCalls(context),
     diagnostics: diagnostics.asObservable(),
     observe: (observer) => transport.observers.add(observer),
   }
+  return withContext(client, context)
 }
 
 function logTo(logger: Logger, diagnostics: Observable<Diagnostic>): void {

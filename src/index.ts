@@ -188,10 +188,21 @@ export type { SearchCalls } from './sources/search/calls.ts'
 export type { SearchEachOptions, SearchOutcome, SearchQueries, SearchQuery } from './sources/search/each.ts'
 export type { Logger } from './sources/log-diagnostic.ts'
 export type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from './sources/untyped.ts'
-export type { RecordedLists, RecordedWebhooks, Recording, RecordOptions } from './sources/record.ts'
+export type { RecordedLists, RecordedWebhooks, Recording, RecordOptions } from './log/record/recording.ts'
 export { AllSourcesFailedError } from './sources/watch.ts'
-export type { WatchedWebhooks, WatchOptions } from './sources/watch.ts'
+export type { WatchCalls, WatchedWebhooks, WatchOptions, WatchPositionedOptions } from './sources/watch.ts'
+export { StreamPositionError } from './sources/shapes/stream-item.ts'
 export type {
+  SourceStream,
+  StreamCaughtUp,
+  StreamEvent,
+  StreamItem,
+  StreamLost,
+  StreamPolling,
+  StreamReached,
+} from './sources/shapes/stream-item.ts'
+export type {
+  OpenStream,
   Watched,
   WatchedFindAll,
   WatchedGroup,

@@ -158,6 +158,13 @@ describe('the examples', () => {
     expect(stdout.match(/revision 1: /g)).toHaveLength(2)
   })
 
+  it('keep each event once in a table of their own, in fewer than 40 lines', async () => {
+    const { stdout } = await inClone('own-table.js')
+
+    expect(stdout).toMatch(/events: [1-9]\d*, repeated: 0 /)
+    expect(readFileSync('examples/own-table.js', 'utf8').trim().split('\n').length).toBeLessThan(40)
+  })
+
   it("stand in the README as they stand in the folder, the first pipeline's lines, within its first 40", () => {
     const readme = readFileSync('README.md', 'utf8').split('\n').slice(0, 40).join('\n')
 

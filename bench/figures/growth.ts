@@ -39,7 +39,7 @@ interface Pipeline {
  * The pipelines:
  *
  * - `stream`: runs of two groups, 400 B an event, over HTTP through `taskGroups.runs`, `merge` and `dedupe`.
- * - `log`: a group over HTTP through `client.record` into an SQLite log, and a consumer of it with a synchronous handler.
+ * - `log`: a group over HTTP through `log.record` into an SQLite log, and a consumer of it with a synchronous handler.
  * - `merge-webhooks`: runs of a stream, each with a webhook before or after it, through `mergeWebhooks`.
  * - `paging`: a monitor's list over HTTP, 100 a page, through `monitors.events`.
  * - `follow`: a monitor with 50 new events at each poll, through `monitors.follow`; at most 10⁵, since polls take long.
@@ -204,7 +204,7 @@ async function recorded(
     handled += 1
     if (handled === events) all.resolve()
   })
-  const recording = client.record({ taskGroups: [`${events}-watched`], log })
+  const recording = log.record({ client, taskGroups: [`${events}-watched`] })
   await Promise.all([recording.done, Promise.race([all.promise, consuming.done])])
   await log.close()
 }

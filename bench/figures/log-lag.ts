@@ -31,7 +31,7 @@ export const measure: Measure = async (folder) => {
       if (lags.length === EVENTS) resolve()
     })
   })
-  await client.record({ taskGroups: [`${EVENTS}x400`], log }).done
+  await log.record({ client, taskGroups: [`${EVENTS}x400`] }).done
   await handled
   await log.close()
   const measured = lags.slice(WARM_UP)

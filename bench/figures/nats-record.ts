@@ -15,7 +15,7 @@ const EVENTS = 12_000
 const SOURCES = 8
 
 /**
- * Events of 900 bytes per second into a new log on a NATS server, by the recorder that `client.record` uses, against a bare publisher of the
+ * Events of 900 bytes per second into a new log on a NATS server, by the recorder that `log.record` uses, against a bare publisher of the
  * same messages.
  *
  * - `nats-record-1`, `nats-record-8`: from one source and from eight, against one message in flight for each source, which expects the

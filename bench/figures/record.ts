@@ -18,7 +18,7 @@ const STREAMS = 2
 const BATCH = 256
 
 /**
- * `record-400b`: events per second from two groups' streams of runs into a new SQLite log by `client.record`, against a bare loop
+ * `record-400b`: events per second from two groups' streams of runs into a new SQLite log by `log.record`, against a bare loop
  * that parses the same bytes and inserts the same rows: the event as JSON and a unique identity of 16 bytes, with the position of
  * the stream, 256 events in a synced transaction.
  */
@@ -32,7 +32,7 @@ export const measure: Measure = async (folder) => {
   const ours = async () => {
     const file = newFile()
     const log = await openLog(sqliteLog(file))
-    const rate = await perSecond(EVENTS * STREAMS, () => client.record({ taskGroups: groups, log }).done)
+    const rate = await perSecond(EVENTS * STREAMS, () => log.record({ client, taskGroups: groups }).done)
     await log.close()
     expectCount(runsIn(file), EVENTS * STREAMS, 'recorded runs')
     return rate

@@ -5,7 +5,7 @@ import type { EventLog, ResearchEvent } from 'rivulet'
 const PAGE = 20
 
 /**
- * Records events as `client.record` does: a stream for each source, each event with its position, paused while the log is behind.
+ * Records events as `log.record` does: a stream for each source, each event with its position, paused while the log is behind.
  * The streams are open before.
  */
 export async function opened(log: EventLog, sources: readonly string[]) {

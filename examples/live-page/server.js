@@ -14,7 +14,7 @@ const { taskgroup_id: group } = await client.taskGroups.create()
 async function addRuns(id, request, options) {
   const added = await client.taskGroups.addRuns(id, request, options)
   // A recording of a group ends with its runs, so the next runs begin another one, which waits for the one before.
-  client.record({ taskGroups: [id], log, wait: AbortSignal.timeout(600_000) }).done.catch(console.error)
+  log.record({ client, taskGroups: [id], wait: AbortSignal.timeout(600_000) }).done.catch(console.error)
   return added
 }
 const inputs = [{ input: 'What does RxJS do?', processor: 'base' }]

@@ -99,10 +99,10 @@ async function record(options: RecordCommandOptions, signal: AbortSignal): Promi
   log.info({ log: file, ...sourceFields(ids) }, 'recording')
   const progress = createProgress()
   const counted = countEntries(opened.log, log, progress)
-  const job = client.record({
+  const job = opened.log.record({
+    client,
     ...ids,
     ...(hasWebhooks && { webhooks: endpoint?.receiver ?? true }),
-    log: opened.log,
     ...(wait && { wait: signal }),
     ...(share !== undefined && { share }),
   })

@@ -26,7 +26,7 @@ export function addSourceOptions(command: Command, verb: 'follow' | 'record'): C
     .option('--webhook-host <address>', 'address to receive webhooks on', '127.0.0.1')
 }
 
-/** The ids of the sources to follow, as `client.watch` and `client.record` take them. */
+/** The ids of the sources to follow, as `client.watch` and `log.record` take them. */
 export type WatchedIds = Readonly<Record<'monitors' | 'taskGroups' | 'runs' | 'findAlls', readonly string[]>>
 
 /** The ids that the options name. */

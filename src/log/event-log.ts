@@ -10,9 +10,9 @@ import type { LogJob } from './job.ts'
 import type { LogObserver } from './observer.ts'
 import type { LogReader } from './log-reader.ts'
 import type { Recorder, RecorderReports } from './record/recorder.ts'
+import type { Recording, RecordOptions } from './record/recording.ts'
 import type { LogProcess, ProcessOptions } from './process/process.ts'
 import type { ProcessState } from './process/process-state.ts'
-import type { SharingStore } from './store/sharing-store.ts'
 import type { StoredStates } from './store/process-store.ts'
 import type { LogStats } from './store/stats.ts'
 import type { Entry, Page, Position, ReadOptions, StartAt } from './store/contract.ts'
@@ -32,9 +32,30 @@ export interface Forgotten {
 export interface EventLog extends AsyncDisposable {
   /**
    * The inbox in which a receiver stores webhooks before its response, in any process that opens the log:
-   * `createWebhookReceiver({ secrets, inbox: log.inbox })`. `client.record({ webhooks, log })` records them.
+   * `createWebhookReceiver({ secrets, inbox: log.inbox })`. {@link record} with `webhooks` records them.
    */
   readonly inbox: WebhookInbox
+  /**
+   * Records monitors, task groups, single and FindAll runs and webhooks for any number of consumers: each event once, in one transaction with
+   * the position of its stream. Each stream resumes from its position in the log.
+   *
+   * `done` resolves when the lists have completed, every group and run is done and every monitor is cancelled, and when the
+   * log is closed. It rejects with a `LogInUseError` if another recording has one of the streams, with the reason of `wait` if that is
+   * aborted first, with the error of an append that the log refuses, with a `LogError` for a position in the log that
+   * cannot be read, and with the errors of `client.watch`.
+   *
+   * ```ts
+   * import { createClient, memoryLog, openLog } from 'rivulet'
+   *
+   * const log = await openLog(memoryLog())
+   * const recording = log.record({ client: createClient(), monitors: ['monitor_1'] })
+   * log.consume('alerts', (entry) => console.log(entry.type, entry.id))
+   * await recording.done
+   * ```
+   *
+   * @throws ArgumentError at the call, for an invalid setting.
+   */
+  record(options: RecordOptions): Recording
   /**
    * The entries of a consumer, for `deliver` and `for await`, which acknowledge them. The consumer resumes at the first entry
    * that was not acknowledged. Each subscription claims the name.
@@ -186,13 +207,7 @@ export interface EventLog extends AsyncDisposable {
    */
   readonly states: StoredStates
   /**
-   * Divides work among the processes that have opened the log.
-   *
-   * @internal
-   */
-  readonly sharing: SharingStore
-  /**
-   * A writer of upstream streams, which `client.record` uses.
+   * A writer of upstream streams, which recordings and gateways use.
    *
    * @internal
    * @param onFailure Called once, when the log has refused an append. Nothing is recorded any more.

@@ -23,6 +23,8 @@ import type { LogJob } from './job.ts'
 import type { LogObserver } from './observer.ts'
 import { Recorder } from './record/recorder.ts'
 import type { RecorderReports } from './record/recorder.ts'
+import { record } from './record/recording.ts'
+import type { Recording, RecordOptions } from './record/recording.ts'
 import { processSettings, RunningProcess } from './process/process.ts'
 import type { LogProcess, ProcessOptions } from './process/process.ts'
 import { StoredProcessState } from './process/process-state.ts'
@@ -36,7 +38,6 @@ import type { RetentionOptions } from './retention.ts'
 import { namesOf, wholeName } from './part-name.ts'
 import { RequestContext } from './request-context.ts'
 import { logStats } from './log-stats.ts'
-import type { SharingStore } from './store/sharing-store.ts'
 import type { StoredStates } from './store/process-store.ts'
 import type { LogStats } from './store/stats.ts'
 import { Turns } from './record/turns.ts'
@@ -60,7 +61,6 @@ type Handler<T> = (entry: T, signal: AbortSignal) => Handled
 export class OpenEventLog implements EventLog {
   readonly inbox: WebhookInbox
   readonly states: StoredStates
-  readonly sharing: SharingStore
   readonly #store: LogStore
   readonly #context = new RequestContext('a log')
   /** The latest subscription of each consumer that has not ended. */
@@ -81,7 +81,6 @@ export class OpenEventLog implements EventLog {
     this.#retention = new Retention(store.retention, retention)
     this.inbox = storingInbox(store.inbox)
     this.states = new PartedStates(store)
-    this.sharing = store.sharing
   }
 
   consumer<Type extends ResearchEventType>(
@@ -211,6 +210,15 @@ export class OpenEventLog implements EventLog {
       await deadLetters.remove(name, 'all')
     }
     while (await this.#store.processes.clean());
+  }
+
+  record(options: RecordOptions): Recording {
+    const { inbox } = this
+    const { sharing } = this.#store
+    return record(
+      { inbox, sharing, recorder: (onFailure, reports) => this.recorder(onFailure, reports) },
+      options,
+    )
   }
 
   recorder(onFailure: (error: unknown) => void, reports: RecorderReports = {}): Recorder {

@@ -4,7 +4,7 @@ import type { LogObserver } from '../log/observer.ts'
 import { ignoringErrors } from '../protocol/observers.ts'
 import { DURATION_BUCKETS, errorType, secondsSince } from './attributes.ts'
 
-/** Measures and traces what `client.record` appends. */
+/** Measures and traces what `log.record` appends. */
 export function appendObserver(meter: Meter, tracer: Tracer): LogObserver {
   const entries = meter.createCounter('rivulet.log.recorded', {
     description: 'Entries that were appended',

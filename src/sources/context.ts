@@ -1,4 +1,5 @@
-import type { SchedulerLike } from 'rxjs'
+import type { Observable, SchedulerLike } from 'rxjs'
+import { ArgumentError } from '../protocol/argument-error.ts'
 import type { Backoff } from '../protocol/backoff.ts'
 import type { LogClock, ResearchEvent } from '../protocol/event.ts'
 import type { Quota } from '../protocol/quotas.ts'
@@ -67,4 +68,25 @@ export interface Context {
 export interface GroupRunsPath {
   /** The prefix that was found last. */
   prefix: '/v1beta' | '/v1'
+}
+
+/** A client of `createClient`. */
+export interface Client {
+  readonly diagnostics: Observable<Diagnostic>
+}
+
+/** The dependencies of each client, for what is built on a client elsewhere, such as the recording of a log. */
+const contexts = new WeakMap<object, Context>()
+
+/** Returns the client, whose context {@link contextOf} finds. */
+export function withContext<C extends Client>(client: C, context: Context): C {
+  contexts.set(client, context)
+  return client
+}
+
+/** @throws ArgumentError for anything but a client of `createClient`. */
+export function contextOf(client: Client): Context {
+  const context = contexts.get(Object(client))
+  if (context === undefined) throw new ArgumentError('client', 'a client of createClient', client)
+  return context
 }

@@ -10,12 +10,14 @@ import type { WebhookDelivery } from '../protocol/webhook.ts'
 import { NotFoundError, RivuletError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
 import { withReconnect } from './shapes/with-reconnect.ts'
+import { eventsOf } from './shapes/stream-item.ts'
+import type { StreamItem } from './shapes/stream-item.ts'
 import { sourceOf } from './shapes/source.ts'
 import type { Source, SourceOptions } from './shapes/source.ts'
 import { executionEvents, runResult } from './webhook-expansion.ts'
 import { affectsAllSources, areEmpty, watchedStreams } from './watched-streams.ts'
 import type {
-  OpenMember,
+  OpenStream,
   Watched,
   WatchedFindAll,
   WatchedGroup,
@@ -59,16 +61,7 @@ export class AllSourcesFailedError extends RivuletError {
   }
 }
 
-/**
- * Merges monitors, task groups, single and FindAll runs and webhooks into one typed stream, each event once in its most complete form.
- * Completes when the lists have completed, every group and run is done and every monitor is cancelled; with only webhooks, never.
- *
- * A monitor, group or run that fails permanently, such as one with a wrong id, emits `source.failed` and the others continue. It is
- * subscribed to again after it was removed from its list and added, and by the next subscription. An error that affects all
- * errors the result: a rejected key (401). So does an `IncompleteStreamError`. If every source has failed, the result errors with an {@link
- * AllSourcesFailedError} instead of completing.
- */
-export function watch(context: Context, options: WatchOptions): Source<ResearchEvent> {
+function watch(context: Context, options: WatchOptions): Source<ResearchEvent> {
   checkOptions('options', options ?? null, WATCH_OPTIONS)
   const { monitors = [], taskGroups = [], runs = [], findAlls = [], webhooks, hold, signal } = options
   const watched = { monitors, taskGroups, runs, findAlls }
@@ -111,30 +104,106 @@ export function watch(context: Context, options: WatchOptions): Source<ResearchE
   return sourceOf(merged, signal)
 }
 
-/** Errors instead of completing if every source has failed. */
+/** The events of the streams. Errors instead of completing if every source has failed. */
 function notAllFailing(context: Context, watched: WatchedStreams): Observable<ResearchEvent> {
-  const untracked: OpenMember = (_, project) => project(() => undefined)
-  // Checks arrays at the call.
-  watchedStreams(context, watched, untracked)
+  const items = watchedStreams(context, watched)
   return defer(() => {
-    const sources = new Set<string>()
-    const failures = new Map<string, Error>()
-    const streams = watchedStreams(context, watched, (member, project) =>
-      defer(() => {
-        sources.add(member.source)
-        // It may have failed before it was removed from its list.
-        failures.delete(member.source)
-        return untracked(member, project)
-      }),
-    )
-    const noted = tap<ResearchEvent>((event) => {
-      if (event.type === 'source.failed') failures.set(event.source, event.data.error)
+    /** The error of each source; undefined if it was reached since. */
+    const states = new Map<string, Error | undefined>()
+    const noted = tap<StreamItem>((item) => {
+      const { source } = item.stream
+      // It may have failed before it was removed from its list.
+      if (item.kind === 'reached') states.set(source, undefined)
+      if (item.kind === 'event' && item.event.type === 'source.failed')
+        states.set(source, item.event.data.error)
     })
     const end = defer(() => {
-      const haveAllFailed = failures.size > 0 && failures.size === sources.size
+      const failures = new Map<string, Error>()
+      for (const [source, error] of states) if (error !== undefined) failures.set(source, error)
+      const haveAllFailed = failures.size > 0 && failures.size === states.size
       return haveAllFailed ? throwError(() => new AllSourcesFailedError(failures)) : EMPTY
     })
-    return concat(streams.pipe(noted), end)
+    return concat(eventsOf(items.pipe(noted)), end)
+  })
+}
+
+/** Options of `client.watch.positioned`. At least one of `monitors`, `taskGroups`, `runs` and `findAlls` is required. */
+export interface WatchPositionedOptions
+  extends SourceOptions, Pick<WatchOptions, 'monitors' | 'taskGroups' | 'runs' | 'findAlls'> {
+  /**
+   * Returns the saved position of a stream, from which it resumes; null or undefined for its beginning. Called each time that a source of the lists is
+   * subscribed to, for its streams one after the other, so that a stream may be claimed here. An error errors the result. Default: each stream
+   * begins at its beginning.
+   *
+   * The `signal` is aborted when the source is unsubscribed from, or has ended: release the claim. `reopen` opens the streams of the source
+   * again, as when the claim was lost.
+   */
+  readonly from?: OpenStream
+}
+
+function watchPositioned(context: Context, options: WatchPositionedOptions): Source<StreamItem> {
+  checkOptions('options', options ?? null, POSITIONED_OPTIONS)
+  const { monitors = [], taskGroups = [], runs = [], findAlls = [], from, signal } = options
+  const watched = { monitors, taskGroups, runs, findAlls }
+  if (areEmpty(watched)) {
+    const message = 'watch.positioned has nothing to watch: give it monitors, taskGroups, runs or findAlls'
+    throw new ArgumentError('options', { message }, options)
+  }
+  if (from !== undefined && typeof from !== 'function') throw new ArgumentError('from', 'a function', from)
+  return sourceOf(watchedStreams(context, watched, { from }), signal)
+}
+
+const POSITIONED_OPTIONS = Object.keys({
+  monitors: true,
+  taskGroups: true,
+  runs: true,
+  findAlls: true,
+  from: true,
+  signal: true,
+} satisfies Record<keyof WatchPositionedOptions, true>)
+
+/** `client.watch`. */
+export interface WatchCalls {
+  /**
+   * Merges monitors, task groups, single and FindAll runs and webhooks into one typed stream, each event once in its most complete form.
+   * Completes when the lists have completed, every group and run is done and every monitor is cancelled; with only webhooks, never.
+   *
+   * A monitor, group or run that fails permanently, such as one with a wrong id, emits `source.failed` and the others continue. It is
+   * subscribed to again after it was removed from its list and added, and by the next subscription. An error that affects all
+   * errors the result: a rejected key (401). So does an `IncompleteStreamError`. If every source has failed, the result errors with an {@link
+   * AllSourcesFailedError} instead of completing.
+   */
+  (options: WatchOptions): Source<ResearchEvent>
+  /**
+   * Merges monitors, task groups, single runs and FindAll runs into one stream of items: events with the position of their stream after each, and
+   * when a stream was reached, lost, and has caught up. It stores events elsewhere than in a log: save each event with its position in one
+   * transaction, and each stream resumes exactly after what was saved.
+   *
+   * ```ts
+   * import { createClient } from 'rivulet'
+   *
+   * const saved = new Map<string, string>()
+   * const items = createClient().watch.positioned({
+   *   monitors: ['monitor_1'],
+   *   from: ({ name }) => saved.get(name),
+   * })
+   * for await (const item of items) {
+   *   if (item.kind === 'event') console.log(item.event.id, item.isNew)
+   *   if (item.position !== undefined) saved.set(item.stream.name, item.position.text())
+   * }
+   * ```
+   *
+   * Completes as `watch` does, and errors for a rejected key (401), with an `IncompleteStreamError`, with the errors of `from`, and with a
+   * {@link StreamPositionError} for a position that cannot be read. It does not error when all sources have failed. Beyond the interface
+   * document.
+   */
+  positioned(options: WatchPositionedOptions): Source<StreamItem>
+}
+
+/** Creates `client.watch`. */
+export function watchCalls(context: Context): WatchCalls {
+  return Object.assign((options: WatchOptions) => watch(context, options), {
+    positioned: (options: WatchPositionedOptions) => watchPositioned(context, options),
   })
 }
 

@@ -1,25 +1,39 @@
-import { catchError, defer, filter, isObservable, map, merge, of } from 'rxjs'
-import type { Observable, OperatorFunction } from 'rxjs'
+import {
+  catchError,
+  defer,
+  EMPTY,
+  filter,
+  isObservable,
+  map,
+  merge,
+  mergeMap,
+  Observable,
+  of,
+  repeat,
+} from 'rxjs'
+import type { OperatorFunction } from 'rxjs'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkId, checkOptions, malformedId } from '../protocol/check.ts'
-import { failureEvent, groupSource, isObject, monitorSource, runSource } from '../protocol/event.ts'
-import type { ResearchEvent, Via } from '../protocol/event.ts'
-import { findAllSource } from '../protocol/find-all-event.ts'
+import { failureEvent, isObject } from '../protocol/event.ts'
+import type { Via } from '../protocol/event.ts'
+import { subscribeWithGate } from '../protocol/gate.ts'
 import { isId } from '../protocol/id.ts'
 import { AuthenticationError, RivuletError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
 import { mergeMembers, setOf } from './merge-members.ts'
 import type { Member } from './merge-members.ts'
-import { findAllEvents } from './find-all/events.ts'
+import { findAllItems, findAllStreamOf } from './find-all/events.ts'
 import type { FindAllEventsOptions } from './find-all/events.ts'
-import { followMonitor } from './monitors/follow.ts'
+import { followedItems, monitorStreamOf } from './monitors/follow.ts'
 import type { FollowMonitorOptions } from './monitors/follow.ts'
-import { groupEvents } from './task-groups/events.ts'
-import { groupRuns } from './task-groups/runs.ts'
+import { groupEventItems } from './task-groups/events.ts'
+import { groupRunItems } from './task-groups/runs.ts'
 import type { GroupRunsOptions } from './task-groups/runs.ts'
+import { groupStreamOf } from './task-groups/stream.ts'
 import { IncompleteStreamError } from './shapes/incomplete-stream-error.ts'
-import type { Tracking } from './shapes/tracking.ts'
-import { runEvents } from './tasks/events.ts'
+import { StreamPositionError } from './shapes/stream-item.ts'
+import type { SourceStream, StreamItem } from './shapes/stream-item.ts'
+import { runItems, runStreamOf } from './tasks/stream.ts'
 
 /** A monitor to watch: an id, optionally with options of `monitors.follow`. */
 export type WatchedMonitor =
@@ -55,84 +69,121 @@ export interface WatchedStreams {
   readonly findAlls: Watched<WatchedFindAll>
 }
 
-/**
- * Returns the tracking that stores a stream's position; undefined if its position is not stored. `ignores` are events that another stream
- * has as well.
- */
-type TrackingOf = (stream: string, ignores?: (event: ResearchEvent) => boolean) => Tracking | undefined
-
-/** The streams of one member. */
-interface MemberStreams {
-  readonly source: string
-  readonly names: readonly string[]
-  /** Whether they are one poll, which can be woken. */
+/** A stream of a member, to be opened. */
+export interface MemberStream extends SourceStream {
+  /** Whether it is a poll, which can be woken. */
   readonly isPolled: boolean
 }
 
-/** Subscribes to the streams of one member, once their positions are known. */
-export type OpenMember = (
-  streams: MemberStreams,
-  project: (trackingOf: TrackingOf) => Observable<ResearchEvent>,
-) => Observable<ResearchEvent>
+/**
+ * Returns the position from which a stream resumes; null or undefined for its beginning. Called each time that a member is subscribed to, for its
+ * streams one after the other: two who claim streams would each wait for the other otherwise. An error errors the result.
+ *
+ * @param signal Aborted when the member is unsubscribed from, or has ended. The same for all streams of a member.
+ * @param reopen Unsubscribes from the member, and opens its streams again.
+ */
+export type OpenStream<Stream = SourceStream> = (
+  stream: Stream,
+  signal: AbortSignal,
+  reopen: () => void,
+) => SavedPosition | PromiseLike<SavedPosition>
+
+type SavedPosition = string | null | undefined
+
+/** Settings of {@link watchedStreams}. */
+export interface WatchSettings {
+  /** Default: each stream begins at its beginning. */
+  readonly from?: OpenStream<MemberStream> | undefined
+  /** What wakes the poll of a source. */
+  readonly wake?: ((source: string) => Observable<void> | undefined) | undefined
+  /** Options of monitors that do not have them. */
+  readonly defaults?: Pick<FollowMonitorOptions, 'include_completions'>
+}
 
 /**
  * Merges the streams of monitors, groups, single runs and FindAll runs, each with its own position. A member that fails permanently emits
  * `source.failed`. Completes when the lists have and every stream has.
- *
- * @param defaults Options of monitors that do not have them.
  */
 export function watchedStreams(
   context: Context,
   { monitors, taskGroups, runs, findAlls }: WatchedStreams,
-  open: OpenMember,
-  defaults: Pick<FollowMonitorOptions, 'include_completions'> = {},
-): Observable<ResearchEvent> {
+  { from, wake, defaults }: WatchSettings = {},
+): Observable<StreamItem> {
   return merge(
     mergeEach('monitors', monitors, watchedMonitor, ({ id, ...follow }) => {
-      const stream = `monitors/${id}`
-      const source = monitorSource(id)
-      return open({ source, names: [stream], isPolled: true }, (trackingOf) => {
-        const tracking = trackingOf(stream)
-        if (!isId(id)) return failed(context, source, malformedId('monitorId', id), 'poll', tracking)
-        const { wake } = tracking ?? {}
-        const options = { ...defaults, ...follow, ...(wake !== undefined && { wake }) }
-        const events = followMonitor(context, id, options, tracking)
-        return events.pipe(reportFailure(context, source, 'poll', tracking))
+      const stream = monitorStreamOf(id)
+      return opened(from, true, [stream], ([position]) => {
+        if (!isId(id)) return failed(context, stream, malformedId('monitorId', id), 'poll')
+        const wakes = wake?.(stream.source)
+        const options = { ...defaults, ...follow, ...(wakes !== undefined && { wake: wakes }) }
+        const items = followedItems(context, id, options, position)
+        return items.pipe(reportFailure(context, stream, 'poll'))
       })
     }),
     mergeEach('taskGroups', taskGroups, watchedGroup, ({ id, include_output = true, ...own }) => {
-      const [runsStream, eventsStream] = [`groups/${id}/runs`, `groups/${id}/events`]
-      const source = groupSource(id)
-      return open({ source, names: [runsStream, eventsStream], isPolled: false }, (trackingOf) => {
-        const tracking = trackingOf(runsStream)
-        if (!isId(id)) return failed(context, source, malformedId('groupId', id), 'stream', tracking)
-        const ended = groupRuns(context, id, { include_output, ...own }, tracking)
+      const streams = [groupStreamOf(id, 'runs'), groupStreamOf(id, 'events')] as const
+      return opened(from, false, streams, ([runsPosition, eventsPosition]) => {
+        if (!isId(id)) return failed(context, streams[0], malformedId('groupId', id), 'stream')
+        const ended = groupRunItems(context, id, { include_output, ...own }, runsPosition)
         const { until } = own
-        const events = groupEvents(context, id, { until }, trackingOf(eventsStream, isRunState))
-        const statuses = events.pipe(filter((event) => !isRunState(event)))
-        return merge(ended, statuses).pipe(reportFailure(context, source, 'stream', tracking))
+        const events = groupEventItems(context, id, { until }, eventsPosition)
+        const statuses = events.pipe(filter((item) => !isRunState(item)))
+        return merge(ended, statuses).pipe(reportFailure(context, streams[0], 'stream'))
       })
     }),
     mergeEach('findAlls', findAlls, watchedFindAll, ({ id, ...own }) => {
-      const stream = `find-alls/${id}`
-      const source = findAllSource(id)
-      return open({ source, names: [stream], isPolled: false }, (trackingOf) => {
-        const tracking = trackingOf(stream)
-        if (!isId(id)) return failed(context, source, malformedId('findAllId', id), 'stream', tracking)
-        const events = findAllEvents(context, id, own, tracking)
-        return events.pipe(reportFailure(context, source, 'stream', tracking))
+      const stream = findAllStreamOf(id)
+      return opened(from, false, [stream], ([position]) => {
+        if (!isId(id)) return failed(context, stream, malformedId('findAllId', id), 'stream')
+        return findAllItems(context, id, own, position).pipe(reportFailure(context, stream, 'stream'))
       })
     }),
     mergeEach('runs', runs, watchedRun, ({ id }) => {
-      const stream = `runs/${id}`
-      const source = runSource(id)
-      return open({ source, names: [stream], isPolled: false }, (trackingOf) => {
-        const tracking = trackingOf(stream)
-        if (!isId(id)) return failed(context, source, malformedId('runId', id), 'stream', tracking)
-        return runEvents(context, id, {}, tracking).pipe(reportFailure(context, source, 'stream', tracking))
+      const stream = runStreamOf(id)
+      return opened(from, false, [stream], ([position]) => {
+        if (!isId(id)) return failed(context, stream, malformedId('runId', id), 'stream')
+        return runItems(context, id, { position }).pipe(reportFailure(context, stream, 'stream'))
       })
     }),
   )
+}
+
+/** Subscribes to the streams of one member from their positions. */
+function opened(
+  from: WatchSettings['from'],
+  isPolled: boolean,
+  streams: readonly SourceStream[],
+  project: (positions: readonly (string | undefined)[]) => Observable<StreamItem>,
+): Observable<StreamItem> {
+  // Checks the options of the member at the call.
+  const atBeginning = project([])
+  if (from === undefined) return atBeginning
+  return defer(() => {
+    let isReopening = false
+    const opening = new Observable<StreamItem>((subscriber) => {
+      isReopening = false
+      const leaving = new AbortController()
+      const reopen = () => {
+        isReopening = true
+        subscriber.complete()
+      }
+      const positionsOf = async () => {
+        const positions: (string | undefined)[] = []
+        for (const { name, source } of streams) {
+          leaving.signal.throwIfAborted()
+          const stream = { name, source, isPolled }
+          const position: unknown = (await from(stream, leaving.signal, reopen)) ?? undefined
+          if (position !== undefined && typeof position !== 'string') throw new StreamPositionError(stream)
+          positions.push(position)
+        }
+        return positions
+      }
+      const items = defer(positionsOf).pipe(mergeMap(project))
+      subscriber.add(subscribeWithGate(items, subscriber))
+      subscriber.add(() => leaving.abort())
+    })
+    return opening.pipe(repeat({ delay: () => (isReopening ? of(true) : EMPTY) }))
+  })
 }
 
 /** Whether all lists are empty, and none is an Observable of lists. */
@@ -140,13 +191,13 @@ export function areEmpty(streams: WatchedStreams): boolean {
   return Object.values(streams).every((watched) => Array.isArray(watched) && watched.length === 0)
 }
 
-/** Merges the events of the members of a list, or of an Observable of lists. */
+/** Merges the items of the members of a list, or of an Observable of lists. */
 function mergeEach<Entry, M extends Member>(
   argument: string,
   watched: Watched<Entry>,
   memberAt: (argument: string, entry: Entry) => M,
-  project: (member: M) => Observable<ResearchEvent>,
-): Observable<ResearchEvent> {
+  project: (member: M) => Observable<StreamItem>,
+): Observable<StreamItem> {
   const membersOf = (entries: unknown): readonly M[] => {
     if (!Array.isArray(entries))
       throw new ArgumentError(argument, 'an array, or an Observable of arrays', entries)
@@ -207,37 +258,33 @@ function memberOf<M extends Member>(
 /** Emits `source.failed` instead of an error, unless the error affects all sources. */
 function reportFailure(
   context: Context,
-  source: string,
+  stream: SourceStream,
   via: Via,
-  tracking: Tracking | undefined,
-): OperatorFunction<ResearchEvent, ResearchEvent> {
+): OperatorFunction<StreamItem, StreamItem> {
   return catchError((error: unknown) => {
     // An incomplete stream must not look complete to a subscriber that filters out `source.failed`.
     const isFatal = error instanceof IncompleteStreamError || affectsAllSources(error)
     if (!(error instanceof RivuletError) || isFatal) throw error
-    return failed(context, source, error, via, tracking)
+    return failed(context, stream, error, via)
   })
 }
 
-/** Emits `source.failed`. */
+/** Emits `source.failed`. The position does not advance. */
 function failed(
   { scheduler }: Context,
-  source: string,
+  stream: SourceStream,
   error: Error,
   via: Via,
-  tracking: Tracking | undefined,
-): Observable<ResearchEvent> {
+): Observable<StreamItem> {
   return defer(() => {
-    const event = failureEvent(source, { error }, via, scheduler.now())
-    // The position does not advance.
-    tracking?.entered(event, undefined)
-    return of(event)
+    const event = failureEvent(stream.source, { error }, via, scheduler.now())
+    return of<StreamItem>({ kind: 'event', stream, event, isNew: true })
   })
 }
 
-/** Whether the event is the end of a run. Only the runs stream's event has the requested input and output. */
-function isRunState({ type }: ResearchEvent): boolean {
-  return type === 'task_run.state'
+/** Whether the item is the end of a run. Only the runs stream's event has the requested input and output. */
+function isRunState(item: StreamItem): boolean {
+  return item.kind === 'event' && item.event.type === 'task_run.state'
 }
 
 /** Whether the error affects every request: a rejected key (§5). Other errors affect one resource. */

@@ -36,7 +36,7 @@ export interface WebhookReceiverOptions {
   /** How long a body may take to arrive after its headers, in ms. Default 10 seconds. */
   readonly bodyTimeout?: number
   /**
-   * The inbox in which deliveries are stored before the response. With `log.inbox` of an open log, `client.record({ webhooks: receiver, log
+   * The inbox in which deliveries are stored before the response. With `log.inbox` of an open log, `log.record({ client, webhooks: receiver
    * })` records them. Default: {@link memoryInbox}, whose {@link WebhookReceiver.deliveries} are lost with the process.
    */
   readonly inbox?: WebhookInbox | MemoryInbox
@@ -95,7 +95,7 @@ export interface WebhookReceiver extends HttpHandler {
    * backpressure (see `Gate` of `rivulet/operators`), they stay in the inbox. Completes on `close`; errors only if the inbox can no longer
    * emit them, which closes the receiver.
    *
-   * With `log.inbox`, errors with an ArgumentError: `client.record` reads that inbox, and consumers read the log.
+   * With `log.inbox`, errors with an ArgumentError: `log.record` reads that inbox, and consumers read the log.
    */
   readonly deliveries: Observable<WebhookDelivery>
   /** The `log.inbox` that it stores into; undefined for a memory inbox. */
@@ -335,7 +335,7 @@ function isMemoryInbox(inbox: WebhookInbox | MemoryInbox): inbox is MemoryInbox 
 
 function recorded(): ArgumentError {
   const message =
-    'a receiver with log.inbox has no deliveries: record them with client.record({ webhooks: receiver, log }), and read them ' +
+    'a receiver with log.inbox has no deliveries: record them with log.record({ client, webhooks: receiver }), and read them ' +
     'with a consumer of the log'
   return new ArgumentError('inbox', { message }, undefined)
 }

@@ -32,7 +32,7 @@ async function recorded(): Promise<{ rust: string; typescript: string; store: Me
   const [rust, typescript] = [await create('Rust'), await create('TypeScript')]
   const store = memoryLog()
   await using log = await openLog(store.connect())
-  await client.record({ findAlls: [rust, typescript], log }).done
+  await log.record({ client, findAlls: [rust, typescript] }).done
   return { rust, typescript, store }
 }
 

@@ -5,7 +5,7 @@ import type { Processor } from 'rivulet/service'
 import { lastValueFrom } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { entriesOf } from '../log/entries.ts'
-import { completed, detected, recordingLog } from '../sources/record/recording-log.ts'
+import { completed, detected, recordingLog } from '../log/record/recording-log.ts'
 import { HeldRuns, research } from './research.ts'
 
 const GROUPS = 24
@@ -39,7 +39,7 @@ async function shared() {
         return appended
       },
     })
-    const recording = client.record({ taskGroups: groups, share: 'all', log, ...options })
+    const recording = log.record({ client, taskGroups: groups, share: 'all', ...options })
     recording.done.catch(() => {})
     return { store, log, recording }
   }
@@ -75,7 +75,7 @@ const recordedBy = async (round: () => Promise<ReadonlySet<string>>, ...owners: 
   await vi.waitFor(async () => expect([...(await round())].toSorted()).toEqual(owners.toSorted()), PATIENCE)
 }
 
-describe('client.record with share', () => {
+describe('log.record with share', () => {
   it('has each source recorded by one of the recordings, once, while they join, stop and lose their claims', async () => {
     const { join, round } = await shared()
     const first = await join('first')
@@ -169,7 +169,7 @@ describe('client.record with share', () => {
     )
     const ended = await Promise.race([
       ...both.map(({ recording }) => recording.done),
-      client.record({ taskGroups: groups, log: await openLog(memoryLog()) }).done.then(() => 'others'),
+      (await openLog(memoryLog())).record({ client, taskGroups: groups }).done.then(() => 'others'),
     ])
     expect(ended).toBe('others')
     await Promise.all(both.map(({ recording }) => recording.stop()))
@@ -190,13 +190,13 @@ describe('client.record with share', () => {
   it('is done when its log is closed, and is refused a second time in one open log', async () => {
     const { client, join, groups } = await shared()
     const { log, recording } = await join('first')
-    const second = client.record({ taskGroups: groups, share: 'all', log })
+    const second = log.record({ client, taskGroups: groups, share: 'all' })
     await expect(second.done).rejects.toMatchObject({ name: 'LogInUseError', claimed: 'group:record:all' })
     // Another name is another group.
-    const third = client.record({ taskGroups: [], runs: [], monitors: ['other'], share: 'other', log })
+    const third = log.record({ client, taskGroups: [], runs: [], monitors: ['other'], share: 'other' })
     await log.close()
     await expect(Promise.all([recording.done, third.done])).resolves.toBeDefined()
-    expect(() => client.record({ taskGroups: groups, share: '', log })).toThrow('share')
+    expect(() => log.record({ client, taskGroups: groups, share: '' })).toThrow('share')
   })
 
   it('fails with what the log throws for its share', async () => {
@@ -205,7 +205,7 @@ describe('client.record with share', () => {
     const log = await openLog(store)
     onTestFinished(() => log.close())
     vi.spyOn(store.sharing, 'partitions').mockRejectedValue(new Error('the server has refused'))
-    const recording: Recording = client.record({ taskGroups: groups, share: 'all', log })
+    const recording: Recording = log.record({ client, taskGroups: groups, share: 'all' })
     await expect(recording.done).rejects.toThrow('the server has refused')
   })
 })
@@ -222,7 +222,7 @@ describe('webhooks of sources that several recordings share', () => {
     const monitors = ids.map((id) => ({ id, pollInterval: Infinity }))
     const members = await Promise.all(['first', 'second'].map((owner) => open(root.connect({ owner }))))
     const recordings = members.map(({ log }) =>
-      client.record({ monitors, webhooks: true, share: 'all', log, tick: Infinity }),
+      log.record({ client, monitors, webhooks: true, share: 'all', tick: Infinity }),
     )
     for (const id of ids) {
       await put(`detected-${id}`, detected(id, `${id}-g2`))

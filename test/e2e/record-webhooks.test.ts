@@ -6,14 +6,7 @@ import { sqliteLog } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { scratchFile } from '../log/sqlite/scratch.ts'
 import { write } from '../service/corpus/folder.ts'
-import {
-  completed,
-  detected,
-  ended,
-  entriesOf,
-  recordingLog,
-  until,
-} from '../sources/record/recording-log.ts'
+import { completed, detected, ended, entriesOf, recordingLog, until } from '../log/record/recording-log.ts'
 import { research } from './research.ts'
 
 const execArgv = ['--conditions=rivulet-source', '--disable-warning=ExperimentalWarning']
@@ -42,7 +35,7 @@ describe('webhooks that another process receives', () => {
       settings: { query: 'spring tide' },
       webhook: { url, event_types: [...event_types] },
     })
-    const recording = client.record({ webhooks: true, log })
+    const recording = log.record({ client, webhooks: true })
     const kept = () => service.records().monitor_events
     await until(() => kept().length > 0)
     for (let n = 1; n <= 3; n++) {

@@ -43,12 +43,12 @@ async function openedLog(connect: Connect, owner?: string) {
 
 const runsOf = (entries: readonly Entry[]) => entries.filter(({ type }) => type === 'task_run.state')
 
-describe.each(STORES)('client.record into %s', (_, create) => {
+describe.each(STORES)('log.record into %s', (_, create) => {
   it('records every event of a group once, and is done when the group is', async () => {
     const { client, group } = await research()
     const id = await group(...names(30))
     const { log } = await openedLog(create())
-    await client.record({ taskGroups: [id], log }).done
+    await log.record({ client, taskGroups: [id] }).done
     const entries = await entriesOf(log)
     expect(new Set(runsOf(entries).map((entry) => entry.id)).size).toBe(30)
     expect(runsOf(entries)).toHaveLength(30)
@@ -59,7 +59,7 @@ describe.each(STORES)('client.record into %s', (_, create) => {
     const { client, group } = await research()
     const id = await group(...names(10))
     const { log } = await openedLog(create())
-    await client.record({ taskGroups: [id], log }).done
+    await log.record({ client, taskGroups: [id] }).done
     const [first, second]: [string[], string[]] = [[], []]
     await new Promise<void>((resolve) => {
       const both = () => {
@@ -83,7 +83,7 @@ describe.each(STORES)('client.record into %s', (_, create) => {
     const connect = create()
     const { store, log } = await openedLog(connect)
     service.faults.add({ kind: 'cut', after: 7 })
-    const job = client.record({ taskGroups: [id], log })
+    const job = log.record({ client, taskGroups: [id] })
     processor.release()
     const position = await log.positionAt('start')
     await store.wait(position, new AbortController().signal)
@@ -92,7 +92,7 @@ describe.each(STORES)('client.record into %s', (_, create) => {
     // Another process: its own client and its own open log.
     const later = await openedLog(connect)
     const other = createClient({ baseUrl: service.url ?? '', apiKey: service.apiKey ?? '' })
-    await other.record({ taskGroups: [id], log: later.log }).done
+    await later.log.record({ client: other, taskGroups: [id] }).done
     const runs = runsOf(await entriesOf(later.log))
     expect(before).toBeLessThanOrEqual(20)
     expect(runs).toHaveLength(20)
@@ -105,7 +105,7 @@ describe.each(STORES)('client.record into %s', (_, create) => {
     service.faults.add({ kind: 'repeat-events', count: 5 })
     service.faults.add({ kind: 'cut', after: 9, times: 8 })
     const { log } = await openedLog(create())
-    await client.record({ taskGroups: [id], log }).done
+    await log.record({ client, taskGroups: [id] }).done
     expect(runsOf(await entriesOf(log))).toHaveLength(60)
   })
 
@@ -115,14 +115,14 @@ describe.each(STORES)('client.record into %s', (_, create) => {
     const id = await group('a')
     const connect = create()
     const { store, log } = await openedLog(connect, 'the first recorder')
-    const first = client.record({ taskGroups: [id], log })
+    const first = log.record({ client, taskGroups: [id] })
     await store.wait(await log.positionAt('start'), new AbortController().signal)
     const other = await openedLog(connect)
-    const second = client.record({ taskGroups: [id], log: other.log })
+    const second = other.log.record({ client, taskGroups: [id] })
     await expect(second.done).rejects.toMatchObject({ name: 'LogInUseError', owner: 'the first recorder' })
     await first.stop()
     processor.release()
-    await client.record({ taskGroups: [id], log: other.log }).done
+    await other.log.record({ client, taskGroups: [id] }).done
     expect(runsOf(await entriesOf(log))).toHaveLength(1)
   })
 
@@ -133,7 +133,7 @@ describe.each(STORES)('client.record into %s', (_, create) => {
     const connect = create()
     const { store, log } = await openedLog(connect)
     const groups = new BehaviorSubject([one])
-    const job = client.record({ taskGroups: groups, log })
+    const job = log.record({ client, taskGroups: groups })
     const start = await log.positionAt('start')
     await store.wait(start, new AbortController().signal)
     groups.next([two])
@@ -144,7 +144,7 @@ describe.each(STORES)('client.record into %s', (_, create) => {
     expect(sources).toContain(`/v1/tasks/groups/${two}`)
     // The other log may record what this one has left.
     const other = await openedLog(connect)
-    await client.record({ taskGroups: [one], log: other.log }).done
+    await other.log.record({ client, taskGroups: [one] }).done
     expect(runsOf(await entriesOf(log))).toHaveLength(2)
   })
 
@@ -164,7 +164,7 @@ describe.each(STORES)('client.record into %s', (_, create) => {
       for (let turns = 0; turns < 20; turns++) await turn()
       return append(appends)
     }
-    await client.record({ taskGroups: groups, log }).done
+    await log.record({ client, taskGroups: groups }).done
     const runs = runsOf(await entriesOf(log))
     expect(runs).toHaveLength(20)
     expect(new Set(runs.map((entry) => entry.id)).size).toBe(20)
@@ -175,8 +175,8 @@ describe.each(STORES)('client.record into %s', (_, create) => {
     const id = await group('a')
     const connect = create()
     const [first, second] = [await openedLog(connect), await openedLog(connect)]
-    await client.record({ taskGroups: [id], log: first.log }).stop()
-    await client.record({ taskGroups: [id], log: second.log }).done
+    await first.log.record({ client, taskGroups: [id] }).stop()
+    await second.log.record({ client, taskGroups: [id] }).done
     expect(runsOf(await entriesOf(second.log))).toHaveLength(1)
   })
 
@@ -186,9 +186,9 @@ describe.each(STORES)('client.record into %s', (_, create) => {
     const connect = create()
     const [first, second] = [await openedLog(connect), await openedLog(connect)]
     const held = await second.store.claim(`stream:groups/${id}/events`)
-    const job = client.record({ taskGroups: [id], log: first.log })
+    const job = first.log.record({ client, taskGroups: [id] })
     await expect(job.done).rejects.toMatchObject({ name: 'LogInUseError', claimed: held.name })
-    await client.record({ taskGroups: [id], log: second.log }).done
+    await second.log.record({ client, taskGroups: [id] }).done
     expect(runsOf(await entriesOf(second.log))).toHaveLength(1)
   })
 
@@ -199,7 +199,7 @@ describe.each(STORES)('client.record into %s', (_, create) => {
     const [first, second] = [await openedLog(connect), await openedLog(connect)]
     const runs = await first.store.claim(`stream:groups/${id}/runs`)
     const { signal } = new AbortController()
-    const waiting = client.record({ taskGroups: [id], log: second.log, wait: signal })
+    const waiting = second.log.record({ client, taskGroups: [id], wait: signal })
     for (let turns = 0; turns < 20; turns++) await turn()
     const events = await first.store.claim(`stream:groups/${id}/events`)
     await first.store.release(events)
@@ -215,12 +215,12 @@ describe.each(STORES)('client.record into %s', (_, create) => {
     const [first, second] = [await openedLog(connect), await openedLog(connect)]
     const held = await first.store.claim(`stream:groups/${id}/runs`)
     const wait = new AbortController()
-    const impatient = client.record({ taskGroups: [id], log: second.log, wait: wait.signal })
+    const impatient = second.log.record({ client, taskGroups: [id], wait: wait.signal })
     wait.abort(new Error('long enough'))
     await expect(impatient.done).rejects.toThrow('long enough')
     const { signal } = new AbortController()
-    await client.record({ taskGroups: [id], log: second.log, wait: signal }).stop()
-    const patient = client.record({ taskGroups: [id], log: second.log, wait: signal })
+    await second.log.record({ client, taskGroups: [id], wait: signal }).stop()
+    const patient = second.log.record({ client, taskGroups: [id], wait: signal })
     await first.store.release(held)
     await patient.done
     expect(runsOf(await entriesOf(second.log))).toHaveLength(1)
@@ -231,7 +231,7 @@ describe.each(STORES)('client.record into %s', (_, create) => {
     const { client, group } = await research({ processor })
     const id = await group('a')
     const { store, log } = await openedLog(create())
-    const job = client.record({ taskGroups: [id], log })
+    const job = log.record({ client, taskGroups: [id] })
     await store.wait(await log.positionAt('start'), new AbortController().signal)
     await log.close()
     await expect(job.done).resolves.toBeUndefined()
@@ -240,7 +240,7 @@ describe.each(STORES)('client.record into %s', (_, create) => {
   it('records that a group failed', async () => {
     const { client } = await research()
     const { log } = await openedLog(create())
-    await client.record({ taskGroups: ['tgrp_unknown'], log }).done
+    await log.record({ client, taskGroups: ['tgrp_unknown'] }).done
     const [entry] = await entriesOf(log)
     expect(entry).toMatchObject({
       type: 'source.failed',
@@ -252,15 +252,15 @@ describe.each(STORES)('client.record into %s', (_, create) => {
   it('is refused at the call without anything to record', async () => {
     const { client } = await research()
     const { log } = await openedLog(create())
-    expect(() => client.record({ log })).toThrow(
+    expect(() => log.record({ client })).toThrow(
       'record needs monitors, taskGroups, runs, findAlls or webhooks',
     )
-    expect(() => client.record({ taskGroups: ['a'], log, wait: true as never })).toThrow('wait')
-    expect(() => client.record({ taskGroups: [{ id: 'a', untl: 'done' } as never], log })).toThrow('until')
+    expect(() => log.record({ client, taskGroups: ['a'], wait: true as never })).toThrow('wait')
+    expect(() => log.record({ client, taskGroups: [{ id: 'a', untl: 'done' } as never] })).toThrow('until')
   })
 })
 
-describe('client.record into a log that fails', () => {
+describe('log.record into a log that fails', () => {
   it('fails with what the log refuses', async () => {
     const { client, group } = await research()
     const id = await group('a')
@@ -268,7 +268,7 @@ describe('client.record into a log that fails', () => {
       if (write === 'append') throw new Error('the disk is full')
     }
     const { log } = await openedLog(() => memoryLog({ faults }))
-    await expect(client.record({ taskGroups: [id], log }).done).rejects.toThrow('the disk is full')
+    await expect(log.record({ client, taskGroups: [id] }).done).rejects.toThrow('the disk is full')
   })
 
   it('does not fail silently: without `done` and `stop`, the failure is an unhandled rejection', async () => {
@@ -286,7 +286,7 @@ describe('client.record into a log that fails', () => {
     const unhandled = new Promise((resolve) => {
       process.removeAllListeners('unhandledRejection').once('unhandledRejection', resolve)
     })
-    client.record({ taskGroups: [id], log })
+    log.record({ client, taskGroups: [id] })
     expect(await unhandled).toMatchObject({ name: 'LogInUseError' })
   })
 
@@ -302,7 +302,7 @@ describe('client.record into a log that fails', () => {
       throw new Error('the disk is full')
     }
     const { log } = await openedLog(() => store)
-    const job = client.record({ taskGroups: [id], log })
+    const job = log.record({ client, taskGroups: [id] })
     await appending.promise
     const stopped = job.stop()
     // The job has ended, and the append has not.

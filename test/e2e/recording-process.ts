@@ -32,7 +32,7 @@ const log = await openLog(store)
 // It may be killed before its end, where Node would store this.
 flushCompileCache()
 const client = createClient({ baseUrl, apiKey: 'key-of-a-test', initialDelay: 0 })
-client.record({ monitors: [{ id: 'own', pollInterval: Infinity }], webhooks: true, log, tick: Infinity })
+log.record({ client, monitors: [{ id: 'own', pollInterval: Infinity }], webhooks: true, tick: Infinity })
 // Not at once again: the recorder has the same connection.
 while ((await store.inbox.pending(null, 1)).length > 0) await delay(10)
 process.exit()

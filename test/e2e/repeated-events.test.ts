@@ -36,7 +36,7 @@ describe.each(['events', 'runs'] as const)('a stream of %s whose service repeats
   )
 })
 
-describe('client.record over a service that repeats events', () => {
+describe('log.record over a service that repeats events', () => {
   it('records each run once, across a disconnect and a restart', async () => {
     const { client, service, group } = await research()
     const id = await group(...QUESTIONS)
@@ -44,10 +44,10 @@ describe('client.record over a service that repeats events', () => {
     service.faults.add({ kind: 'close', after: 4 })
     await using log = await openLog(memoryLog())
 
-    const stopped = client.record({ taskGroups: [id], log })
+    const stopped = log.record({ client, taskGroups: [id] })
     await lastValueFrom(log.consumer('two runs', { types: ['task_run.state'] }).pipe(take(2)))
     await stopped.stop()
-    await client.record({ taskGroups: [id], log }).done
+    await log.record({ client, taskGroups: [id] }).done
 
     const recorded = (await entriesOf(log)).flatMap((entry) =>
       entry.type === 'task_run.state' ? [entry.data.run.run_id] : [],

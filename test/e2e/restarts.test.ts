@@ -26,7 +26,7 @@ async function logFile(): Promise<() => Promise<EventLog>> {
 async function recorded(client: ResearchClient, id: string, store = memoryLog()) {
   const log = await openLog(store)
   onTestFinished(() => log.close())
-  await client.record({ taskGroups: [id], log }).done
+  await log.record({ client, taskGroups: [id] }).done
   return log
 }
 
@@ -38,7 +38,7 @@ describe('a recorder and a consumer that are stopped and started again', () => {
     const handled: string[] = []
     const life = async (runs: number) => {
       await using log = await open()
-      const recording = client.record({ taskGroups: [id], log })
+      const recording = log.record({ client, taskGroups: [id] })
       const handler = (entry: { readonly id: string }) => void handled.push(entry.id)
       const entries = log.consumer('runs', RUNS).pipe(deliver(handler, { concurrency: 1 }), take(runs))
       await lastValueFrom(entries)
@@ -73,7 +73,7 @@ describe('a recorder and a consumer that are stopped and started again', () => {
     const life = async (include_completions: boolean, events: number) => {
       await using log = await open()
       const monitors = [{ id: monitor, pollInterval: 0, include_completions }]
-      const recording = client.record({ monitors, log })
+      const recording = log.record({ client, monitors })
       const types = ['monitor.event_stream', 'monitor.completion'] as const
       await lastValueFrom(
         log.consumer('all', { types }).pipe(
@@ -107,7 +107,7 @@ describe('a recorder and a consumer that are stopped and started again', () => {
     const id = await group(...names(3))
     const log = await openLog(memoryLog())
     onTestFinished(() => log.close())
-    const life = () => client.record({ taskGroups: ['tgrp_unknown', id], log }).done
+    const life = () => log.record({ client, taskGroups: ['tgrp_unknown', id] }).done
 
     await life()
     const position = await log.positionAt('end')
@@ -123,7 +123,7 @@ describe('a recorder and a consumer that are stopped and started again', () => {
     const log = await openLog(memoryLog())
     onTestFinished(() => log.close())
 
-    await client.record({ monitors: of(['..']), taskGroups: of(['..']), log }).done
+    await log.record({ client, monitors: of(['..']), taskGroups: of(['..']) }).done
 
     const failed = (await entriesOf(log)).filter(({ type }) => type === 'source.failed')
     expect(failed.map(({ source }) => source)).toEqual(['/v1/monitors/..', '/v1/tasks/groups/..'])

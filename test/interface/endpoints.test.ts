@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import Parallel from 'parallel-web'
-import { createClient, memoryLog, openLog } from 'rivulet'
+import { createClient } from 'rivulet'
 import type { ResearchClient } from 'rivulet'
-import { finalize, from, mergeMap, of } from 'rxjs'
+import { of } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { describe, expect, it, vi } from 'vitest'
 import type { Routes } from '../../src/service/app.ts'
@@ -128,13 +128,8 @@ const CLIENT: Readonly<Record<string, (client: ResearchClient) => Observable<unk
         }),
       },
     }),
-  record: (c) =>
-    from(openLog(memoryLog())).pipe(
-      mergeMap((log) => {
-        const job = c.record({ monitors: ['m'], taskGroups: ['g'], runs: ['r3'], findAlls: ['f'], log })
-        return from(job.done).pipe(finalize(() => job.stop()))
-      }),
-    ),
+  'watch.positioned': (c) =>
+    c.watch.positioned({ monitors: ['m'], taskGroups: ['g'], runs: ['r3'], findAlls: ['f'] }),
 }
 
 /** Calls each method of the SDK. */

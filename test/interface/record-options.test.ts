@@ -2,15 +2,15 @@ import { readFileSync } from 'node:fs'
 import { createClient, memoryLog, openLog } from 'rivulet'
 import { expect, it } from 'vitest'
 
-it('the table of options of client.record in docs/log.md has each option', async () => {
+it('the table of options of log.record in docs/log.md has each option', async () => {
   const page = readFileSync(new URL('../../docs/log.md', import.meta.url), 'utf8')
   const recording = page.slice(page.indexOf('## Recording'), page.indexOf('Lists that were given as arrays'))
   const cells = [...recording.matchAll(/^\| (`[^|]*) \|/gm)].map(([, cell = '']) => cell)
   const documented = cells.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name))
   const client = createClient({ baseUrl: 'http://127.0.0.1:1', apiKey: 'key' })
   await using log = await openLog(memoryLog())
-  const unknown = { log, thisIsNoOptionAtAll: true }
+  const unknown = { client, thisIsNoOptionAtAll: true }
   const known = documented.toSorted().join(', ')
   expect(documented).toContain('tick')
-  expect(() => client.record(unknown)).toThrow(`known are ${known}`)
+  expect(() => log.record(unknown)).toThrow(`known are ${known}`)
 })

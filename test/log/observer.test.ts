@@ -18,7 +18,7 @@ async function recordedGroup(observer: LogObserver, ...inputs: string[]) {
   onTestFinished(() => log.close())
   const remove = log.observe(observer)
   const id = await group(...inputs)
-  const record = () => client.record({ taskGroups: [id], log }).done
+  const record = () => log.record({ client, taskGroups: [id] }).done
   await record()
   return { log, record, remove }
 }
@@ -86,7 +86,7 @@ describe('an observer of a log', () => {
     log.observe(around('outer'))
     log.observe({})
     log.observe(around('inner'))
-    await client.record({ taskGroups: [await group('a')], log }).done
+    await log.record({ client, taskGroups: [await group('a')] }).done
 
     expect(calls.slice(0, 4)).toEqual(['outer begins', 'inner begins', 'inner ends', 'outer ends'])
   })

@@ -19,7 +19,7 @@ async function recordedRuns(...inputs: string[]) {
   const { client, group } = await research()
   const log = await openedLog()
   const id = await group(...inputs)
-  const record = () => client.record({ taskGroups: [id], log }).done
+  const record = () => log.record({ client, taskGroups: [id] }).done
   return { client, log, record }
 }
 
@@ -60,7 +60,7 @@ describe('what is recorded', () => {
     const { meter, tracer, series, spans } = collecting()
     instrument({ log, meter, tracer })
 
-    await expect(client.record({ taskGroups: [await group('a')], log }).done).rejects.toThrow('no space')
+    await expect(log.record({ client, taskGroups: [await group('a')] }).done).rejects.toThrow('no space')
     expect(await series('rivulet.log.append.duration')).toEqual([
       { attributes: { 'error.type': 'RangeError' }, value: 1 },
     ])
@@ -201,9 +201,9 @@ describe('the numbers of a log', () => {
   it('are how far each reader is behind, whenever metrics are collected', async () => {
     const { client, group } = await research()
     const log = await openedLog()
-    await client.record({ taskGroups: [await group('a')], log }).done
+    await log.record({ client, taskGroups: [await group('a')] }).done
     await consume(log, 1, () => {})
-    await client.record({ taskGroups: [await group('b')], log }).done
+    await log.record({ client, taskGroups: [await group('b')] }).done
     const { meter, tracer, series } = collecting()
     instrument({ log, meter, tracer })
     const stats = await log.stats()

@@ -18,7 +18,7 @@ it('are served to Prometheus, with their units, and without ids', async () => {
   // The first stream is cut, so that its client reconnects and receives events again.
   service.faults.add({ kind: 'cut', at: 'line', after: 1, times: 1 })
   const id = await group('a', 'b', 'c')
-  const job = client.record({ taskGroups: [id], log })
+  const job = log.record({ client, taskGroups: [id] })
   const { promise: isHandled, resolve: handled } = Promise.withResolvers<void>()
   const consuming = log.consume('billing', { types: ['task_run.state'] }, () => handled())
   await job.done

@@ -107,7 +107,7 @@ function start(role: Role, opened: EventLog): Promise<void> {
 function record(opened: EventLog): Promise<void> {
   const client = createClient({ baseUrl: settings.upstream, apiKey: 'key', initialDelay: 20, maxDelay: 200 })
   const monitors = settings.monitors.map((id) => ({ id, pollInterval: 150 }))
-  return client.record({ monitors, log: opened, wait, tick: 400 }).done
+  return opened.record({ client, monitors, wait, tick: 400 }).done
 }
 
 function consume({ name, pause, hold, share }: Role & { kind: 'consume' }, opened: EventLog): Promise<void> {

@@ -35,7 +35,7 @@ async function handled() {
   await lastValueFrom(client.taskGroups.addRuns(id, { inputs }))
   const log = await rivulet.openLog(sqlite.sqliteLog(join(folder, 'log.db')))
   const found = []
-  const recording = client.record({ taskGroups: [id], log })
+  const recording = log.record({ client, taskGroups: [id] })
   await log
     .consumer('runs')
     .pipe(

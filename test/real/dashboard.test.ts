@@ -280,7 +280,7 @@ it('adds runs to a group of a service, and shows each when it ends', async () =>
   const { taskgroup_id: group } = await client.taskGroups.create()
   await client.taskGroups.addRuns(group, { inputs: [{ input: 'the first' }] })
   const { page, problems, log } = await openedDashboard(undefined, client)
-  const recording = client.record({ taskGroups: [group], log })
+  const recording = log.record({ client, taskGroups: [group] })
   onTestFinished(() => recording.stop())
 
   await page.getByRole('link', { name: new RegExp(group) }).click()

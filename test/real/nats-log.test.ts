@@ -434,7 +434,7 @@ describe('a recorder, a consumer and a process over a log on a NATS server', () 
       // Two machines: one records, the other one reads.
       await using recorded = await openLog(natsLog({ servers: server.url, name }))
       await using read = await openLog(natsLog({ servers: server.url, name, owner: 'reader' }))
-      const recording = client.record({ taskGroups: [id], log: recorded })
+      const recording = recorded.record({ client, taskGroups: [id] })
       const counting = read.process<number>('count', {
         version: 1,
         types,

@@ -9,7 +9,7 @@ it('bills a run that ended while the billing service was down', async () => {
   const inputs = [{ input: 'What is a tide?', processor: 'base' }]
   const { run_ids } = await client.taskGroups.addRuns(taskgroup_id, { inputs })
   await using log = await openLog(memoryLog())
-  await client.record({ taskGroups: [taskgroup_id], log }).done
+  await log.record({ client, taskGroups: [taskgroup_id] }).done
   const options = { types: ['task_run.state'], retries: 0, deadLetters: 'log' } as const
 
   const failed = Promise.withResolvers<void>()

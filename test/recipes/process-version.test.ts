@@ -34,7 +34,7 @@ it('keeps the counts of version 1 in version 2', async () => {
     const { taskgroup_id } = await client.taskGroups.create()
     const inputs = questions.map((input) => ({ input, processor: 'base' }))
     const { run_ids } = await client.taskGroups.addRuns(taskgroup_id, { inputs })
-    await client.record({ taskGroups: [taskgroup_id], log }).done
+    await log.record({ client, taskGroups: [taskgroup_id] }).done
     return run_ids
   }
 

@@ -369,6 +369,7 @@ const sources: Readonly<
   'taskGroups.events': (client) => client.taskGroups.events('g'),
   'taskGroups.progress': (client) => client.taskGroups.progress('g'),
   watch: (client) => client.watch({ monitors: ['m'], taskGroups: ['g'] }),
+  'watch.positioned': (client) => client.watch.positioned({ monitors: ['m'], taskGroups: ['g'] }),
   'watch with webhooks': (client, receiver) =>
     client.watch({ monitors: ['m'], taskGroups: ['g'], webhooks: receiver, hold: 0 }),
   'tasks.create': (client) => client.tasks.create(task),

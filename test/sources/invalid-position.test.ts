@@ -26,7 +26,7 @@ describe.each(STREAMS)('an invalid position of %s in the log', (stream, recorded
       await store.release(fence)
       await using log = await openLog(store)
 
-      const recording = createClient({ baseUrl, apiKey: 'key' }).record({ ...recorded, log })
+      const recording = log.record({ client: createClient({ baseUrl, apiKey: 'key' }), ...recorded })
 
       await expect(recording.done).rejects.toMatchObject({
         name: 'LogError',

@@ -65,14 +65,14 @@ describe('a receiver with the inbox of a log', () => {
     expect((await post('a')).status).toBe(204)
   })
 
-  it('has no deliveries: they error at once and name client.record', async () => {
+  it('has no deliveries: they error at once and name log.record', async () => {
     const { receiver } = await endpoint()
     await expect(firstValueFrom(receiver.deliveries)).rejects.toThrow(ArgumentError)
     await expect(firstValueFrom(receiver.deliveries)).rejects.toThrow(
-      'client.record({ webhooks: receiver, log })',
+      'log.record({ client, webhooks: receiver })',
     )
     const client = createClient({ baseUrl: 'http://127.0.0.1:1', apiKey: 'key' })
-    await expect(firstValueFrom(client.watch({ webhooks: receiver }))).rejects.toThrow('client.record')
+    await expect(firstValueFrom(client.watch({ webhooks: receiver }))).rejects.toThrow('log.record')
   })
 
   it.each([null, {}, { put: 5 }, 'inbox'])('refuses the inbox %j', (inbox) => {

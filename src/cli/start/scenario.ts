@@ -93,7 +93,7 @@ export async function runScenario({
   // The demonstrated pipeline.
   const webhooks = endpoint.receiver
   const monitors = [monitor.monitor_id]
-  const recording = client.record({ monitors, taskGroups: [groupId], webhooks, log })
+  const recording = log.record({ client, monitors, taskGroups: [groupId], webhooks })
   const printed = new Ledger()
   const handled = new Subject<Entry>()
   const printing = log.consume('story', { types: TYPES, concurrency: 1, retries: 0 }, async (entry) => {
@@ -142,7 +142,7 @@ export async function runScenario({
     await printing.stop()
     await log.remove({ consumer: 'story' })
     // Runs may still be added to the group.
-    const going = client.record({ monitors, taskGroups: [{ id: groupId, until: 'closed' }], webhooks, log })
+    const going = log.record({ client, monitors, taskGroups: [{ id: groupId, until: 'closed' }], webhooks })
     await Promise.race([stay(summary), failureOf([going])])
     await going.stop()
   }

@@ -78,7 +78,7 @@ export function storyNarrator(output: Output): Narrator {
     },
 
     async watching({ packages }) {
-      await heading('3  One log', 'client.record({ monitors, taskGroups, webhooks, log })')
+      await heading('3  One log', 'log.record({ client, monitors, taskGroups, webhooks })')
       await text(
         `A run for each of ${packages.length} packages: its purpose, its licence, how to install it.`,
       )

@@ -1,4 +1,4 @@
-import { defer, EMPTY, map } from 'rxjs'
+import { defer, map, of } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { FIND_ALL_BETA } from '../../protocol/betas.ts'
 import { checkId, checkInteger, checkOptions } from '../../protocol/check.ts'
@@ -11,11 +11,12 @@ import type { RequestLine } from '../../transport/errors.ts'
 import type { Context } from '../context.ts'
 import { IncompleteStreamError } from '../shapes/incomplete-stream-error.ts'
 import { PositionedReader } from '../shapes/positioned-reader.ts'
-import type { PositionedStream, Shortfall } from '../shapes/positioned-reader.ts'
+import type { Shortfall, StreamRequest } from '../shapes/positioned-reader.ts'
 import { resumableStream } from '../shapes/resumable-stream.ts'
 import { sourceOf } from '../shapes/source.ts'
 import type { Source, SourceOptions } from '../shapes/source.ts'
-import type { Tracking } from '../shapes/tracking.ts'
+import { eventsOf, StreamPositionError } from '../shapes/stream-item.ts'
+import type { SourceStream, StreamItem } from '../shapes/stream-item.ts'
 import { checkUntil, cursorOrStart } from '../task-groups/events.ts'
 import { FindAllPosition } from './position.ts'
 import { getFindAll } from './requests.ts'
@@ -38,66 +39,71 @@ export function findAllEvents(
   context: Context,
   findAllId: string,
   options: FindAllEventsOptions = {},
-  tracking?: Tracking,
 ): Source<FindAllEvent> {
+  return sourceOf(eventsOf(findAllItems(context, findAllId, options)), options.signal)
+}
+
+/** The stream of a FindAll run. */
+export function findAllStreamOf(findAllId: string): SourceStream {
+  return { name: `find-alls/${findAllId}`, source: findAllSource(findAllId) }
+}
+
+/** The same with the position after each event. Resumes from a saved one; a run that has ended is not requested again. */
+export function findAllItems(
+  context: Context,
+  findAllId: string,
+  options: FindAllEventsOptions,
+  saved?: string,
+): Observable<StreamItem<FindAllEvent>> {
   checkId('findAllId', findAllId)
   checkOptions('options', options, [...namesOf(findAllEventsQuery), 'until', 'signal'])
   checkRequest(findAllEventsQuery, options)
-  const { signal, last_event_id, timeout, until } = options
+  const { last_event_id, timeout, until } = options
   // 0 would close each stream at once, and so reconnect for ever.
   if (timeout !== undefined) checkInteger('timeout', timeout, 1)
   checkUntil(until)
   const query = { last_event_id: cursorOrStart(last_event_id), timeout }
-  const path = `${findAllSource(findAllId)}/events`
-  const stream = { path, query, betas: [FIND_ALL_BETA], until, tracking }
-  return sourceOf(findAllStream(context, findAllId, stream), signal)
-}
-
-function findAllStream(context: Context, findAllId: string, stream: FindAllStream): Observable<FindAllEvent> {
   return defer(() => {
-    // A recorded run that has ended is not requested again.
-    if (stream.until !== 'closed' && initialPosition(stream).isDone) return EMPTY
+    const positionOf = () => {
+      const position =
+        saved === undefined ? new FindAllPosition(query.last_event_id) : FindAllPosition.parse(saved)
+      if (position === undefined) throw new StreamPositionError(findAllStreamOf(findAllId))
+      return position
+    }
+    if (until !== 'closed' && positionOf().isDone)
+      return of({ kind: 'caughtUp', stream: findAllStreamOf(findAllId) } as const)
     return resumableStream(
       context,
-      () => new FindAllReader(context, findAllId, stream, initialPosition(stream)),
+      () => new FindAllReader(context, findAllId, { query, until }, positionOf()),
     )
   })
-}
-
-interface FindAllStream extends PositionedStream {
-  readonly query: { readonly last_event_id: string | undefined; readonly timeout: number | undefined }
-}
-
-/** The saved position, else the caller's `last_event_id`. */
-function initialPosition({ query, tracking }: FindAllStream): FindAllPosition {
-  if (tracking?.position === undefined) return new FindAllPosition(query.last_event_id)
-  const position = FindAllPosition.parse(tracking.position)
-  if (position === undefined) throw tracking.unreadable()
-  return position
 }
 
 /** Reads the stream of a FindAll run. Repeats are not emitted. */
 class FindAllReader extends PositionedReader<FindAllEvent, FindAllRunStatus> {
   readonly #context: Context
   readonly #findAllId: string
-  readonly #stream: FindAllStream
+  readonly #until: StreamRequest['until']
   readonly #position: FindAllPosition
 
-  constructor(context: Context, findAllId: string, stream: FindAllStream, position: FindAllPosition) {
-    super(context, stream, position)
+  constructor(
+    context: Context,
+    findAllId: string,
+    request: Pick<StreamRequest, 'query' | 'until'>,
+    position: FindAllPosition,
+  ) {
+    const stream = findAllStreamOf(findAllId)
+    const path = `${stream.source}/events`
+    super(context, stream, { ...request, path, betas: [FIND_ALL_BETA] }, position)
     this.#context = context
     this.#findAllId = findAllId
-    this.#stream = stream
+    this.#until = request.until
     this.#position = position
-  }
-
-  get source(): string {
-    return findAllSource(this.#findAllId)
   }
 
   /** A service that keeps the stream of an ended run open repeats the last status. */
   override get isOver(): boolean {
-    return this.#position.isOver && this.#stream.until !== 'closed'
+    return this.#position.isOver && this.#until !== 'closed'
   }
 
   protected eventOf(wire: unknown, id: string | undefined, receivedAt: number): FindAllEvent {
@@ -112,9 +118,10 @@ class FindAllReader extends PositionedReader<FindAllEvent, FindAllRunStatus> {
     return getFindAll(this.#context, this.#findAllId).pipe(map(({ status }) => status))
   }
 
-  protected override completed(): void {
+  override completed(): StreamItem<FindAllEvent> {
+    // A run that has ended is not requested again, also if its last event came before its end was known.
     this.#position.isDone = true
-    this.#stream.tracking?.caughtUp(this.#position.snapshot)
+    return { kind: 'caughtUp', stream: this.stream, position: this.#position.snapshot }
   }
 
   protected incomplete(

@@ -23,7 +23,8 @@ import { openOrAborted } from '../shapes/backpressure.ts'
 import { withReconnect } from '../shapes/with-reconnect.ts'
 import { sourceOf } from '../shapes/source.ts'
 import type { Source, SourceOptions } from '../shapes/source.ts'
-import type { Tracking } from '../shapes/tracking.ts'
+import { eventsOf, isProgress, StreamPositionError } from '../shapes/stream-item.ts'
+import type { SourceStream, StreamItem } from '../shapes/stream-item.ts'
 import { ProtocolErrorLimit } from '../shapes/protocol-error-limit.ts'
 
 /** Options of `monitors.follow`. */
@@ -57,10 +58,24 @@ export function followMonitor(
   context: Context,
   monitorId: string,
   options: FollowMonitorOptions = {},
-  tracking?: Tracking,
 ): Source<FollowedMonitorEvent> {
+  return sourceOf(eventsOf(followedItems(context, monitorId, options)), options.signal)
+}
+
+/** The stream of a monitor. */
+export function monitorStreamOf(monitorId: string): SourceStream {
+  return { name: `monitors/${monitorId}`, source: monitorSource(monitorId) }
+}
+
+/** The same with the position after each event. Resumes from a saved one. */
+export function followedItems(
+  context: Context,
+  monitorId: string,
+  options: FollowMonitorOptions,
+  saved?: string,
+): Observable<StreamItem<FollowedMonitorEvent>> {
   checkOptions('options', options, FOLLOW_OPTIONS)
-  const { signal, after, pollInterval = 60_000, wake = EMPTY } = options
+  const { after, pollInterval = 60_000, wake = EMPTY } = options
   const { limit = MAX_PAGE_LIMIT, include_completions } = options
   const query = { limit, include_completions }
   checkId('monitorId', monitorId)
@@ -69,8 +84,11 @@ export function followMonitor(
   if (!isObservable(wake)) throw new ArgumentError('wake', 'an Observable', wake)
   if (after !== undefined) checkText('after', after)
 
-  const follow = new Observable<FollowedMonitorEvent>((subscriber) => {
-    const poller = new Poller(context, monitorId, query, initialPosition(after, tracking), tracking)
+  return new Observable((subscriber) => {
+    const stream = monitorStreamOf(monitorId)
+    const position = saved === undefined ? new MonitorPosition(after) : MonitorPosition.parse(saved)
+    if (position === undefined) throw new StreamPositionError(stream)
+    const poller = new Poller(context, monitorId, query, position)
     // A wake during a poll may announce an event that this poll has missed.
     let woken = false
     const wakes = new Subject<void>()
@@ -94,31 +112,35 @@ export function followMonitor(
       // A walk that is resumed does not list events that came after its beginning.
       if (poller.isAtStart) {
         woken = false
-        tracking?.polling()
+        subscriber.next({ kind: 'polling', stream })
       }
-      return fromAsync<FollowedMonitorEvent>((polled, ended) => poller.poll(polled, ended))
+      return fromAsync<StreamItem<FollowedMonitorEvent>>((polled, ended) => poller.poll(polled, ended))
     })
     const retryable = (error: unknown) => poller.isRetryable(error)
     const onReconnect = ({ cause, attempt }: Reconnection) => {
       // The request was retried already. A single malformed answer, such as a broken pagination, is no outage.
-      if (!(cause instanceof ProtocolError) || attempt > 1) tracking?.lost(cause)
+      if (!(cause instanceof ProtocolError) || attempt > 1)
+        subscriber.next({ kind: 'lost', stream, error: cause })
     }
     poll
       .pipe(
-        withReconnect(context, monitorSource(monitorId), { retryable, onReconnect }),
+        withReconnect<StreamItem<FollowedMonitorEvent>>(context, stream.source, {
+          retryable,
+          onReconnect,
+          progress: isProgress,
+        }),
         repeat({ delay: pause }),
       )
       .subscribe(subscriber)
   })
-  return sourceOf(follow, signal)
 }
 
 /** The polls of one subscription. */
 class Poller {
   readonly #context: Context
   readonly #monitorId: string
+  readonly #stream: SourceStream
   readonly #position: MonitorPosition
-  readonly #tracking: Tracking | undefined
   readonly #backlog: MonitorBacklog
   readonly #errorLimit = new ProtocolErrorLimit()
   /** When the monitor's status was last requested. */
@@ -127,17 +149,11 @@ class Poller {
   #cancelled: Monitor | undefined
   #isDone = false
 
-  constructor(
-    context: Context,
-    monitorId: string,
-    query: MonitorEventsQuery,
-    position: MonitorPosition,
-    tracking: Tracking | undefined,
-  ) {
+  constructor(context: Context, monitorId: string, query: MonitorEventsQuery, position: MonitorPosition) {
     this.#context = context
     this.#monitorId = monitorId
+    this.#stream = monitorStreamOf(monitorId)
     this.#position = position
-    this.#tracking = tracking
     this.#backlog = new MonitorBacklog(context, monitorId, query, position, this.#errorLimit)
   }
 
@@ -156,7 +172,7 @@ class Poller {
   }
 
   /** Emits the events since the last one. */
-  async poll(subscriber: Subscriber<FollowedMonitorEvent>, signal: AbortSignal): Promise<void> {
+  async poll(subscriber: Subscriber<StreamItem<FollowedMonitorEvent>>, signal: AbortSignal): Promise<void> {
     const gate = gateOf(subscriber)
     if ((await this.#catchUp(subscriber, gate, signal)) || signal.aborted) return
     if (this.#cancelled === undefined) {
@@ -176,7 +192,7 @@ class Poller {
 
   /** Emits the backlog. Returns whether there was any event. */
   async #catchUp(
-    subscriber: Subscriber<FollowedMonitorEvent>,
+    subscriber: Subscriber<StreamItem<FollowedMonitorEvent>>,
     gate: Gate | undefined,
     signal: AbortSignal,
   ): Promise<boolean> {
@@ -186,9 +202,9 @@ class Poller {
     for (;;) {
       const batch = await this.#backlog.next(signal, gate)
       if (signal.aborted) return !isEmpty
-      this.#tracking?.reached()
+      subscriber.next({ kind: 'reached', stream: this.#stream })
       if (batch === undefined) {
-        this.#caughtUp()
+        this.#caughtUp(subscriber)
         return !isEmpty
       }
       const { events, afterGap } = batch
@@ -210,20 +226,24 @@ class Poller {
     }
   }
 
-  #caughtUp(): void {
+  #caughtUp(subscriber: Subscriber<StreamItem<FollowedMonitorEvent>>): void {
     const position = this.#position
     const wasFirstWalk = position.isFirstWalk
     position.isFirstWalk = false
-    this.#tracking?.caughtUp(wasFirstWalk ? position.snapshot : undefined)
+    subscriber.next({
+      kind: 'caughtUp',
+      stream: this.#stream,
+      position: wasFirstWalk ? position.snapshot : undefined,
+    })
   }
 
   #emit(
-    subscriber: Subscriber<FollowedMonitorEvent>,
+    subscriber: Subscriber<StreamItem<FollowedMonitorEvent>>,
     event: FollowedMonitorEvent,
     position: StreamPosition | undefined,
   ): void {
-    this.#tracking?.entered(event, position, this.#position.isFirstWalk)
-    subscriber.next(event)
+    const isBackfill = this.#position.isFirstWalk
+    subscriber.next({ kind: 'event', stream: this.#stream, event, position, isNew: true, isBackfill })
   }
 
   #gapBefore(oldest: ListedMonitorEvent | undefined): FollowedMonitorEvent {
@@ -254,12 +274,4 @@ class Poller {
       return undefined
     }
   }
-}
-
-/** The saved position, else the caller's `after`. */
-function initialPosition(after: string | undefined, tracking: Tracking | undefined): MonitorPosition {
-  if (tracking?.position === undefined) return new MonitorPosition(after)
-  const position = MonitorPosition.parse(tracking.position)
-  if (position === undefined) throw tracking.unreadable()
-  return position
 }

@@ -13,7 +13,7 @@ import type { Context } from '../context.ts'
 import { IncompleteStreamError } from './incomplete-stream-error.ts'
 import { ProtocolErrorLimit } from './protocol-error-limit.ts'
 import type { StreamReader } from './resumable-stream.ts'
-import type { Tracking } from './tracking.ts'
+import type { SourceStream, StreamEvent, StreamItem } from './stream-item.ts'
 
 /** The events that are missing from the stream of a resource that is done. */
 export interface Shortfall {
@@ -66,13 +66,12 @@ export interface ReaderPosition<State> {
 }
 
 /** The request of a stream, and when the stream completes. */
-export interface PositionedStream {
+export interface StreamRequest {
   readonly path: string
   readonly query: ApiRequest['query']
   readonly betas?: readonly string[] | undefined
   /** When to complete: `closed` means never. Default `done`. */
   readonly until?: 'done' | 'closed' | undefined
-  readonly tracking?: Tracking | undefined
 }
 
 /** The least number of clean closes in a row without a new event before an {@link IncompleteStreamError}. */
@@ -96,10 +95,9 @@ export abstract class PositionedReader<
   State extends object,
 > implements StreamReader<Event | Report> {
   serverDelay: number | undefined
-  isNew = false
-  abstract readonly source: string
+  readonly stream: SourceStream
   readonly #context: Context
-  readonly #stream: PositionedStream
+  readonly #settings: StreamRequest
   readonly #position: ReaderPosition<State>
   /** When the last new event arrived; at first, when the stream was subscribed. */
   #newAt: number
@@ -113,14 +111,18 @@ export abstract class PositionedReader<
   #isReadingState = false
   readonly #stateErrors = new ProtocolErrorLimit()
   readonly #streamErrors = new ProtocolErrorLimit()
-  /** Failures since the stream was open. */
-  #failures = 0
   /** Whether the service has just rejected the position, and the stream restarts. */
   #isRewound = false
 
-  constructor(context: Context, stream: PositionedStream, position: ReaderPosition<State>) {
+  constructor(
+    context: Context,
+    stream: SourceStream,
+    settings: StreamRequest,
+    position: ReaderPosition<State>,
+  ) {
     this.#context = context
-    this.#stream = stream
+    this.stream = stream
+    this.#settings = settings
     this.#position = position
     this.#newAt = this.#now
   }
@@ -147,8 +149,9 @@ export abstract class PositionedReader<
     return false
   }
 
-  /** Called when the stream is complete. */
-  protected completed(): void {}
+  completed(): StreamItem<Event> {
+    return { kind: 'caughtUp', stream: this.stream }
+  }
 
   connect(): ApiRequest {
     this.#position.connect()
@@ -157,7 +160,7 @@ export abstract class PositionedReader<
   }
 
   get #request() {
-    const { path, query, betas } = this.#stream
+    const { path, query, betas } = this.#settings
     const timeout = query?.['timeout']
     return {
       method: 'GET',
@@ -172,34 +175,25 @@ export abstract class PositionedReader<
 
   open(): void {
     this.#streamErrors.reset()
-    this.#failures = 0
-    this.#stream.tracking?.reached()
-  }
-
-  reconnecting(cause: unknown): void {
-    if (cause === undefined) return
-    this.#failures += 1
-    // An open stream may break; it is lost when it cannot be opened again.
-    if (this.#failures > 1) this.#stream.tracking?.lost(cause)
   }
 
   received(): void {
     this.#receivedAt = this.#now
   }
 
-  read({ id, data }: StreamMessage): Event | null | undefined {
+  read({ id, data }: StreamMessage): StreamEvent<Event> | null | undefined {
     const wire = parseJson(data)
     if (wire === undefined && id !== undefined && this.#position.permitsRetry()) return undefined
     const event = this.eventOf(wire === undefined ? detached(data) : wire, id, this.#receivedAt)
     const isNew = this.#position.advance(event)
-    return this.emits(event, isNew) ? this.#track(event, isNew) : null
+    return this.emits(event, isNew) ? this.#item(event, isNew) : null
   }
 
-  skip(limit: number): Report {
+  skip(limit: number): StreamEvent<Report> {
     const { isNew, cursor, count } = this.#position.skip()
-    const event = oversizedEvent(this.source, { limit }, 'stream', cursor, this.#receivedAt)
+    const event = oversizedEvent(this.stream.source, { limit }, 'stream', cursor, this.#receivedAt)
     // Consecutive skipped events have the same cursor, so their ids need a count.
-    return this.#track(count === 1 ? event : { ...event, id: `${event.id}:${count}` }, isNew)
+    return this.#item(count === 1 ? event : { ...event, id: `${event.id}:${count}` }, isNew)
   }
 
   moveTo(cursor: string): void {
@@ -208,15 +202,15 @@ export abstract class PositionedReader<
     this.#newAt = this.#receivedAt
   }
 
-  rewind(error: RivuletError): Report | undefined {
+  rewind(error: RivuletError): StreamEvent<Report> | undefined {
     if (!(error instanceof ValidationError)) return undefined
     const rejected = this.#position.cursor ?? ''
     if (!this.#position.rewind()) return undefined
     this.#isRewound = true
     const reason = 'the service no longer knows the position; the stream restarts from the beginning'
-    const key = `${this.#stream.path} ${rejected}`
-    const gap = gapEvent(this.source, { from: null, to: null, reason }, 'stream', key, this.#now)
-    return this.#track(gap, false)
+    const key = `${this.#settings.path} ${rejected}`
+    const gap = gapEvent(this.stream.source, { from: null, to: null, reason }, 'stream', key, this.#now)
+    return this.#item(gap, false)
   }
 
   noContent(): void {
@@ -234,7 +228,7 @@ export abstract class PositionedReader<
    * long as the option `patience` allows.
    */
   isDone(): Observable<boolean> {
-    if (this.#stream.until === 'closed') return of(false)
+    if (this.#settings.until === 'closed') return of(false)
     const { state } = this.#shortfall ?? {}
     // No new event came, so the last decision still holds. The resource is read again before the stream errors.
     if (state !== undefined && !this.#isOutOfPatience) return of(this.#decide(state))
@@ -256,9 +250,7 @@ export abstract class PositionedReader<
     const decision = this.#position.decide(state, this.#hasNoContent)
     if (typeof decision === 'string' || state === undefined) {
       this.#shortfall = undefined
-      const isDone = decision === 'done' || (decision === 'idle' && this.#isIdle)
-      if (isDone) this.completed()
-      return isDone
+      return decision === 'done' || (decision === 'idle' && this.#isIdle)
     }
     if (isOutOfPatience) throw this.incomplete(this.#request, decision, this.#context.patience)
     this.#shortfall = {
@@ -284,13 +276,11 @@ export abstract class PositionedReader<
     return this.#context.scheduler.now()
   }
 
-  #track<Emitted extends Event | Report>(event: Emitted, isNew: boolean): Emitted {
-    this.isNew = isNew
+  #item<Emitted extends Event | Report>(event: Emitted, isNew: boolean): StreamEvent<Emitted> {
     if (isNew) {
       this.#shortfall = undefined
       this.#newAt = this.#receivedAt
     }
-    this.#stream.tracking?.entered(event, this.#position.snapshot)
-    return event
+    return { kind: 'event', stream: this.stream, event, position: this.#position.snapshot, isNew }
   }
 }

@@ -1,7 +1,8 @@
-import { Observable } from 'rxjs'
+import { Observable, tap } from 'rxjs'
 import type { SchedulerLike, Subscriber } from 'rxjs'
 import { reconnect } from '../../../operators/reconnect.ts'
 import type { ReconnectConfig, Reconnection } from '../../../operators/reconnect.ts'
+import type { ResearchEvent } from '../../protocol/event.ts'
 import { ConnectionError, ProtocolError } from '../../transport/errors.ts'
 import type { RivuletError } from '../../transport/errors.ts'
 import type { Flow } from '../../transport/exchange.ts'
@@ -9,15 +10,14 @@ import { MAX_RETRY_AFTER } from '../../protocol/retry-after-header.ts'
 import type { ApiRequest, MessageSink, StreamMessage } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { applyBackpressure } from './backpressure.ts'
+import { isProgress } from './stream-item.ts'
+import type { SourceStream, StreamItem } from './stream-item.ts'
 
 /** The differences between kinds of streams: requests, events, the position, and when the stream is done. */
-export interface StreamReader<Event> {
-  /** The resource, for diagnostics. */
-  readonly source: string
+export interface StreamReader<Event extends ResearchEvent> {
+  readonly stream: SourceStream
   /** The latest `retry:` of the server, in ms. Set by the stream. */
   serverDelay: number | undefined
-  /** Whether the last event is new. Only a new event counts as progress. */
-  readonly isNew: boolean
   /** Called before each connection. Returns its request, which resumes from the position. */
   connect(): ApiRequest
   /** Called when the service accepts the request and the stream is open. */
@@ -25,26 +25,26 @@ export interface StreamReader<Event> {
   /** Called when bytes arrive, before their messages are read. */
   received(): void
   /**
-   * Returns the event of a message; null for a repeat that is not emitted; undefined if the message is malformed and the
+   * Returns the item of a message; null for a repeat that is not emitted; undefined if the message is malformed and the
    * connection must be retried.
    */
-  read(message: StreamMessage): Event | null | undefined
+  read(message: StreamMessage): StreamItem<Event> | null | undefined
   /** Whether a repeat shows that nothing more comes, so that the connection is closed. Read after each repeat. */
   readonly isOver: boolean
-  /** Returns the event that reports a skipped one, which is longer than `limit` characters; null for a repeat. */
-  skip(limit: number): Event | null
+  /** Returns the item that reports a skipped event, which is longer than `limit` characters; null for a repeat. */
+  skip(limit: number): StreamItem<Event> | null
   /** Called when the service advances the position without an event. */
   moveTo(cursor: string): void
   /** Called when the service answers with 204, a request not to reconnect. */
   noContent(): void
-  /** Resets the position to the start if the service rejected it with this error. Returns the event that reports this. */
-  rewind(error: RivuletError): Event | undefined
+  /** Resets the position to the start if the service rejected it with this error. Returns the item that reports this. */
+  rewind(error: RivuletError): StreamItem<Event> | undefined
   /** Whether to reconnect after the error. */
   isRetryable(error: unknown): boolean
-  /** Called before a reconnection. `cause` is undefined after a clean close. */
-  reconnecting(cause: unknown): void
   /** Called after a clean close. Emits whether the stream is complete. An error ends the stream unless it is retryable. */
   isDone(): Observable<boolean>
+  /** Called when the stream is complete. Returns its last item. */
+  completed(): StreamItem<Event> | undefined
 }
 
 /**
@@ -53,32 +53,44 @@ export interface StreamReader<Event> {
  *
  * @param createReader Called for each subscription.
  */
-export function resumableStream<Event>(
+export function resumableStream<Event extends ResearchEvent>(
   context: Context,
   createReader: () => StreamReader<Event>,
-): Observable<Event> {
-  return new Observable((subscriber) => connections(context, createReader()).subscribe(subscriber))
+): Observable<StreamItem<Event>> {
+  return new Observable((subscriber) =>
+    connections(context, createReader(), subscriber).subscribe(subscriber),
+  )
 }
 
 /** A separate function, so that an open stream does not retain the closures of its source. */
-function connections<Event>(context: Context, reader: StreamReader<Event>): Observable<Event> {
-  const connection = new Observable<Event>((subscriber) => {
+function connections<Event extends ResearchEvent>(
+  context: Context,
+  reader: StreamReader<Event>,
+  subscriber: Subscriber<StreamItem<Event>>,
+): Observable<StreamItem<Event>> {
+  const settings = new ReconnectSettings(context, reader, subscriber)
+  const connection = new Observable<StreamItem<Event>>((connected) => {
     const request = reader.connect()
-    const sink = new Connection(reader, request, subscriber)
+    const sink = new Connection(settings, reader, request, connected)
     sink.flow = context.transport.stream(request, sink)
-    return applyBackpressure(sink.flow, subscriber)
+    return applyBackpressure(sink.flow, connected)
   })
-  return connection.pipe(reconnect(new ReconnectSettings(context, reader)))
+  return connection.pipe(reconnect(settings))
 }
 
 /** How to reconnect. A class, because closures take 400 bytes for each open stream. */
-class ReconnectSettings<Event> implements ReconnectConfig<Event> {
+class ReconnectSettings<Event extends ResearchEvent> implements ReconnectConfig<StreamItem<Event>> {
+  /** Failures since the stream was open. */
+  failures = 0
   readonly #context: Context
   readonly #reader: StreamReader<Event>
+  /** Receives what happens between the connections. */
+  readonly #subscriber: Subscriber<StreamItem<Event>>
 
-  constructor(context: Context, reader: StreamReader<Event>) {
+  constructor(context: Context, reader: StreamReader<Event>, subscriber: Subscriber<StreamItem<Event>>) {
     this.#context = context
     this.#reader = reader
+    this.#subscriber = subscriber
   }
 
   get initialDelay(): number {
@@ -98,11 +110,16 @@ class ReconnectSettings<Event> implements ReconnectConfig<Event> {
   }
 
   done(): Observable<boolean> {
-    return this.#reader.isDone()
+    return this.#reader.isDone().pipe(
+      tap((isDone) => {
+        const last = isDone ? this.#reader.completed() : undefined
+        if (last !== undefined) this.#subscriber.next(last)
+      }),
+    )
   }
 
-  progress(): boolean {
-    return this.#reader.isNew
+  progress(item: StreamItem<Event>): boolean {
+    return isProgress(item)
   }
 
   retryable(error: unknown): boolean {
@@ -114,25 +131,39 @@ class ReconnectSettings<Event> implements ReconnectConfig<Event> {
   }
 
   onReconnect(reconnection: Reconnection): void {
-    this.#context.report({ kind: 'reconnect', source: this.#reader.source, ...reconnection })
-    this.#reader.reconnecting(reconnection.cause)
+    const { stream } = this.#reader
+    const { cause } = reconnection
+    this.#context.report({ kind: 'reconnect', source: stream.source, ...reconnection })
+    if (cause === undefined) return
+    this.failures += 1
+    // An open stream may break; it is lost when it cannot be opened again.
+    if (this.failures > 1) this.#subscriber.next({ kind: 'lost', stream, error: cause })
   }
 }
 
-class Connection<Event> implements MessageSink {
+class Connection<Event extends ResearchEvent> implements MessageSink {
   flow: Flow | undefined
+  readonly #settings: ReconnectSettings<Event>
   readonly #reader: StreamReader<Event>
   readonly #request: ApiRequest
-  readonly #subscriber: Subscriber<Event>
+  readonly #subscriber: Subscriber<StreamItem<Event>>
 
-  constructor(reader: StreamReader<Event>, request: ApiRequest, subscriber: Subscriber<Event>) {
+  constructor(
+    settings: ReconnectSettings<Event>,
+    reader: StreamReader<Event>,
+    request: ApiRequest,
+    subscriber: Subscriber<StreamItem<Event>>,
+  ) {
+    this.#settings = settings
     this.#reader = reader
     this.#request = request
     this.#subscriber = subscriber
   }
 
   open(): void {
+    this.#settings.failures = 0
     this.#reader.open()
+    this.#subscriber.next({ kind: 'reached', stream: this.#reader.stream })
   }
 
   received(): void {
@@ -142,17 +173,17 @@ class Connection<Event> implements MessageSink {
   message(message: StreamMessage): void {
     // A keep-alive, or only a position.
     if (message.data === '') return this.id(message.id ?? '')
-    const event = this.#reader.read(message)
-    if (event != null) return this.#subscriber.next(event)
-    if (event === null && !this.#reader.isOver) return
+    const item = this.#reader.read(message)
+    if (item != null) return this.#subscriber.next(item)
+    if (item === null && !this.#reader.isOver) return
     this.flow?.abort()
-    if (event === null) return this.#subscriber.complete()
+    if (item === null) return this.#subscriber.complete()
     this.error(new ProtocolError('an event is not JSON', this.#request))
   }
 
   oversized(limit: number): void {
-    const event = this.#reader.skip(limit)
-    if (event !== null) this.#subscriber.next(event)
+    const item = this.#reader.skip(limit)
+    if (item !== null) this.#subscriber.next(item)
   }
 
   id(id: string): void {

@@ -1,13 +1,15 @@
+import type { Observable } from 'rxjs'
 import { checkId, checkInteger, checkOneOf, checkOptions } from '../../protocol/check.ts'
 import type { GroupEvent } from '../../protocol/event.ts'
 import { checkRequest, namesOf } from '../../protocol/requests/check.ts'
 import { groupEventsQuery } from '../../protocol/requests/tasks.ts'
 import type { GroupEventsQuery } from '../../protocol/task-group.ts'
 import type { Context } from '../context.ts'
-import { groupStream } from './stream.ts'
+import { groupItems } from './stream.ts'
 import { sourceOf } from '../shapes/source.ts'
 import type { Source, SourceOptions } from '../shapes/source.ts'
-import type { Tracking } from '../shapes/tracking.ts'
+import { eventsOf } from '../shapes/stream-item.ts'
+import type { StreamItem } from '../shapes/stream-item.ts'
 
 /** Options that a group's streams share. */
 export interface GroupStreamOptions extends SourceOptions {
@@ -31,18 +33,26 @@ export function groupEvents(
   context: Context,
   groupId: string,
   options: GroupEventsOptions = {},
-  tracking?: Tracking,
 ): Source<GroupEvent> {
+  return sourceOf(eventsOf(groupEventItems(context, groupId, options)), options.signal)
+}
+
+/** The same with the position after each event. Resumes from a saved one. */
+export function groupEventItems(
+  context: Context,
+  groupId: string,
+  options: GroupEventsOptions,
+  position?: string,
+): Observable<StreamItem<GroupEvent>> {
   checkId('groupId', groupId)
   checkOptions('options', options, [...namesOf(groupEventsQuery), 'until', 'signal'])
   checkRequest(groupEventsQuery, options)
-  const { signal, last_event_id, timeout, until } = options
+  const { last_event_id, timeout, until } = options
   // 0 would close each stream at once, and so reconnect for ever.
   if (timeout !== undefined) checkInteger('timeout', timeout, 1)
   checkUntil(until)
   const query = { last_event_id: cursorOrStart(last_event_id), timeout }
-  const stream = groupStream(context, groupId, { kind: 'events', query, until, tracking })
-  return sourceOf(stream, signal)
+  return groupItems(context, groupId, 'events', { query, until }, position)
 }
 
 /** `done`, `closed` or left out. */

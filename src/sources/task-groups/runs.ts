@@ -1,3 +1,4 @@
+import type { Observable } from 'rxjs'
 import { checkId, checkOptions } from '../../protocol/check.ts'
 import type { GroupRunEvent } from '../../protocol/event.ts'
 import { checkRequest, namesOf } from '../../protocol/requests/check.ts'
@@ -6,10 +7,11 @@ import type { GroupRunsQuery } from '../../protocol/task-group.ts'
 import type { Context } from '../context.ts'
 import { checkUntil, cursorOrStart } from './events.ts'
 import type { GroupStreamOptions } from './events.ts'
-import { groupStream } from './stream.ts'
+import { groupItems } from './stream.ts'
 import { sourceOf } from '../shapes/source.ts'
 import type { Source } from '../shapes/source.ts'
-import type { Tracking } from '../shapes/tracking.ts'
+import { eventsOf } from '../shapes/stream-item.ts'
+import type { StreamItem } from '../shapes/stream-item.ts'
 
 /** Options of `taskGroups.runs`: the query of §4.5, and when to complete. */
 export interface GroupRunsOptions extends GroupRunsQuery, GroupStreamOptions {}
@@ -26,14 +28,22 @@ export function groupRuns(
   context: Context,
   groupId: string,
   options: GroupRunsOptions = {},
-  tracking?: Tracking,
 ): Source<GroupRunEvent> {
+  return sourceOf(eventsOf(groupRunItems(context, groupId, options)), options.signal)
+}
+
+/** The same with the position after each run. Resumes from a saved one. */
+export function groupRunItems(
+  context: Context,
+  groupId: string,
+  options: GroupRunsOptions,
+  position?: string,
+): Observable<StreamItem<GroupRunEvent>> {
   checkId('groupId', groupId)
   checkOptions('options', options, GROUP_RUNS_OPTIONS)
   checkRequest(groupRunsQuery, options)
-  const { signal, last_event_id, status, include_input, include_output, until } = options
+  const { last_event_id, status, include_input, include_output, until } = options
   checkUntil(until)
   const query = { last_event_id: cursorOrStart(last_event_id), status, include_input, include_output }
-  const stream = groupStream(context, groupId, { kind: 'runs', query, until, tracking })
-  return sourceOf(stream, signal)
+  return groupItems(context, groupId, 'runs', { query, until }, position)
 }

@@ -13,13 +13,19 @@ import type { StreamKind } from './position.ts'
 import { taskGroup } from './read.ts'
 import { IncompleteStreamError } from '../shapes/incomplete-stream-error.ts'
 import { PositionedReader } from '../shapes/positioned-reader.ts'
-import type { PositionedStream, Shortfall } from '../shapes/positioned-reader.ts'
+import type { Shortfall, StreamRequest } from '../shapes/positioned-reader.ts'
 import { resumableStream } from '../shapes/resumable-stream.ts'
+import { StreamPositionError } from '../shapes/stream-item.ts'
+import type { SourceStream, StreamItem } from '../shapes/stream-item.ts'
 
 /** One of the two streams of a group. */
-export interface GroupStream extends Omit<PositionedStream, 'path'> {
-  readonly kind: StreamKind
-  readonly query: PositionedStream['query'] & {
+export function groupStreamOf(groupId: string, kind: StreamKind): SourceStream {
+  return { name: `groups/${groupId}/${kind}`, source: groupSource(groupId) }
+}
+
+/** The request of {@link groupItems}. */
+interface GroupRequest extends Omit<StreamRequest, 'path'> {
+  readonly query: StreamRequest['query'] & {
     readonly last_event_id?: string | undefined
     readonly status?: RunStatus | undefined
   }
@@ -31,27 +37,39 @@ export interface GroupStream extends Omit<PositionedStream, 'path'> {
  * If the group is done and events are missing, it errors with an {@link IncompleteStreamError} after the client's `patience`
  * without a new event. If the service rejects a position that it sent, the stream emits `stream.gap` and restarts from the
  * beginning: earlier events are emitted again.
+ *
+ * @param position The saved position. Default: the request's `last_event_id`.
  */
-export function groupStream(
+export function groupItems(
   context: Context,
   groupId: string,
-  stream: GroupStream & { readonly kind: 'runs' },
-): Observable<GroupRunEvent>
-export function groupStream(
+  kind: 'runs',
+  request: GroupRequest,
+  position?: string,
+): Observable<StreamItem<GroupRunEvent>>
+export function groupItems(
   context: Context,
   groupId: string,
-  stream: GroupStream & { readonly kind: 'events' },
-): Observable<GroupEvent>
-export function groupStream(context: Context, groupId: string, stream: GroupStream): Observable<GroupEvent> {
-  return resumableStream(context, () => new GroupReader(context, groupId, stream, initialPosition(stream)))
-}
-
-/** The saved position, else the caller's `last_event_id`. */
-function initialPosition({ kind, query, tracking }: GroupStream): GroupPosition {
-  if (tracking?.position === undefined) return new GroupPosition(query.last_event_id, query.status, kind)
-  const position = GroupPosition.parse(tracking.position, query.status, kind)
-  if (position === undefined) throw tracking.unreadable()
-  return position
+  kind: 'events',
+  request: GroupRequest,
+  position?: string,
+): Observable<StreamItem<GroupEvent>>
+export function groupItems(
+  context: Context,
+  groupId: string,
+  kind: StreamKind,
+  request: GroupRequest,
+  saved?: string,
+): Observable<StreamItem<GroupEvent>> {
+  const { last_event_id, status } = request.query
+  return resumableStream(context, () => {
+    const position =
+      saved === undefined
+        ? new GroupPosition(last_event_id, status, kind)
+        : GroupPosition.parse(saved, status, kind)
+    if (position === undefined) throw new StreamPositionError(groupStreamOf(groupId, kind))
+    return new GroupReader(context, groupId, kind, request, position)
+  })
 }
 
 /** Reads a group's stream. */
@@ -64,15 +82,18 @@ class GroupReader extends PositionedReader<GroupEvent, TaskGroupStatus> {
   /** Whether this connection tries the other prefix, after a 404. */
   #triesOther = false
 
-  constructor(context: Context, groupId: string, stream: GroupStream, position: GroupPosition) {
-    super(context, { ...stream, path: `${groupSource(groupId)}/${stream.kind}` }, position)
+  constructor(
+    context: Context,
+    groupId: string,
+    kind: StreamKind,
+    request: GroupRequest,
+    position: GroupPosition,
+  ) {
+    const stream = groupStreamOf(groupId, kind)
+    super(context, stream, { ...request, path: `${stream.source}/${kind}` }, position)
     this.#context = context
     this.#groupId = groupId
-    this.#kind = stream.kind
-  }
-
-  get source(): string {
-    return groupSource(this.#groupId)
+    this.#kind = kind
   }
 
   override connect(): ApiRequest {
@@ -106,7 +127,7 @@ class GroupReader extends PositionedReader<GroupEvent, TaskGroupStatus> {
     const event = groupEvent(this.#groupId, wire, 'stream', id, receivedAt)
     // The runs stream has no statuses (§4.5).
     if (this.#kind === 'events' || event.type !== 'task_group.status') return event
-    return unknownEvent(this.source, wire, 'stream', event.cursor, receivedAt)
+    return unknownEvent(this.stream.source, wire, 'stream', event.cursor, receivedAt)
   }
 
   protected readState(): Observable<TaskGroupStatus | undefined> {

@@ -3,8 +3,8 @@ import type { RunEvent } from '../../protocol/event.ts'
 import type { Context } from '../context.ts'
 import { sourceOf } from '../shapes/source.ts'
 import type { Source, SourceOptions } from '../shapes/source.ts'
-import type { Tracking } from '../shapes/tracking.ts'
-import { runStream } from './stream.ts'
+import { eventsOf } from '../shapes/stream-item.ts'
+import { runItems } from './stream.ts'
 
 /**
  * Emits the events of one run: its states, its progress and the messages of its trace; beyond the interface document. The
@@ -13,13 +13,8 @@ import { runStream } from './stream.ts'
  * Completes after the state in which the run has ended. Errors with an `IncompleteStreamError` if the service does not send it.
  * The run must have been created with `enable_events`.
  */
-export function runEvents(
-  context: Context,
-  runId: string,
-  options: SourceOptions = {},
-  tracking?: Tracking,
-): Source<RunEvent> {
+export function runEvents(context: Context, runId: string, options: SourceOptions = {}): Source<RunEvent> {
   checkId('runId', runId)
   checkOptions('tasks.events', options, ['signal'])
-  return sourceOf(runStream(context, runId, { tracking }), options.signal)
+  return sourceOf(eventsOf(runItems(context, runId)), options.signal)
 }

@@ -29,7 +29,8 @@ import { hasEnded } from './ended.ts'
 import { RunFailedError, RunInterruptedError } from './errors.ts'
 import { checkedResult, checkTimeout, endingAfter, isOutput, resultOf } from './result.ts'
 import type { CheckedRunResult } from './result.ts'
-import { runStream } from './stream.ts'
+import { eventsOf } from '../shapes/stream-item.ts'
+import { runItems } from './stream.ts'
 
 /** Options of `tasks.run`. */
 export interface RunTaskOptions extends SourceOptions {
@@ -135,7 +136,7 @@ function runSteps<Result>(
 function follow(context: Context, { run_id }: TaskRun, seen: string): Observable<Step<TaskRunResult>> {
   return defer(() => {
     let last: EventOf<'task_run.state'> | undefined
-    const events = runStream(context, run_id, { seen }).pipe(
+    const events = eventsOf(runItems(context, run_id, { seen })).pipe(
       tap((event) => {
         if (event.type === 'task_run.state' && hasEnded(event.data.run)) last = event
       }),

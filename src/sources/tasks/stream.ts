@@ -1,4 +1,4 @@
-import { catchError, concat, defer, EMPTY, map, of, takeWhile, throwError } from 'rxjs'
+import { catchError, concat, defer, EMPTY, from, map, of, takeWhile, throwError } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { isRetryable } from '../../protocol/backoff.ts'
 import { detached } from '../../protocol/detached.ts'
@@ -14,45 +14,52 @@ import { IncompleteStreamError } from '../shapes/incomplete-stream-error.ts'
 import { MAX_MALFORMED, ProtocolErrorLimit } from '../shapes/protocol-error-limit.ts'
 import { resumableStream } from '../shapes/resumable-stream.ts'
 import type { StreamReader } from '../shapes/resumable-stream.ts'
-import type { Tracking } from '../shapes/tracking.ts'
+import { StreamPositionError } from '../shapes/stream-item.ts'
+import type { SourceStream, StreamEvent, StreamItem } from '../shapes/stream-item.ts'
 import { hasEnded } from './ended.ts'
 import { runAt } from './read.ts'
 import { isOutput } from './result.ts'
 import { SeenTrace } from './seen-trace.ts'
 
-/** Options of {@link runStream}. */
-export interface RunStreamOptions {
-  readonly tracking?: Tracking | undefined
+/** Options of {@link runItems}. */
+export interface RunItemsOptions {
+  /** The saved position. */
+  readonly position?: string | undefined
   /** The id of a state that was emitted already. */
   readonly seen?: string | undefined
 }
 
 /**
  * The stream of one run's events over any number of connections, until the last state; beyond the interface document. It cannot
- * be resumed: each connection sends the trace from its beginning, and entries that were already emitted are dropped.
+ * be resumed: each connection sends the trace from its beginning, and entries that were already emitted are dropped. A run that has ended is
+ * not requested again.
  *
  * If the run has ended and its last state is missing, it errors with an {@link IncompleteStreamError} once no new event came for as long as
  * the client's option `patience` allows.
  */
-export function runStream(
+export function runItems(
   context: Context,
   runId: string,
-  { tracking, seen }: RunStreamOptions = {},
-): Observable<RunEvent> {
+  { position, seen }: RunItemsOptions = {},
+): Observable<StreamItem<RunEvent>> {
   return defer(() => {
-    const { position } = tracking ?? {}
-    if (position === ENDED.text()) return EMPTY
-    if (tracking !== undefined && position !== undefined) throw tracking.unreadable()
-    const reader = new RunReader(context, runId, tracking, seen)
-    const events = resumableStream(context, () => reader).pipe(
+    const reader = new RunReader(context, runId, seen)
+    if (position !== undefined && position !== ENDED.text()) throw new StreamPositionError(reader.stream)
+    if (position !== undefined) return from(reader.lastItems())
+    const items = resumableStream(context, () => reader).pipe(
       catchError((error: unknown) => (reader.isEndedBy(error) ? EMPTY : throwError(() => error))),
       takeWhile(() => !reader.isDoneReading, true),
     )
     return concat(
-      events,
-      defer(() => reader.lastState()),
+      items,
+      defer(() => reader.lastItems()),
     )
   })
+}
+
+/** The stream of a single run. */
+export function runStreamOf(runId: string): SourceStream {
+  return { name: `runs/${runId}`, source: runSource(runId) }
 }
 
 /** The saved position of a run that has ended. */
@@ -70,13 +77,12 @@ const MAX_STATS = 1_000
 /** Reads a run's stream. */
 class RunReader implements StreamReader<RunEvent> {
   serverDelay: number | undefined
-  isNew = false
+  readonly stream: SourceStream
   readonly isOver = false
   /** Whether the last state was read, and no other event follows it. */
   isDoneReading = false
   readonly #context: Context
   readonly #runId: string
-  readonly #tracking: Tracking | undefined
   readonly #trace = new SeenTrace()
   /** Apart from the trace, since a later connection sends only the current progress. */
   readonly #stats = new SeenTrace(MAX_STATS)
@@ -105,18 +111,12 @@ class RunReader implements StreamReader<RunEvent> {
   #isReadingRun = false
   readonly #runErrors = new ProtocolErrorLimit()
   readonly #streamErrors = new ProtocolErrorLimit()
-  /** Failures since the stream was open. */
-  #failures = 0
 
-  constructor(context: Context, runId: string, tracking: Tracking | undefined, seen: string | undefined) {
+  constructor(context: Context, runId: string, seen: string | undefined) {
     this.#context = context
     this.#runId = runId
-    this.#tracking = tracking
+    this.stream = runStreamOf(runId)
     if (seen !== undefined) this.#states.add(seen)
-  }
-
-  get source(): string {
-    return runSource(this.#runId)
   }
 
   connect(): ApiRequest {
@@ -130,27 +130,18 @@ class RunReader implements StreamReader<RunEvent> {
   }
 
   get #request() {
-    return { method: 'GET', path: `${this.source}/events`, idempotent: true } as const
+    return { method: 'GET', path: `${this.stream.source}/events`, idempotent: true } as const
   }
 
   open(): void {
     this.#streamErrors.reset()
-    this.#failures = 0
-    this.#tracking?.reached()
-  }
-
-  reconnecting(cause: unknown): void {
-    if (cause === undefined) return
-    this.#failures += 1
-    // An open stream may break; it is lost when it cannot be opened again.
-    if (this.#failures > 1) this.#tracking?.lost(cause)
   }
 
   received(): void {
     this.#receivedAt = this.#now
   }
 
-  read({ data }: StreamMessage): RunEvent | null | undefined {
+  read({ data }: StreamMessage): StreamEvent<RunEvent> | null | undefined {
     const wire = parseJson(data)
     const content = wire === undefined ? detached(data) : wire
     const event = runTraceEvent(this.#runId, content, 'stream', this.#receivedAt)
@@ -164,24 +155,24 @@ class RunReader implements StreamReader<RunEvent> {
     this.#isAtStart = this.#isAfterSkipped = false
     if (event.type === 'task_run.state') return this.#readState(event, isFirst)
     if (event.type === 'task_run.progress_stats') {
-      if (event.id === this.#lastStats) return this.#repeated()
+      if (event.id === this.#lastStats) return null
       this.#lastStats = event.id
       return this.#unlessRepeated(event, this.#stats.addCurrent(event.id))
     }
     return this.#readEntry(event)
   }
 
-  #readState(event: EventOf<'task_run.state'>, isFirst: boolean): RunEvent | null {
+  #readState(event: EventOf<'task_run.state'>, isFirst: boolean): StreamEvent<RunEvent> | null {
     if (hasEnded(event.data.run)) {
       if (isFirst) {
         this.#held = event
-        return this.#repeated()
+        return null
       }
       this.#held = undefined
       this.isDoneReading = true
       return this.#emitted(event, ENDED)
     }
-    if (this.#states.has(event.id)) return this.#repeated()
+    if (this.#states.has(event.id)) return null
     this.#states.add(event.id)
     for (const oldest of this.#states) {
       if (this.#states.size <= MAX_STATES) break
@@ -191,22 +182,24 @@ class RunReader implements StreamReader<RunEvent> {
   }
 
   /** Reads an event that a later connection sends again. */
-  #readEntry(event: RunEvent): RunEvent | null {
+  #readEntry(event: RunEvent): StreamEvent<RunEvent> | null {
     const occurrence = this.#trace.add(event.id)
     // An error has its own id, so an equal one is the same.
-    if (event.type === 'error' && occurrence !== 1) return this.#repeated()
+    if (event.type === 'error' && occurrence !== 1) return null
     return this.#unlessRepeated(event, occurrence)
   }
 
-  #unlessRepeated(event: RunEvent, occurrence: number | undefined): RunEvent | null {
-    if (occurrence === undefined) return this.#repeated()
+  #unlessRepeated(event: RunEvent, occurrence: number | undefined): StreamEvent<RunEvent> | null {
+    if (occurrence === undefined) return null
     return this.#emitted(occurrence === 1 ? event : { ...event, id: `${event.id}:${occurrence}` }, undefined)
   }
 
-  skip(limit: number): RunEvent | null {
+  skip(limit: number): StreamEvent<RunEvent> | null {
     this.#isAtStart = false
     this.#isAfterSkipped = true
-    return this.#readEntry(oversizedEvent(this.source, { limit }, 'stream', undefined, this.#receivedAt))
+    return this.#readEntry(
+      oversizedEvent(this.stream.source, { limit }, 'stream', undefined, this.#receivedAt),
+    )
   }
 
   moveTo(): void {}
@@ -228,11 +221,15 @@ class RunReader implements StreamReader<RunEvent> {
     return error instanceof ConnectionError && error.failure === 'silence' && this.#isComplete
   }
 
-  /** Emits the held state, at the end of the stream. */
-  lastState(): Observable<RunEvent> {
-    if (this.#held === undefined) return EMPTY
-    this.#tracking?.entered(this.#held, ENDED)
-    return of(this.#held)
+  completed(): undefined {
+    // The held state comes first.
+    return undefined
+  }
+
+  /** The items at the end of the stream: the held state, and that there is no more. */
+  lastItems(): StreamItem<RunEvent>[] {
+    const caughtUp = { kind: 'caughtUp', stream: this.stream } as const
+    return this.#held === undefined ? [caughtUp] : [this.#item(this.#held, ENDED), caughtUp]
   }
 
   /**
@@ -257,7 +254,7 @@ class RunReader implements StreamReader<RunEvent> {
   isDone(): Observable<boolean> {
     if (this.#holdsLast) return of(this.#isComplete)
     this.#isReadingRun = true
-    return runAt(this.#context, this.source, this.#runId).pipe(
+    return runAt(this.#context, this.stream.source, this.#runId).pipe(
       map(hasEnded),
       // Some deployments may lack this endpoint. If the run itself was deleted, the stream gets a 404 too.
       catchError((error: unknown) => (error instanceof NotFoundError ? of(true) : throwError(() => error))),
@@ -286,17 +283,15 @@ class RunReader implements StreamReader<RunEvent> {
     return this.#context.scheduler.now()
   }
 
-  #repeated(): null {
-    this.isNew = false
-    return null
-  }
-
-  #emitted(event: RunEvent, position: StreamPosition | undefined): RunEvent {
-    this.isNew = this.#hasNew = true
+  #emitted(event: RunEvent, position: StreamPosition | undefined): StreamEvent<RunEvent> {
+    this.#hasNew = true
     this.#malformed = 0
     this.#shortfall = undefined
-    this.#tracking?.entered(event, position)
-    return event
+    return this.#item(event, position)
+  }
+
+  #item(event: RunEvent, position: StreamPosition | undefined): StreamEvent<RunEvent> {
+    return { kind: 'event', stream: this.stream, event, position, isNew: true }
   }
 }
 

@@ -62,11 +62,11 @@ export class RunningRecording {
   #begin(): void {
     const { service, setup, scheduler } = this.#host.world
     const { hasLists, hasStandby, pause, tick } = setup
-    const job = this.#client.record({
+    const job = this.#log.record({
+      client: this.#client,
       monitors: hasLists ? this.#monitors : this.#monitors.value,
       taskGroups: hasLists ? this.#groups : this.#groups.value,
       ...(service.script.posts.length > 0 && { webhooks: this.#receiver ?? true }),
-      log: this.#log,
       tick,
       ...(hasStandby && { wait: this.#waiting.signal }),
     })

@@ -26,10 +26,10 @@ log.observe({
     return appended
   },
 })
-const recording = createClient({ baseUrl, apiKey, quotas: false }).record({
+const recording = log.record({
+  client: createClient({ baseUrl, apiKey, quotas: false }),
   monitors: monitors.map((id) => ({ id, pollInterval: 300 })),
   share: 'monitors',
-  log,
   tick: Infinity,
 })
 process.on('message', () => void recording.stop().catch(() => {}))

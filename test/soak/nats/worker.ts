@@ -102,7 +102,7 @@ function jobsOf(log: EventLog, receiver: WebhookReceiver): readonly (readonly [J
     webhooks: receiver,
     tick: 1_000,
     share: 'soak',
-    log,
+    client,
   }
 
   const billing = openEffects(folder, 'billing')
@@ -136,7 +136,7 @@ function jobsOf(log: EventLog, receiver: WebhookReceiver): readonly (readonly [J
     wait,
   }
   return [
-    ['recording', () => client.record(recordingOptions)],
+    ['recording', () => log.record(recordingOptions)],
     ['billing', () => log.consume('billing', { where, concurrency: 8, share: true }, bill)],
     ['ledger', () => log.consume('ledger', { where, wait }, exactlyOnce(ledger, { effect }))],
     ['totals', () => log.process('totals', totals)],

@@ -10,12 +10,12 @@ await runRole((log, { baseUrl, apiKey, group, monitor, includeOutput }) => {
     maxDelay: 500,
     timeouts: { silence: 1_000 },
   })
-  const recording = client.record({
+  const recording = log.record({
+    client,
     taskGroups: [{ id: group, include_output: includeOutput }],
     monitors: [{ id: monitor, pollInterval: 100 }],
     webhooks: true,
     tick: 100,
-    log,
   })
   // A source that failed is for the supervisor: with the next process it is tried again.
   const failure = Promise.withResolvers<never>()

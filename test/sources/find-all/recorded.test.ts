@@ -49,7 +49,7 @@ describe('client.watch with findAlls', () => {
   })
 })
 
-describe('client.record with findAlls', () => {
+describe('log.record with findAlls', () => {
   it('resumes after the last recorded event, and does not ask for a run again that is over', async () => {
     const log = eventsOf(3)
     const positions: (string | null)[] = []
@@ -65,7 +65,7 @@ describe('client.record with findAlls', () => {
     })
     const root = memoryLog()
     const first = await openLog(root.connect())
-    const recording = client.record({ findAlls: ['f'], log: first })
+    const recording = first.record({ client, findAlls: ['f'] })
     const four = new Promise<void>((resolve) => {
       let count = 0
       const consumer = first.consume(
@@ -85,9 +85,9 @@ describe('client.record with findAlls', () => {
 
     isOpen = false
     await using second = await openLog(root.connect())
-    await client.record({ findAlls: ['f'], log: second }).done
+    await second.record({ client, findAlls: ['f'] }).done
     const asked = requests
-    await client.record({ findAlls: ['f'], log: second }).done
+    await second.record({ client, findAlls: ['f'] }).done
 
     expect(positions).toEqual([null, log[3]?.event_id])
     expect(requests).toBe(asked)
@@ -104,10 +104,10 @@ describe('client.record with findAlls', () => {
       respond(request, response)
     })
     await using store = await openLog(memoryLog())
-    await client.record({ findAlls: ['f'], log: store }).done
+    await store.record({ client, findAlls: ['f'] }).done
     const before = requests
 
-    const recording = client.record({ findAlls: [{ id: 'f', until: 'closed' }], log: store })
+    const recording = store.record({ client, findAlls: [{ id: 'f', until: 'closed' }] })
     await expect.poll(() => requests).toBeGreaterThan(before)
     recording.stop()
     await recording.done

@@ -125,7 +125,7 @@ describe.each(['events', 'runs'] as const)(
   },
 )
 
-describe('client.record over a service that repeats events and breaks connections', () => {
+describe('log.record over a service that repeats events and breaks connections', () => {
   it('has every run recorded once before it is done, over restarts too', async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -155,7 +155,7 @@ describe('client.record over a service that repeats events and breaks connection
             }
             const log = await openLog(store)
             const client = createClient({ ...settings, baseUrl })
-            const recording = client.record({ taskGroups: ['g'], log })
+            const recording = log.record({ client, taskGroups: ['g'] })
             const [end] = await Promise.allSettled([recording.done])
             ends.push(end.status)
             await log.close()

@@ -488,10 +488,10 @@ describe('a group stream', () => {
     const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
     await using log = await openLog(memoryLog())
 
-    const stopped = client.record({ taskGroups: ['g'], log })
+    const stopped = log.record({ client, taskGroups: ['g'] })
     await firstValueFrom(log.consumer('first run', { types: ['task_run.state'] }))
     await stopped.stop()
-    await client.record({ taskGroups: ['g'], log }).done
+    await log.record({ client, taskGroups: ['g'] }).done
 
     const runs = (await entriesOf(log)).filter(({ type }) => type === 'task_run.state')
     expect(runs.map(({ id }) => id)).toEqual(['run_1:completed', 'run_2:completed', 'run_3:completed'])

@@ -72,16 +72,16 @@ describe('recorded runs', () => {
     })
     const root = memoryLog()
     await using log = await openLog(root)
-    const first = client.record({ runs: ['r'], log })
+    const first = log.record({ client, runs: ['r'] })
     while ((await entriesOf(log)).length < breaksAt) await new Promise((resolve) => setImmediate(resolve))
     await first.stop()
 
-    await client.record({ runs: ['r'], log }).done
+    await log.record({ client, runs: ['r'] }).done
     expect(brief(await entriesOf(log))).toEqual(['running', 'again', 'again', 'read', 'completed'])
 
     // A run that has ended is not requested again.
     const before = lines().length
-    await client.record({ runs: ['r'], log }).done
+    await log.record({ client, runs: ['r'] }).done
     expect(lines()).toHaveLength(before)
     expect(await entriesOf(log)).toHaveLength(5)
   })
@@ -89,7 +89,7 @@ describe('recorded runs', () => {
   it('can be replaced', async () => {
     const { client, lines } = await runService({ events: (response) => response.end(trace.join('')) })
     await using log = await openLog(memoryLog())
-    const recording = client.record({ runs: [], webhooks: true, log })
+    const recording = log.record({ client, runs: [], webhooks: true })
 
     recording.set({ runs: ['r'] })
     while ((await entriesOf(log)).length < 5) await new Promise((resolve) => setImmediate(resolve))

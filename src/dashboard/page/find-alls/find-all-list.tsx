@@ -22,7 +22,7 @@ export function FindAllList({ selected }: { readonly selected: string | undefine
         <Notice icon="search" title="No FindAll runs yet">
           <p>
             They appear when a recorder writes their events into this log:{' '}
-            <code>client.record({'{ findAlls, log }'})</code>
+            <code>log.record({'{ client, findAlls }'})</code>
           </p>
         </Notice>
       }

@@ -32,7 +32,7 @@ export function GroupList({
         <Notice icon="run" title="No task groups yet">
           <p>
             They appear when a recorder writes their events into this log:{' '}
-            <code>client.record({'{ taskGroups, log }'})</code>
+            <code>log.record({'{ client, taskGroups }'})</code>
           </p>
         </Notice>
       }

@@ -85,7 +85,7 @@ function Streams({ streams }: { readonly streams: LogStats['streams'] }): ReactN
     return (
       <Notice icon="run" title="No stream is recorded">
         <p>
-          A recorder writes the streams of the service into this log: <code>client.record(…)</code> or{' '}
+          A recorder writes the streams of the service into this log: <code>log.record(…)</code> or{' '}
           <code>rivulet record</code>.
         </p>
       </Notice>

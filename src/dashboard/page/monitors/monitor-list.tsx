@@ -48,7 +48,7 @@ export function MonitorList({
         <Notice icon="pulse" title="No monitors yet">
           <p>
             They appear when a recorder writes their events into this log:{' '}
-            <code>client.record({'{ monitors, log }'})</code>
+            <code>log.record({'{ client, monitors }'})</code>
           </p>
         </Notice>
       }

@@ -17,19 +17,19 @@ import {
   toArray,
 } from 'rxjs'
 import type { Observable } from 'rxjs'
-import type { PendingDelivery } from '../../log/store/inbox-store.ts'
-import { macrotask } from '../../log/macrotask.ts'
-import type { RecordedStream, Recorder } from '../../log/record/recorder.ts'
+import type { PendingDelivery } from '../store/inbox-store.ts'
+import { macrotask } from '../macrotask.ts'
+import type { RecordedStream, Recorder } from './recorder.ts'
 import type { EventOf, ResearchEvent } from '../../protocol/event.ts'
 import { runSource } from '../../protocol/event.ts'
 import { detection, isPartial, webhookEvent } from '../../protocol/webhook-event.ts'
 import type { Detection } from '../../protocol/webhook-event.ts'
 import { NotFoundError, RivuletError } from '../../transport/errors.ts'
-import type { Context } from '../context.ts'
-import { openOrAborted } from '../shapes/backpressure.ts'
-import { withReconnect } from '../shapes/with-reconnect.ts'
-import { affectsAllSources } from '../watched-streams.ts'
-import { executionEvents, runResult } from '../webhook-expansion.ts'
+import type { Context } from '../../sources/context.ts'
+import { openOrAborted } from '../../sources/shapes/backpressure.ts'
+import { withReconnect } from '../../sources/shapes/with-reconnect.ts'
+import { affectsAllSources } from '../../sources/watched-streams.ts'
+import { executionEvents, runResult } from '../../sources/webhook-expansion.ts'
 import { eventKey, FollowedMonitor, groupKey } from './followed-monitor.ts'
 import { RecentKeys } from './recent-keys.ts'
 import { RequestSlots } from './request-slots.ts'
@@ -92,6 +92,11 @@ export class WebhookDrain {
   unfollow(source: string, monitor: FollowedMonitor): void {
     if (this.#monitors.get(source) === monitor) this.#monitors.delete(source)
     monitor.end()
+  }
+
+  /** Emits when a webhook of this source arrives; undefined if its monitor is not polled. */
+  wakeOf(source: string): Observable<void> | undefined {
+    return this.#monitors.get(source)?.wake
   }
 
   /** Called after an event of another stream of this recording was passed to the recorder. */

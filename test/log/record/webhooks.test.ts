@@ -14,7 +14,7 @@ describe('the webhooks of a log', () => {
     const { client, log, put, entries, isDrained } = await recordingLog()
     await put('a', ended('r1', { status: 'failed', error: { message: 'no' } }))
     await put('b', completed('m1', '2026-01-01T00:00:00Z'))
-    const recording = client.record({ webhooks: true, log })
+    const recording = log.record({ client, webhooks: true })
     await until(isDrained)
     await put('c', { type: 'unheard.of', data: 5 })
     await until(isDrained)
@@ -35,11 +35,11 @@ describe('the webhooks of a log', () => {
       await append(...args)
       throw new Error('killed')
     }
-    await expect(client.record({ webhooks: true, log }).done).rejects.toThrow('killed')
+    await expect(log.record({ client, webhooks: true }).done).rejects.toThrow('killed')
     root.loseClaims()
     const next = await open()
     await put('3', completed('m1', '2026-01-01T00:00:03Z'))
-    const recording = client.record({ webhooks: true, log: next.log })
+    const recording = next.log.record({ client, webhooks: true })
     await until(isDrained)
     await recording.stop()
     expect(idsOf(await entries())).toHaveLength(4)
@@ -50,7 +50,7 @@ describe('the webhooks of a log', () => {
     const { client, log, store, put, pending, entries } = await recordingLog()
     await put('a', completed('m1', '2026-01-01T00:00:00Z'))
     store.append = () => Promise.reject(new Error('the disk is full'))
-    await expect(client.record({ webhooks: true, log }).done).rejects.toThrow('the disk is full')
+    await expect(log.record({ client, webhooks: true }).done).rejects.toThrow('the disk is full')
     expect(await pending()).toEqual(['a'])
     expect(await entries()).toEqual([])
   })
@@ -59,7 +59,7 @@ describe('the webhooks of a log', () => {
     const { client, log, put, entries, isDrained } = await recordingLog()
     await put('a', completed('m1', '2026-01-01T00:00:00Z'))
     await put('b', completed('m1', '2026-01-01T00:00:00.000Z'))
-    const recording = client.record({ webhooks: true, log })
+    const recording = log.record({ client, webhooks: true })
     await until(isDrained)
     await recording.stop()
     expect(await entries()).toHaveLength(1)
@@ -68,7 +68,7 @@ describe('the webhooks of a log', () => {
   it('are taken over when the recording that takes them ends, in this process and in another one', async () => {
     const { client, log, open, put, pending, entries, isDrained } = await recordingLog()
     const other = await open()
-    const recordings = [log, log, other.log].map((each) => client.record({ webhooks: true, log: each }))
+    const recordings = [log, log, other.log].map((each) => each.record({ client, webhooks: true }))
     for (const [n, recording] of recordings.entries()) {
       await put(`${n}`, completed('m1', `2026-01-01T00:00:0${n}Z`))
       await until(isDrained)
@@ -96,7 +96,7 @@ describe('the webhooks of a log', () => {
       await held.promise
       return append(...given)
     }
-    const recording = client.record({ webhooks: true, share: 'all', log, tick: Infinity })
+    const recording = log.record({ client, webhooks: true, share: 'all', tick: Infinity })
     await put('a', detected('m1', 'g1'))
     await appending.promise
     store.loseClaims()
@@ -115,11 +115,11 @@ describe('the webhooks of a log', () => {
     const other = await openLog(root.connect())
     onTestFinished(() => other.close())
     const receiver = createWebhookReceiver({ secrets: 'secret', inbox: other.inbox })
-    expect(() => client.record({ webhooks: receiver, log })).toThrow('inbox: log.inbox')
-    expect(() => client.record({ webhooks: createWebhookReceiver({ secrets: 's' }), log })).toThrow('inbox')
-    expect(() => client.record({ webhooks: false as never, log })).toThrow('webhooks')
+    expect(() => log.record({ client, webhooks: receiver })).toThrow('inbox: log.inbox')
+    expect(() => log.record({ client, webhooks: createWebhookReceiver({ secrets: 's' }) })).toThrow('inbox')
+    expect(() => log.record({ client, webhooks: false as never })).toThrow('webhooks')
     const own = createWebhookReceiver({ secrets: 'secret', inbox: log.inbox })
-    await client.record({ webhooks: own, log }).stop()
+    await log.record({ client, webhooks: own }).stop()
   })
 
   it('that are hostile become entries', async () => {
@@ -139,7 +139,7 @@ describe('the webhooks of a log', () => {
     for (const [n, payload] of payloads.entries()) await put(`${n}`, payload)
     const tooDeep = `{"type":"x","data":${'['.repeat(100_000)}${']'.repeat(100_000)}}`
     await log.inbox.put({ id: 'deep', timestamp: 1_760_000_000, payload: JSON.parse(tooDeep) }, tooDeep)
-    const recording = client.record({ webhooks: true, log })
+    const recording = log.record({ client, webhooks: true })
     await until(isDrained)
     await recording.stop()
     expect(await entries()).toHaveLength(payloads.length + 1)
@@ -151,7 +151,7 @@ describe('a completion of a recorded monitor', () => {
     const { client, log, service, put, entries, isDrained } = await recordingLog()
     service.monitors.set('m1', ['g1'])
     const monitor = { ...quiet('m1'), include_completions: false }
-    const recording = client.record({ monitors: [monitor], webhooks: true, log })
+    const recording = log.record({ client, monitors: [monitor], webhooks: true })
     await until(async () => (await entries()).length === 1)
     await put('a', completed('m1', '2026-01-01T00:00:00Z'))
     await until(isDrained)
@@ -168,7 +168,7 @@ describe('a detection of a recorded monitor', () => {
   it('wakes its poll, which records the group in the order of the monitor, and is not expanded', async () => {
     const { client, log, service, put, entries, isDrained } = await recordingLog()
     service.monitors.set('m1', ['g1'])
-    const recording = client.record({ monitors: [quiet('m1')], webhooks: true, log })
+    const recording = log.record({ client, monitors: [quiet('m1')], webhooks: true })
     await until(async () => (await entries()).length === 1)
     service.monitors.set('m1', ['g3', 'g2', 'g1'])
     // The webhook of the newer group arrives first.
@@ -185,7 +185,7 @@ describe('a detection of a recorded monitor', () => {
   it('that arrives while a failed walk is resumed waits for the next poll, and keeps the order', async () => {
     const { client, log, service, put, entries, isDrained, time } = await recordingLog()
     service.monitors.set('m1', ['g1'])
-    const recording = client.record({ monitors: [{ id: 'm1', pollInterval: 60_000 }], webhooks: true, log })
+    const recording = log.record({ client, monitors: [{ id: 'm1', pollInterval: 60_000 }], webhooks: true })
     await until(async () => (await entries()).length === 1)
     // A list of two pages, whose second page fails.
     let isDown = true
@@ -224,7 +224,7 @@ describe('a detection of a recorded monitor', () => {
       answer(response, { events: [{ event_type: 'event_stream', event_id: 'e9', event_group_id: 'g9' }] })
       return true
     }
-    const recording = client.record({ monitors: [quiet('m1')], webhooks: true, log })
+    const recording = log.record({ client, monitors: [quiet('m1')], webhooks: true })
     await until(async () => (await entries()).length === 1)
     const polls = service.requests.length
     await put('a', detected('m1', 'g9'))
@@ -239,7 +239,7 @@ describe('a detection of a recorded monitor', () => {
   it('waits for the poll while the service is down, and holds up no other webhook', async () => {
     const { client, log, service, time, put, pending, entries, isDrained } = await recordingLog()
     service.monitors.set('m1', ['g1'])
-    const recording = client.record({ monitors: [quiet('m1')], webhooks: true, log })
+    const recording = log.record({ client, monitors: [quiet('m1')], webhooks: true })
     await until(async () => (await entries()).length === 1)
     let isDown = true
     service.intercept = (path, response) => {
@@ -268,7 +268,7 @@ describe('a detection of a recorded monitor', () => {
   it('is expanded when its monitor has failed for good, or left the lists', async () => {
     const { client, log, service, put, entries, isDrained } = await recordingLog()
     service.monitors.set('m1', ['g1'])
-    const recording = client.record({ monitors: [quiet('unknown'), quiet('m1')], webhooks: true, log })
+    const recording = log.record({ client, monitors: [quiet('unknown'), quiet('m1')], webhooks: true })
     await until(async () => (await entries()).length === 2)
     recording.set({ monitors: [quiet('unknown')] })
     service.monitors.set('unknown', ['g0'])
@@ -284,7 +284,7 @@ describe('a detection of a recorded monitor', () => {
   it('is done by a completion that the poll brings, in the order of the monitor', async () => {
     const { client, log, service, put, entries, isDrained } = await recordingLog()
     service.monitors.set('m1', ['g1'])
-    const recording = client.record({ monitors: [quiet('m1')], webhooks: true, log })
+    const recording = log.record({ client, monitors: [quiet('m1')], webhooks: true })
     await until(async () => (await entries()).length === 1)
     const timestamp = '2026-01-01T00:00:00Z'
     service.intercept = (path, response) => {
@@ -313,14 +313,14 @@ describe('a detection of another monitor', () => {
     const { client, log, service, put, entries, isDrained } = await recordingLog()
     service.monitors.set('m1', ['g1'])
     for (let n = 0; n < 50; n++) await put(`${n}`, detected('m1', 'g1'))
-    const first = client.record({ webhooks: true, log })
+    const first = log.record({ client, webhooks: true })
     await until(isDrained)
     await put('later', detected('m1', 'g1'))
     await until(isDrained)
     await first.stop()
     expect(service.requests).toHaveLength(1)
     await put('after the restart', detected('m1', 'g1'))
-    const second = client.record({ webhooks: true, log })
+    const second = log.record({ client, webhooks: true })
     await until(isDrained)
     await second.stop()
     expect(await entries()).toMatchObject([{ id: 'g1-event', via: 'webhook', revision: 1 }])
@@ -335,7 +335,7 @@ describe('a detection of another monitor', () => {
         return true
       }
       await put('a', detected('m1', 'g1'))
-      const recording = client.record({ webhooks: true, log })
+      const recording = log.record({ client, webhooks: true })
       await until(isDrained)
       await recording.stop()
       expect(await entries()).toMatchObject([
@@ -362,7 +362,7 @@ describe('a detection of another monitor', () => {
       }
       for (let n = 0; n < 30; n++) await put(`ill ${n}`, detected('ill', `g${n}`))
       for (let n = 0; n < 30; n++) await put(`well ${n}`, detected('well', `w${n}`))
-      const recording = client.record({ webhooks: true, log })
+      const recording = log.record({ client, webhooks: true })
       await until(async () => (await entries()).length === 30)
       await settled()
       // Time stands still, so none is tried again.
@@ -394,7 +394,7 @@ describe('a detection of another monitor', () => {
       return false
     }
     await Promise.all(groups.map((group) => put(group, detected('m1', group))))
-    const recording = client.record({ webhooks: true, log })
+    const recording = log.record({ client, webhooks: true })
     await until(isDrained)
     await recording.stop()
     expect(await entries()).toHaveLength(1_000)
@@ -408,7 +408,7 @@ describe('a detection of another monitor', () => {
       return true
     }
     await put('a', detected('m1', 'g1'))
-    await expect(client.record({ webhooks: true, log }).done).rejects.toBeInstanceOf(AuthenticationError)
+    await expect(log.record({ client, webhooks: true }).done).rejects.toBeInstanceOf(AuthenticationError)
     expect(await pending()).toEqual(['a'])
   })
 
@@ -416,7 +416,7 @@ describe('a detection of another monitor', () => {
     const { client, log, service, time, put, entries, isDrained } = await recordingLog()
     service.monitors.set('m1', [])
     await put('a', detected('m1', 'g1'))
-    const recording = client.record({ webhooks: true, log })
+    const recording = log.record({ client, webhooks: true })
     await until(() => service.requests.length === 1)
     await settled()
     service.monitors.set('m1', ['g1'])
@@ -436,7 +436,7 @@ describe("a run's webhook without its output", () => {
     await put('a', ended('r1'))
     await put('b', ended('r1'))
     await put('c', completed('m1', '2026-01-01T00:00:00Z'))
-    const recording = client.record({ webhooks: true, log })
+    const recording = log.record({ client, webhooks: true })
     await until(async () => (await entries()).length === 1)
     time.advance(1_999)
     await settled()
@@ -453,7 +453,7 @@ describe("a run's webhook without its output", () => {
   it('is recorded as it is where the service has no result', async () => {
     const { client, log, time, put, entries, isDrained } = await recordingLog()
     await put('a', ended('r1'))
-    const recording = client.record({ webhooks: true, log })
+    const recording = log.record({ client, webhooks: true })
     await until(async () => {
       time.advance(100)
       return isDrained()
@@ -482,7 +482,7 @@ describe("a run's webhook without its output", () => {
       void next.promise.then(() => response.write(message('r2')))
       return true
     }
-    const recording = client.record({ taskGroups: ['tgrp_1'], webhooks: true, log })
+    const recording = log.record({ client, taskGroups: ['tgrp_1'], webhooks: true })
     await until(async () => (await entries()).length === 1)
     await put('early', ended('r2'))
     await put('late', ended('r1'))
@@ -505,11 +505,11 @@ describe("a run's webhook without its output", () => {
     service.results.add('r1')
     await put('a', ended('r1'))
     await put('b', ended('r1'))
-    const first = client.record({ webhooks: true, log })
+    const first = log.record({ client, webhooks: true })
     await settled()
     await first.stop()
     expect(await pending()).toEqual(['a', 'b'])
-    const second = client.record({ webhooks: true, log })
+    const second = log.record({ client, webhooks: true })
     await until(async () => {
       time.advance(100)
       return isDrained()

@@ -9,7 +9,7 @@ describe('the lists of a recording', () => {
   it('are replaced: entries that stay are not subscribed to again, and those that leave are released', async () => {
     const { client, log, store, service } = await recordingLog()
     service.monitors.set('m1', ['g1']).set('m2', ['g2']).set('m3', ['g3'])
-    const recording = client.record({ monitors: [quiet('m1'), quiet('m2')], log })
+    const recording = log.record({ client, monitors: [quiet('m1'), quiet('m2')] })
     await until(async () => (await entriesOf(log)).length === 2)
     recording.set({ monitors: [quiet('m2'), quiet('m3')] })
     await until(async () => (await entriesOf(log)).length === 3)
@@ -29,7 +29,7 @@ describe('the lists of a recording', () => {
   it('may be emptied after all else has ended, and filled again', async () => {
     const { client, log, service } = await recordingLog()
     service.monitors.set('m1', ['g1']).set('m2', ['g2'])
-    const recording = client.record({ monitors: [quiet('m1')], taskGroups: ['unknown'], log })
+    const recording = log.record({ client, monitors: [quiet('m1')], taskGroups: ['unknown'] })
     await until(async () => (await entriesOf(log)).length === 2)
     recording.set({ monitors: [] })
     await settled()
@@ -42,7 +42,7 @@ describe('the lists of a recording', () => {
   it('are refused where they are wrong, and nothing is changed', async () => {
     const { client, log, service } = await recordingLog()
     service.monitors.set('m1', ['g1'])
-    const recording = client.record({ monitors: [quiet('m1')], log })
+    const recording = log.record({ client, monitors: [quiet('m1')] })
     const wrong = [
       null,
       { monitors: [''] },
@@ -62,7 +62,7 @@ describe('the lists of a recording', () => {
     const { client, log, service } = await recordingLog()
     service.monitors.set('m1', ['g1']).set('m2', ['g2'])
     const monitors = new BehaviorSubject(['m1'])
-    const recording = client.record({ monitors, log })
+    const recording = log.record({ client, monitors })
     expect(() => recording.set({ monitors: ['m2'] })).toThrow('emit the new list from it')
     monitors.next(['m2'])
     await until(async () => idsOf(await entriesOf(log)).includes('g2-event'))
@@ -72,7 +72,7 @@ describe('the lists of a recording', () => {
   it('end the recording when all that they have is done', async () => {
     const { client, log, service } = await recordingLog()
     service.monitors.set('m1', ['g1'])
-    const recording = client.record({ monitors: ['unknown'], taskGroups: [], log })
+    const recording = log.record({ client, monitors: ['unknown'], taskGroups: [] })
     recording.set({ monitors: ['unknown', 'also unknown'] })
     await recording.done
     expect((await entriesOf(log)).map(({ type }) => type)).toEqual(['source.failed', 'source.failed'])

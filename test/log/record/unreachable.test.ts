@@ -8,11 +8,11 @@ describe('a recording that begins while the service cannot be reached', () => {
     const { client, log, service, time, put, entries, isDrained } = await recordingLog()
     service.monitors.set('m1', ['g1'])
     await service.stop()
-    const recording = client.record({
+    const recording = log.record({
+      client,
       monitors: ['m1'],
       taskGroups: ['tgrp_1'],
       webhooks: true,
-      log,
       tick: Infinity,
     })
     const ofType = async (type: string) => (await allEntriesOf(log)).filter((entry) => entry.type === type)
@@ -41,12 +41,12 @@ describe('a recording that begins while the service cannot be reached', () => {
 
   it('rejects at once where the service refuses the key, and records a refused monitor as failed', async () => {
     const { client, log, service, entries } = await recordingLog()
-    await client.record({ monitors: ['none'], log }).done
+    await log.record({ client, monitors: ['none'] }).done
     expect(await entries()).toMatchObject([{ type: 'source.failed', source: '/v1/monitors/none' }])
     service.intercept = (_, response) => {
       answer(response, { message: 'no such key' }, 401)
       return true
     }
-    await expect(client.record({ monitors: ['m1'], log }).done).rejects.toBeInstanceOf(AuthenticationError)
+    await expect(log.record({ client, monitors: ['m1'] }).done).rejects.toBeInstanceOf(AuthenticationError)
   })
 })

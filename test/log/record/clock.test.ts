@@ -3,7 +3,7 @@ import type { SchedulerAction } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ArgumentError, memoryLog, openLog } from 'rivulet'
 import { Recorder } from '../../../src/log/record/recorder.ts'
-import { Clock } from '../../../src/sources/record/clock.ts'
+import { Clock } from '../../../src/log/record/clock.ts'
 import { allEntriesOf, completed, recordingLog, settled, until } from './recording-log.ts'
 
 describe('the ticks of a log', () => {
@@ -12,7 +12,7 @@ describe('the ticks of a log', () => {
 
   it('are recorded whenever nothing was for 10 s, and numbered over restarts', async () => {
     const { client, log, time } = await recordingLog()
-    const first = client.record({ webhooks: true, log })
+    const first = log.record({ client, webhooks: true })
     await settled()
     for (const [advance, ticks] of [
       [9_999, 0],
@@ -26,7 +26,7 @@ describe('the ticks of a log', () => {
     }
     await first.stop()
     time.advance(60_000)
-    const second = client.record({ webhooks: true, log, tick: 100 })
+    const second = log.record({ client, webhooks: true, tick: 100 })
     await settled()
     time.advance(100)
     await until(async () => (await ticksOf(log)).length === 3)
@@ -40,7 +40,7 @@ describe('the ticks of a log', () => {
 
   it('wait for 10 s after what is recorded', async () => {
     const { client, log, time, put, isDrained } = await recordingLog()
-    const recording = client.record({ webhooks: true, log })
+    const recording = log.record({ client, webhooks: true })
     await settled()
     time.advance(9_000)
     await put('a', completed('m1', '2026-01-01T00:00:00Z'))
@@ -55,7 +55,7 @@ describe('the ticks of a log', () => {
 
   it('do not come right after what was recorded while the clock read the end of the log', async () => {
     const { client, log, store, time, put, isDrained } = await recordingLog()
-    const recording = client.record({ webhooks: true, log })
+    const recording = log.record({ client, webhooks: true })
     await settled()
     const positionAt = store.positionAt.bind(store)
     const reading = Promise.withResolvers<void>()
@@ -79,7 +79,7 @@ describe('the ticks of a log', () => {
   it('are not recorded while another recording of the log records', async () => {
     const { client, log, open, time } = await recordingLog()
     const other = await open()
-    const recording = client.record({ webhooks: true, log })
+    const recording = log.record({ client, webhooks: true })
     await settled()
     const fence = await other.store.claim('stream:other')
     for (let n = 0; n < 5; n++) {
@@ -96,7 +96,7 @@ describe('the ticks of a log', () => {
   it('come from one recording of a log, and from the next when that ends', async () => {
     const { client, log, open, time } = await recordingLog()
     const other = await open()
-    const recordings = [log, log, other.log].map((each) => client.record({ webhooks: true, log: each }))
+    const recordings = [log, log, other.log].map((each) => each.record({ client, webhooks: true }))
     await settled()
     for (let n = 1; n <= 3; n++) {
       time.advance(10_000)
@@ -112,14 +112,14 @@ describe('the ticks of a log', () => {
 
   it('are not recorded with an infinite `tick`, and a wrong one is refused at the call', async () => {
     const { client, log, time } = await recordingLog()
-    const recording = client.record({ webhooks: true, log, tick: Infinity })
+    const recording = log.record({ client, webhooks: true, tick: Infinity })
     await settled()
     time.advance(1e9)
     await settled()
     await recording.stop()
     expect(await allEntriesOf(log)).toEqual([])
     for (const tick of [0, -1, Number.NaN, 0.5, '1' as never]) {
-      expect(() => client.record({ webhooks: true, log, tick })).toThrow(ArgumentError)
+      expect(() => log.record({ client, webhooks: true, tick })).toThrow(ArgumentError)
     }
   })
 

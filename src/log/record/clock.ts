@@ -1,6 +1,6 @@
 import type { SchedulerLike, Subscription } from 'rxjs'
-import type { Position } from '../../log/store/contract.ts'
-import type { RecordedStream, Recorder } from '../../log/record/recorder.ts'
+import type { Position } from '../store/contract.ts'
+import type { RecordedStream, Recorder } from './recorder.ts'
 import { tickEvent } from '../../protocol/log-event.ts'
 
 /** The stream of the ticks. Its position is the number of the last one. */

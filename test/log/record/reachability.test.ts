@@ -11,7 +11,7 @@ describe('the reachability of a source', () => {
   it('is recorded: live, lost once for each outage, and live again with the time of the loss', async () => {
     const { client, log, service, time } = await recordingLog()
     service.monitors.set('m1', ['g1'])
-    const recording = client.record({ monitors: [{ id: 'm1', pollInterval: 1_000 }], log, tick: Infinity })
+    const recording = log.record({ client, monitors: [{ id: 'm1', pollInterval: 1_000 }], tick: Infinity })
     await until(async () => (await changesOf(log)).length === 1)
     await service.stop()
     await until(async () => {
@@ -56,7 +56,7 @@ describe('the reachability of a source', () => {
       else response.end()
       return true
     }
-    const recording = client.record({ taskGroups: ['tgrp_1'], log, tick: Infinity })
+    const recording = log.record({ client, taskGroups: ['tgrp_1'], tick: Infinity })
     await until(async () => {
       time.advance(60_000)
       return connections > 12
@@ -76,7 +76,7 @@ describe('the reachability of a source', () => {
       else response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
       return true
     }
-    const recording = client.record({ taskGroups: ['tgrp_1'], log, tick: Infinity })
+    const recording = log.record({ client, taskGroups: ['tgrp_1'], tick: Infinity })
     await until(() => requests === 2)
     await settled()
     expect(await changesOf(log)).toEqual([])
@@ -99,7 +99,7 @@ describe('the reachability of a source', () => {
     const { client, log, service } = await recordingLog()
     service.monitors.set('m1', ['g1'])
     for (let n = 1; n <= 2; n++) {
-      const recording = client.record({ monitors: ['m1'], log })
+      const recording = log.record({ client, monitors: ['m1'] })
       await until(async () => (await changesOf(log)).length === n)
       await recording.stop()
     }
@@ -129,10 +129,10 @@ describe('backfill', () => {
       room = Infinity
       throw new Error('killed')
     }
-    await expect(client.record({ monitors, log }).done).rejects.toThrow('killed')
+    await expect(log.record({ client, monitors }).done).rejects.toThrow('killed')
     store.append = append
     expect(await entriesOf(log)).toHaveLength(9)
-    const recording = client.record({ monitors, log })
+    const recording = log.record({ client, monitors })
     await until(async () => (await entriesOf(log)).length === 30)
     service.monitors.set('m1', ['g31', ...(service.monitors.get('m1') ?? [])])
     await until(async () => {
@@ -147,11 +147,11 @@ describe('backfill', () => {
   it('does not mark what a monitor brings after a walk that found nothing, also by a later recording', async () => {
     const { client, log, store, service } = await recordingLog()
     service.monitors.set('m1', [])
-    const first = client.record({ monitors: ['m1'], log })
+    const first = log.record({ client, monitors: ['m1'] })
     await until(async () => (await store.streamPositions(['stream:monitors/m1']))[0] !== null)
     await first.stop()
     service.monitors.set('m1', ['g1'])
-    const second = client.record({ monitors: ['m1'], log })
+    const second = log.record({ client, monitors: ['m1'] })
     await until(async () => (await entriesOf(log)).length === 1)
     await second.stop()
     expect(await entriesOf(log)).toMatchObject([{ id: 'g1-event', backfill: false }])
@@ -181,7 +181,7 @@ describe('backfill', () => {
       )
       return true
     }
-    const recording = client.record({ taskGroups: ['one'], log })
+    const recording = log.record({ client, taskGroups: ['one'] })
     recording.set({ taskGroups: ['one', 'two'] })
     await until(async () => (await entriesOf(log)).length === 4)
     await recording.stop()
@@ -199,7 +199,7 @@ describe('completions of a monitor', () => {
   it('are recorded unless include_completions is false', async () => {
     const { client, log, service } = await recordingLog()
     service.monitors.set('m1', ['g1']).set('m2', ['g2'])
-    const recording = client.record({ monitors: ['m1', { id: 'm2', include_completions: false }], log })
+    const recording = log.record({ client, monitors: ['m1', { id: 'm2', include_completions: false }] })
     await until(async () => (await entriesOf(log)).length === 2)
     await recording.stop()
     const queries = service.requests.filter((path) => path.includes('/events')).toSorted()

@@ -1,5 +1,5 @@
 import { liveEvent, lostEvent } from '../../protocol/log-event.ts'
-import type { RecordedStream } from '../../log/record/recorder.ts'
+import type { RecordedStream } from './recorder.ts'
 
 /**
  * Records when a source was reached and lost. A source may have several streams: it is lost while one of them is, and live when

@@ -1,0 +1,333 @@
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkOptions, checkSignal, checkText, checkWait } from '../../protocol/check.ts'
+import { groupSource, monitorSource, runSource } from '../../protocol/event.ts'
+import { findAllSource } from '../../protocol/find-all-event.ts'
+import { subscribeUnderGate } from '../../protocol/gate.ts'
+import type { WebhookInbox } from '../../protocol/webhook.ts'
+import { contextOf } from '../../sources/context.ts'
+import type { Client, Context } from '../../sources/context.ts'
+import { StreamPositionError } from '../../sources/shapes/stream-item.ts'
+import { areEmpty, watchedStreams } from '../../sources/watched-streams.ts'
+import type {
+  Watched,
+  WatchedFindAll,
+  WatchedGroup,
+  WatchedMonitor,
+  WatchedRun,
+  WatchedStreams,
+} from '../../sources/watched-streams.ts'
+import { FencedError, LogError } from '../errors.ts'
+import { Job } from '../job.ts'
+import type { LogJob } from '../job.ts'
+import type { SharingStore } from '../store/sharing-store.ts'
+import { Clock } from './clock.ts'
+import { RecordedList } from './recorded-list.ts'
+import type { Recorder, RecorderReports } from './recorder.ts'
+import { Upstream } from './upstream.ts'
+import { WebhookDrain } from './webhook-drain.ts'
+import { workShare } from './work-share.ts'
+
+/** A receiver of webhooks whose inbox belongs to a log. */
+export interface RecordedWebhooks {
+  readonly inbox: WebhookInbox | undefined
+}
+
+/** Options of `log.record`. `client` is required, and at least one of `monitors`, `taskGroups`, `runs`, `findAlls` and `webhooks`. */
+export interface RecordOptions {
+  /** The client that reads the streams, of `createClient`. */
+  readonly client: Client
+  /**
+   * Executions without news are recorded too, as `monitor.completion`. With `include_completions: false` they are not listed
+   * (§4.1), and only those that webhooks bring are recorded.
+   */
+  readonly monitors?: Watched<WatchedMonitor>
+  /** Runs come with their output unless `include_output` is false. */
+  readonly taskGroups?: Watched<WatchedGroup>
+  /** Ids of single runs. A run that has ended is not requested again by a later recording. */
+  readonly runs?: Watched<WatchedRun>
+  /** Ids of FindAll runs. A run that has ended is not requested again by a later recording, unless its `until` is `closed`. */
+  readonly findAlls?: Watched<WatchedFindAll>
+  /**
+   * Records the webhooks of the log's inbox: the receiver with `log.inbox`, or true if it runs in another process. The recording
+   * then runs until it is stopped. One recording of a log does this at a time; the next one waits until it ends.
+   */
+  readonly webhooks?: RecordedWebhooks | true
+  /**
+   * Waits for streams that another recording has, until this signal is aborted. Default: such a stream is a `LogInUseError`. Without effect
+   * with {@link share}, which always waits.
+   */
+  readonly wait?: AbortSignal
+  /**
+   * Divides the sources with all other recordings of the log that have this name here, in any number of processes, and with the same lists:
+   * each source is recorded by one of them. A process that joins takes over its share; if a process stops, or dies and its lease runs out,
+   * the others take over its share. The recording runs until it is stopped, waits for a source that another recording has, and continues
+   * with its share after it was suspended for longer than its lease. Default: this recording has all of its sources.
+   *
+   * ```ts
+   * import { createClient, memoryLog, openLog } from 'rivulet'
+   *
+   * const log = await openLog(memoryLog())
+   * const client = createClient()
+   * const recording = log.record({ client, monitors: ['monitor_1', 'monitor_2'], share: 'monitors' })
+   * ```
+   */
+  readonly share?: string
+  /** How long nothing is recorded before a `log.tick` is appended, in ms; `Infinity` for never. At least 1. Default 10,000. */
+  readonly tick?: number
+}
+
+/** The lists of {@link Recording.set}. */
+export interface RecordedLists {
+  readonly monitors?: readonly WatchedMonitor[]
+  readonly taskGroups?: readonly WatchedGroup[]
+  readonly runs?: readonly WatchedRun[]
+  readonly findAlls?: readonly WatchedFindAll[]
+}
+
+/** A job that records until it is stopped or fails. */
+export interface Recording extends LogJob {
+  /**
+   * Replaces lists that were given as arrays. Removed entries are unsubscribed from, new ones subscribed to, and the others stay
+   * subscribed. An empty list does not end the recording.
+   *
+   * @throws ArgumentError for an invalid list, and for one that was given as an Observable. Nothing was changed.
+   * @throws LogError when the recording has ended.
+   */
+  set(lists: RecordedLists): void
+}
+
+const OPTIONS = Object.keys({
+  client: true,
+  monitors: true,
+  taskGroups: true,
+  runs: true,
+  findAlls: true,
+  webhooks: true,
+  wait: true,
+  share: true,
+  tick: true,
+} satisfies Record<keyof RecordOptions, true>)
+
+const LISTS = ['monitors', 'taskGroups', 'runs', 'findAlls'] as const satisfies (keyof RecordedLists)[]
+
+/** The log that a recording writes into. */
+interface RecordedLog {
+  readonly inbox: WebhookInbox
+  readonly sharing: SharingStore
+  readonly recorder: (onFailure: (error: unknown) => void, reports: RecorderReports) => Recorder
+}
+
+/**
+ * Records monitors, groups, single and FindAll runs and webhooks into a log: each event once, in one transaction with the position of its
+ * stream. Each stream resumes from its position in the log.
+ */
+export function record(log: RecordedLog, options: RecordOptions): Recording {
+  checkOptions('options', options ?? null, OPTIONS)
+  const context = contextOf(options.client)
+  const { monitors = [], taskGroups = [], runs = [], findAlls = [], webhooks, share, wait, tick } = options
+  const watched = { monitors, taskGroups, runs, findAlls }
+  if (wait !== undefined) checkSignal('wait', wait)
+  if (share !== undefined) checkText('share', share)
+  if (tick !== undefined) checkTick(tick)
+  if (areEmpty(watched) && webhooks === undefined) {
+    const message = 'record needs monitors, taskGroups, runs, findAlls or webhooks'
+    throw new ArgumentError('options', { message }, options)
+  }
+  if (webhooks !== undefined) checkWebhooks(webhooks, log)
+  // Checks arrays at the call.
+  watchedStreams(context, watched)
+  return new RecordingJob(new RunningRecording(log, context, watched, options))
+}
+
+class RecordingJob extends Job implements Recording {
+  readonly #running: RunningRecording
+
+  constructor(running: RunningRecording) {
+    super(running.run(), () => running.end())
+    this.#running = running
+  }
+
+  set(lists: RecordedLists): void {
+    this.#running.set(lists)
+  }
+}
+
+class RunningRecording {
+  readonly #context: Context
+  readonly #recorder: Recorder
+  readonly #isShared: boolean
+  readonly #drain: WebhookDrain | undefined
+  readonly #clock: Clock | undefined
+  readonly #upstream: Upstream
+  readonly #monitors: RecordedList<WatchedMonitor>
+  readonly #taskGroups: RecordedList<WatchedGroup>
+  readonly #runs: RecordedList<WatchedRun>
+  readonly #findAlls: RecordedList<WatchedFindAll>
+  readonly #ending = Promise.withResolvers<void>()
+  readonly #stopping = new AbortController()
+  /** The error of an append that the log has refused. */
+  #failure: { readonly error: unknown } | undefined
+  /** Whether lists are being replaced. */
+  #isChanging = true
+
+  constructor(log: RecordedLog, context: Context, watched: WatchedStreams, options: RecordOptions) {
+    const { webhooks, share, wait, tick = 10_000 } = options
+    const { scheduler } = context
+    this.#context = context
+    this.#isShared = share !== undefined
+    const onFailure = (error: unknown) => {
+      this.#failure = { error }
+      this.#ending.reject(error)
+    }
+    const recorder = log.recorder(onFailure, {
+      onPause: (pausedBy) => context.report({ kind: 'retention', pausedBy }),
+      onClock: (change) => context.report({ kind: 'clock', ...change }),
+    })
+    this.#recorder = recorder
+    recorder.ending.addEventListener('abort', () => this.end(), { once: true })
+    const clock = tick === Infinity ? undefined : new Clock(recorder, scheduler, tick)
+    const drain =
+      webhooks === undefined ? undefined : new WebhookDrain(context, recorder, () => clock?.touch())
+    this.#clock = clock
+    this.#drain = drain
+    this.#upstream = new Upstream({
+      recorder,
+      // Another recording may be about to release a source, at any time.
+      wait: share === undefined ? wait : this.#stopping.signal,
+      waitsAgain: share !== undefined,
+      drain,
+      now: () => scheduler.now(),
+      onEvent(event) {
+        clock?.touch()
+        drain?.saw(event)
+      },
+      onLeave: () => this.#endIfDone(),
+    })
+    const { signal } = this.#stopping
+    const isOwn = share === undefined ? undefined : workShare(log.sharing, share, signal)
+    const settings = { isOwn, onComplete: () => this.#endIfDone() }
+    const { monitors, taskGroups, runs, findAlls } = watched
+    this.#monitors = new RecordedList('monitors', monitors, { ...settings, sourceOf: monitorSource })
+    this.#taskGroups = new RecordedList('taskGroups', taskGroups, { ...settings, sourceOf: groupSource })
+    this.#runs = new RecordedList('runs', runs, { ...settings, sourceOf: runSource })
+    this.#findAlls = new RecordedList('findAlls', findAlls, { ...settings, sourceOf: findAllSource })
+  }
+
+  /** Records until the recording ends. Rejects when it fails. */
+  async run(): Promise<void> {
+    this.#inBackground(this.#drain)
+    this.#inBackground(this.#clock)
+    const items = watchedStreams(
+      this.#context,
+      {
+        monitors: this.#monitors.lists,
+        taskGroups: this.#taskGroups.lists,
+        runs: this.#runs.lists,
+        findAlls: this.#findAlls.lists,
+      },
+      {
+        from: (stream, signal, reopen) => this.#upstream.open(stream, signal, reopen),
+        wake: (source) => this.#drain?.wakeOf(source),
+        // A completion proves that a monitor ran.
+        defaults: { include_completions: true },
+      },
+    )
+    const subscription = subscribeUnderGate(this.#recorder.gate, undefined, items, {
+      next: (item) => this.#upstream.record(item),
+      error: (error: unknown) =>
+        this.#ending.reject(error instanceof StreamPositionError ? unreadable(error) : error),
+      // `set` may fill the lists again.
+      complete: () => {},
+    })
+    this.#change(true, () => {})
+    try {
+      await this.#ending.promise
+    } finally {
+      // Before the monitors end, for which webhooks wait.
+      this.#stopping.abort(new LogError('the recording has ended'))
+      subscription.unsubscribe()
+      await this.#recorder.close()
+    }
+    // The last append may fail after `stop`.
+    if (this.#failure !== undefined) throw this.#failure.error
+  }
+
+  /** Ends the recording. */
+  end(): void {
+    this.#ending.resolve()
+  }
+
+  set(given: RecordedLists): void {
+    checkOptions('lists', given ?? null, LISTS)
+    const { monitors, taskGroups, runs, findAlls } = given
+    if (monitors !== undefined) this.#monitors.checkSettable()
+    if (taskGroups !== undefined) this.#taskGroups.checkSettable()
+    if (runs !== undefined) this.#runs.checkSettable()
+    if (findAlls !== undefined) this.#findAlls.checkSettable()
+    watchedStreams(this.#context, {
+      monitors: monitors ?? [],
+      taskGroups: taskGroups ?? [],
+      runs: runs ?? [],
+      findAlls: findAlls ?? [],
+    })
+    if (this.#stopping.signal.aborted) throw new LogError('the recording has ended: start another one')
+    const isEmptied = LISTS.some((name) => given[name]?.length === 0)
+    this.#change(!isEmptied, () => {
+      if (monitors !== undefined) this.#monitors.set(monitors)
+      if (taskGroups !== undefined) this.#taskGroups.set(taskGroups)
+      if (runs !== undefined) this.#runs.set(runs)
+      if (findAlls !== undefined) this.#findAlls.set(findAlls)
+    })
+  }
+
+  /** Replaces lists, which may end the recording unless one of them is empty. */
+  #change(mayEnd: boolean, effect: () => void): void {
+    this.#isChanging = true
+    try {
+      effect()
+    } finally {
+      this.#isChanging = false
+      if (mayEnd) this.#endIfDone()
+    }
+  }
+
+  #endIfDone(): void {
+    if (this.#isShared || this.#isChanging || this.#drain !== undefined || !this.#upstream.isIdle) return
+    const lists = [this.#monitors, this.#taskGroups, this.#runs, this.#findAlls]
+    if (lists.some(({ isGrowing }) => isGrowing)) return
+    // Emptied by `set`, which may fill them again.
+    if (lists.every(({ isEmpty }) => isEmpty)) return
+    this.end()
+  }
+
+  /** Runs a job until the recording ends. */
+  #inBackground(job: WebhookDrain | Clock | undefined): void {
+    const { signal } = this.#stopping
+    job?.run(signal).catch((error: unknown) => {
+      if (signal.aborted) return
+      // Another recording has its turn.
+      if (this.#isShared && error instanceof FencedError) this.#inBackground(job)
+      else this.#ending.reject(error)
+    })
+  }
+}
+
+function unreadable(cause: StreamPositionError): LogError {
+  const message = `the position of the stream ${cause.stream} in the log cannot be read; it was left as it is`
+  return new LogError(message, { cause })
+}
+
+function checkTick(tick: number): void {
+  checkWait('tick', tick, true)
+  if (tick < 1) throw new ArgumentError('tick', 'a number of milliseconds of at least 1', tick)
+}
+
+function checkWebhooks(webhooks: unknown, log: RecordedLog): void {
+  if (webhooks === true) return
+  const inbox: unknown = Object(webhooks).inbox
+  if (inbox !== undefined && inbox === log.inbox) return
+  const message =
+    'webhooks must be a receiver that stores into the inbox of this log, createWebhookReceiver({ secrets, inbox: log.inbox }), or ' +
+    'true where the receiver has opened the log itself, as in another process'
+  throw new ArgumentError('webhooks', { message }, undefined)
+}
