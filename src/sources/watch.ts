@@ -1,4 +1,4 @@
-import { catchError, concat, defer, EMPTY, isObservable, merge, NEVER, tap, throwError } from 'rxjs'
+import { catchError, concat, defer, EMPTY, filter, isObservable, merge, NEVER, tap, throwError } from 'rxjs'
 import type { MonoTypeOperatorFunction, Observable } from 'rxjs'
 import { dedupe } from '../../operators/dedupe.ts'
 import { mergeWebhooks } from '../../operators/merge-webhooks.ts'
@@ -150,7 +150,8 @@ function watchPositioned(context: Context, options: WatchPositionedOptions): Sou
     throw new ArgumentError('options', { message }, options)
   }
   if (from !== undefined && typeof from !== 'function') throw new ArgumentError('from', 'a function', from)
-  return sourceOf(watchedStreams(context, watched, { from }), signal)
+  const items = watchedStreams(context, watched, { from })
+  return sourceOf(items.pipe(filter((item) => item.event === undefined || item.isNew)), signal)
 }
 
 const POSITIONED_OPTIONS = Object.keys({
@@ -188,7 +189,7 @@ export interface WatchCalls {
    *   from: ({ name }) => saved.get(name),
    * })
    * for await (const item of items) {
-   *   if (item.kind === 'event') console.log(item.event.id, item.isNew)
+   *   if (item.kind === 'event') console.log(item.event.id)
    *   if (item.position !== undefined) saved.set(item.stream.name, item.position.text())
    * }
    * ```

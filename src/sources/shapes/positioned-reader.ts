@@ -186,14 +186,14 @@ export abstract class PositionedReader<
     if (wire === undefined && id !== undefined && this.#position.permitsRetry()) return undefined
     const event = this.eventOf(wire === undefined ? detached(data) : wire, id, this.#receivedAt)
     const isNew = this.#position.advance(event)
-    return this.emits(event, isNew) ? this.#item(event, isNew) : null
+    return this.emits(event, isNew) ? this.#arrived(event, isNew) : null
   }
 
   skip(limit: number): StreamEvent<Report> {
     const { isNew, cursor, count } = this.#position.skip()
     const event = oversizedEvent(this.stream.source, { limit }, 'stream', cursor, this.#receivedAt)
     // Consecutive skipped events have the same cursor, so their ids need a count.
-    return this.#item(count === 1 ? event : { ...event, id: `${event.id}:${count}` }, isNew)
+    return this.#arrived(count === 1 ? event : { ...event, id: `${event.id}:${count}` }, isNew)
   }
 
   moveTo(cursor: string): void {
@@ -210,7 +210,7 @@ export abstract class PositionedReader<
     const reason = 'the service no longer knows the position; the stream restarts from the beginning'
     const key = `${this.#settings.path} ${rejected}`
     const gap = gapEvent(this.stream.source, { from: null, to: null, reason }, 'stream', key, this.#now)
-    return this.#item(gap, false)
+    return this.#item(gap, true)
   }
 
   noContent(): void {
@@ -276,11 +276,15 @@ export abstract class PositionedReader<
     return this.#context.scheduler.now()
   }
 
-  #item<Emitted extends Event | Report>(event: Emitted, isNew: boolean): StreamEvent<Emitted> {
+  #arrived<Emitted extends Event | Report>(event: Emitted, isNew: boolean): StreamEvent<Emitted> {
     if (isNew) {
       this.#shortfall = undefined
       this.#newAt = this.#receivedAt
     }
+    return this.#item(event, isNew)
+  }
+
+  #item<Emitted extends Event | Report>(event: Emitted, isNew: boolean): StreamEvent<Emitted> {
     return { kind: 'event', stream: this.stream, event, position: this.#position.snapshot, isNew }
   }
 }

@@ -16,11 +16,11 @@ export interface StreamEvent<Event extends ResearchEvent = ResearchEvent> {
   readonly stream: SourceStream
   readonly event: Event
   /**
-   * The position from which the stream resumes after this event. Absent if the position does not change with the event, as within a page of
-   * a monitor's events. Its text is made when `text` is called: save the last one of a batch.
+   * The position from which the stream resumes after this event. Absent if the event does not move it: `source.failed`, `monitor.cancelled`,
+   * the `stream.gap` of a monitor. Its text is made when `text` is called: save the last one of a batch.
    */
   readonly position?: StreamPosition | undefined
-  /** Whether the stream has not emitted the event before. False for what comes again after a `stream.gap`. */
+  /** False for an event that the service has sent again. `watch.positioned` leaves these out. */
   readonly isNew: boolean
   /** Whether the event comes from the first walk through a monitor's past. Absent for streams that do not know it. */
   readonly isBackfill?: boolean
@@ -78,7 +78,7 @@ export class StreamPositionError extends Error {
 
 /** Whether the item shows that a connection is of use, so that the next one need not back off. */
 export function isProgress(item: StreamItem): boolean {
-  return item.kind === 'event' && item.isNew
+  return item.kind === 'event' && item.isNew && item.event.type !== 'stream.gap'
 }
 
 /** The events of a stream, without their positions. */
