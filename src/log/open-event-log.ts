@@ -8,7 +8,7 @@ import { Observers } from '../protocol/observers.ts'
 import { isThenable } from '../protocol/thenable.ts'
 import type { WebhookInbox } from '../protocol/webhook.ts'
 import { ConsumerSubscription } from './consume/consumer.ts'
-import { checkStart, consumerSettings } from './consume/consumer-options.ts'
+import { consumerSettings } from './consume/consumer-options.ts'
 import type { ConsumerOptions, ConsumerSettings, EntryOf } from './consume/consumer-options.ts'
 import { deadLettersOf } from './dead-letters.ts'
 import type { DeadLetterQueue } from './dead-letters.ts'
@@ -165,7 +165,6 @@ export class OpenEventLog implements EventLog {
   }
 
   positionAt(start: StartAt): Promise<Position> {
-    checkStart('start', start)
     return this.#store.positionAt(start)
   }
 

@@ -3,6 +3,7 @@ import type { EventLog } from './event-log.ts'
 import { retentionSettings } from './retention.ts'
 import type { RetentionOptions } from './retention.ts'
 import { OpenEventLog } from './open-event-log.ts'
+import { checkedStore } from './store/checked-store.ts'
 import type { LogStore } from './store/contract.ts'
 
 /** Settings of {@link openLog}. */
@@ -26,5 +27,5 @@ export async function openLog(store: LogStore, options: LogOptions = {}): Promis
   const retention = retentionSettings(options.retention)
   // A store that cannot be opened refuses this.
   await store.positionAt('start')
-  return new OpenEventLog(store, retention)
+  return new OpenEventLog(checkedStore(store), retention)
 }

@@ -154,23 +154,6 @@ describe('memoryLog', () => {
     expect(turns).toEqual([])
   })
 
-  it('rejects a wait whose signal is aborted while the answer is on its way', async () => {
-    const turns: (() => void)[] = []
-    const log = memoryLog()
-    const far = log.connect({ latency: () => new Promise<void>((resolve) => turns.push(resolve)) })
-    const fence = await log.claim('stream')
-    const start = await log.positionAt('start')
-    await log.append([{ fence, expect: null, entries: [{ event: change('1') }] }])
-    const abort = new AbortController()
-    const waiting = far.wait(start, abort.signal)
-    turns.shift()?.()
-    await nextTurn()
-    const reason = new Error('unsubscribed')
-    abort.abort(reason)
-    turns.shift()?.()
-    await expect(waiting).rejects.toBe(reason)
-  })
-
   it('has no effect of a call that is under way when it is closed', async () => {
     const log = memoryLog()
     const fence = await log.claim('stream')

@@ -10,8 +10,8 @@ import {
   checkOptions,
   checkText,
 } from '../../protocol/check.ts'
-import { isObject } from '../../protocol/event.ts'
 import type { ResearchEvent, ResearchEventType } from '../../protocol/event.ts'
+import { checkStart } from '../store/checked-store.ts'
 import type { Entry, StartAt } from '../store/contract.ts'
 
 /** Entries of these types. */
@@ -110,12 +110,4 @@ export function consumerSettings<Type extends ResearchEventType>(
   checkDuration('stallTimeout', stallTimeout)
   checkBoolean('share', share)
   return settings
-}
-
-/** Throws an ArgumentError for anything but a {@link StartAt}. */
-export function checkStart(argument: string, start: unknown): void {
-  const isTime = isObject(start) && Number.isFinite(start['time'])
-  if (!isTime && start !== 'start' && start !== 'end') {
-    throw new ArgumentError(argument, '"start", "end" or { time: Unix ms }', start)
-  }
 }

@@ -1,6 +1,5 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkInteger, checkOptions, checkSignal, checkText } from '../../protocol/check.ts'
-import { isObject } from '../../protocol/event.ts'
+import { checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
 import type {
   Appended,
   Commit,
@@ -16,14 +15,13 @@ import type {
 import type { DeadLetterStore } from '../store/dead-letter-store.ts'
 import { LogClosedError, LogConflictError } from '../errors.ts'
 import type { WallAndMonotonic } from '../store/log-clock.ts'
-import { inboxLimits, prepareDelivery } from '../store/inbox-store.ts'
+import { inboxLimits } from '../store/inbox-store.ts'
 import type { InboxLimits, InboxStore } from '../store/inbox-store.ts'
 import { Claims } from './claims.ts'
 import { DeadLetters } from './dead-letters.ts'
 import { Inbox } from './inbox.ts'
-import { macrotask } from '../macrotask.ts'
 import { Partitions } from './partitions.ts'
-import { MemoryRetention } from './retention.ts'
+import { memoryRetention } from './retention.ts'
 import { Processes } from '../state/processes.ts'
 import type { RetentionStore } from '../store/retention-store.ts'
 import { WaitingCalls } from './waiting-calls.ts'
@@ -31,7 +29,6 @@ import { WorkGroups } from './work-groups.ts'
 import { preparedCommit } from '../store/prepared-commit.ts'
 import { checkAppendSize, checkDone, prepareEntry } from '../store/prepared-entry.ts'
 import type { ProcessStore } from '../store/process-store.ts'
-import { checkPartition } from '../store/sharing-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
 
 /** Settings of one open log in memory. */
@@ -161,7 +158,7 @@ class OpenLog implements MemoryLog {
     this.#faults = faults
     this.deadLetters = this.#deadLetterStore(contents)
     this.inbox = this.#inbox(contents)
-    this.retention = new MemoryRetention(contents, {
+    this.retention = memoryRetention(contents, {
       read: (effect) => this.#call(effect),
       write: (effect) => this.#write('retention', effect),
     })
@@ -179,10 +176,7 @@ class OpenLog implements MemoryLog {
     this.#contents.groups.lose(this)
   }
 
-  async claim(name: string, options: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
-    checkText('name', name)
-    const { wait } = options
-    if (wait !== undefined) checkSignal('wait', wait)
+  claim(name: string, { wait }: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
     return this.#write('claim', () => this.#contents.claims.claim(name, this, wait))
   }
 
@@ -221,43 +215,32 @@ class OpenLog implements MemoryLog {
     })
   }
 
-  async streamPositions(names: readonly string[]): Promise<readonly (string | null)[]> {
+  streamPositions(names: readonly string[]): Promise<readonly (string | null)[]> {
     const { streams } = this.#contents
     return this.#call(() => names.map((name) => streams.get(name) ?? null))
   }
 
-  async read(after: Position, options: ReadOptions): Promise<Page> {
-    checkInteger('limit', options.limit, 1)
-    checkPartition(options.partition, this.#contents.entries.sources)
-    // A reader of a long log would stop everything else.
-    await macrotask()
+  read(after: Position, options: ReadOptions): Promise<Page> {
     return this.#call(() => this.#contents.entries.read(after, options))
   }
 
-  async wait(
+  wait(
     after: Position,
     signal: AbortSignal,
     redelivery?: { readonly reader: string; readonly after: number },
   ): Promise<void> {
-    checkSignal('signal', signal)
     const { entries, waiting, deadLetters } = this.#contents
-    await this.#call(async () => {
+    return this.#call(async () => {
       const isDue = redelivery !== undefined && deadLetters.hasRedelivery(redelivery.reader, redelivery.after)
       if (!isDue && !entries.hasMore(after)) await waiting.add(this, signal)
     })
-    signal.throwIfAborted()
-    this.#checkOpen()
   }
 
-  async positionAt(start: StartAt): Promise<Position> {
-    const isTime = isObject(start) && typeof start.time === 'number' && !Number.isNaN(start.time)
-    if (!isTime && start !== 'start' && start !== 'end') {
-      throw new ArgumentError('start', '"start", "end" or { time: Unix ms }', start)
-    }
+  positionAt(start: StartAt): Promise<Position> {
     return this.#call(() => this.#contents.entries.positionAt(start))
   }
 
-  async reader(name: string): Promise<ReaderState | undefined> {
+  reader(name: string): Promise<ReaderState | undefined> {
     return this.#call(() => {
       const stored = this.#contents.readers.get(name)
       if (stored === undefined) return undefined
@@ -327,24 +310,18 @@ class OpenLog implements MemoryLog {
 
   #inbox({ inbox, entries, clocks }: Contents): InboxStore {
     return {
-      put: async (delivery, json) => {
-        const prepared = prepareDelivery(delivery, json)
-        return this.#write('put', () => inbox.put(prepared, entries.now(clocks)))
-      },
+      put: ({ id, timestamp }, json) =>
+        this.#write('put', () => inbox.put({ id, timestamp, json }, entries.now(clocks))),
       isFull: (id) => inbox.isFull(id),
       pending: (after, limit) => this.#call(() => inbox.pending(after, limit)),
-      wait: async (after, signal) => {
-        checkSignal('signal', signal)
-        await this.#call(async () => {
+      wait: (after, signal) =>
+        this.#call(async () => {
           if (!inbox.hasMore(after)) await inbox.waiting.add(this, signal)
-        })
-        signal.throwIfAborted()
-        this.#checkOpen()
-      },
+        }),
     }
   }
 
-  #processStore({ claims, processes }: Contents): ProcessStore {
+  #processStore({ claims, processes, waitingForChanges }: Contents): ProcessStore {
     return {
       memo: (name) => this.#call(() => processes.memo(name)),
       holdsRetention: (name) => this.#call(() => processes.holdsRetention(name)),
@@ -352,18 +329,16 @@ class OpenLog implements MemoryLog {
       timers: (name, options) => this.#call(() => processes.timers(name, options)),
       start: () => this.#call(() => processes.positions.start),
       end: (name) => this.#call(() => processes.end(name)),
-      changes: async (name, after, options) => {
-        checkInteger('limit', options.limit, 1)
-        // As for `read`.
-        await macrotask()
-        return this.#call(() => processes.changes(name, after, options))
-      },
-      range: async (name, options) => {
-        checkInteger('limit', options.limit, 1)
-        await macrotask()
-        return this.#call(() => processes.range(name, options))
-      },
-      wait: (name, after, signal) => this.#waitForChanges(name, after, signal),
+      changes: (name, after, options) => this.#call(() => processes.changes(name, after, options)),
+      range: (name, options) => this.#call(() => processes.range(name, options)),
+      wait: (name, after, signal) =>
+        this.#call(async () => {
+          while (!processes.hasMore(name, after)) {
+            const calls = waitingForChanges.get(name) ?? new WaitingCalls<OpenLog, true>()
+            waitingForChanges.set(name, calls)
+            await calls.add(this, signal)
+          }
+        }),
       pause: (fence) =>
         this.#write('commit', () => {
           claims.check(fence)
@@ -382,20 +357,6 @@ class OpenLog implements MemoryLog {
         yield* groups.share(group, parts, this, signal)
       }.bind(this),
     }
-  }
-
-  async #waitForChanges(name: string, after: Position, signal: AbortSignal): Promise<void> {
-    checkSignal('signal', signal)
-    const { processes, waitingForChanges } = this.#contents
-    await this.#call(async () => {
-      while (!processes.hasMore(name, after)) {
-        const calls = waitingForChanges.get(name) ?? new WaitingCalls<OpenLog, true>()
-        waitingForChanges.set(name, calls)
-        await calls.add(this, signal)
-      }
-    })
-    signal.throwIfAborted()
-    this.#checkOpen()
   }
 
   /** One change of the log. Its effect is all there or not at all. */

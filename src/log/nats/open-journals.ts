@@ -1,15 +1,15 @@
 import { ProcessPositions } from '../state/process-position.ts'
+import type { Position } from '../store/contract.ts'
 import { Claims } from './journal/claims.ts'
 import type { Connection } from './server/connection.ts'
-import { DeadLetterCalls } from './journal/dead-letter-calls.ts'
 import { DeadLetterCopies } from './journal/dead-letter-copies.ts'
+import { DeadLetters } from './journal/dead-letters.ts'
 import { JournalChanges } from './journal/journal-changes.ts'
 import type { JournaledEntries } from './journal/journaled-entries.ts'
 import { Journals } from './journal/journals.ts'
 import type { JournalLimits } from './journal/journal-state.ts'
 import { Lease } from './journal/lease.ts'
 import { ChunkedPayloads } from './server/chunked-payloads.ts'
-import { ProcessCalls } from './journal/process-calls.ts'
 import { Readers } from './journal/readers.ts'
 import { Streams } from './journal/streams.ts'
 import { WorkGroups } from './groups/work-groups.ts'
@@ -32,8 +32,10 @@ export class OpenJournals {
   readonly claims: Claims
   readonly streams: Streams
   readonly readers: Readers
-  readonly processes: ProcessCalls
-  readonly deadLetters: DeadLetterCalls
+  readonly changes: JournalChanges
+  /** The position before the first change of each process. */
+  readonly processStart: Position
+  readonly deadLetters: DeadLetters
   readonly groups: WorkGroups
 
   constructor(connection: Connection, settings: OpenJournalsSettings, entries: JournaledEntries) {
@@ -47,6 +49,8 @@ export class OpenJournals {
       limits: settings.limits,
     })
     const changes = new JournalChanges(connection, closed)
+    this.changes = changes
+    this.processStart = new ProcessPositions(log, epoch).start
     const lease = new Lease(connection, owner, connection.lease)
     const claims = new Claims(journals, changes, { owner, lease, closed })
     const copies = new DeadLetterCopies(connection, new ChunkedPayloads(connection))
@@ -55,8 +59,7 @@ export class OpenJournals {
     this.claims = claims
     this.streams = new Streams(journals, claims)
     this.readers = new Readers({ journals, claims, changes, copies, entries, clock })
-    this.processes = new ProcessCalls(journals, claims, changes, new ProcessPositions(log, epoch).start)
-    this.deadLetters = new DeadLetterCalls({ journals, claims, copies, entries })
+    this.deadLetters = new DeadLetters({ journals, claims, copies, entries })
   }
 
   /** Deletes the dead letters of a source, and what commits have appended because of it. */

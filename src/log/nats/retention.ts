@@ -1,146 +1,110 @@
-import { checkInteger, checkText } from '../../protocol/check.ts'
 import { LogUnsupportedError } from '../errors.ts'
-import type { Fence } from '../store/fence.ts'
-import type {
-  LogRoom,
-  LogUsage,
-  RetentionStore,
-  StoreStats,
-  Trimmed,
-  TrimLimit,
-} from '../store/retention-store.ts'
+import type { RetentionStore, StoreStats } from '../store/retention-store.ts'
 import type { JournalHead } from './journal/journal-message.ts'
 import type { OpenLog } from './open-log.ts'
 import { retryTransient } from './server/retry-transient.ts'
 import type { Holder } from './entries/trimming.ts'
 
-/** Runs a call of the store. */
-export type Call = <Result>(effect: (log: OpenLog) => Promise<Result>) => Promise<Result>
+/** Runs a call of the store, once the log is open. */
+type Call = <Result>(effect: (log: OpenLog) => Promise<Result>) => Promise<Result>
 
 /** Retention of a log on a NATS server. */
-export class NatsRetention implements RetentionStore {
-  readonly defaultMaxBytes = 8 * 1024 ** 3
-  /** The interval is longer than in other stores, since each check takes several requests. */
-  readonly interval = 200
-  readonly #call: Call
-
-  constructor(call: Call) {
-    this.#call = call
-  }
-
-  stats(): Promise<StoreStats> {
-    return this.#call(async (log) => {
-      const about = await log.about.read()
-      const { trimmed } = about
-      const [usage, heads, owners, inbox, last, oldest] = await Promise.all([
-        usageOf(log),
-        log.journals.journals.all(),
-        log.journals.claims.owners(),
-        log.inbox.totals(),
-        log.positions.last(),
-        log.reading.first(trimmed.sequence + 1),
-      ])
-      return {
-        now: await log.times.now(),
-        entries: usage.entries,
-        bytes: usage.bytes,
-        walBytes: 0,
-        oldest: oldest?.recorded ?? null,
-        newest: oldest === undefined ? null : usage.newest,
-        readers: await Promise.all(
-          heads.flatMap(({ reader, ...head }) => {
-            return reader === null
-              ? []
-              : [readerStats(log, { ...head, reader }, last, trimmed.sequence, owners)]
-          }),
-        ),
-        streams: heads.flatMap((head) => {
-          const { name, position } = head
-          return position === null ? [] : [{ name, position, owner: owners(head) }]
-        }),
-        inbox,
-        pausedBy: about.pausedBy,
-      }
-    })
-  }
-
-  async backup(): Promise<void> {
-    throw new LogUnsupportedError(
-      'a log on a NATS server cannot be copied to a file: use `nats stream backup` for its streams, or log.export',
-    )
-  }
-
-  usage(): Promise<LogUsage> {
-    return this.#call(async (log) => {
-      // After each of many appends.
-      const { bytes, newest } = await usageOf(log, () => log.reading.aboutNewest())
-      return { bytes, walBytes: 0, newest, isTimeCertain: log.times.isCertain }
-    })
-  }
-
-  room(): Promise<LogRoom> {
-    return this.#call(async (log) => {
-      const { trimmed, maxBytes } = await log.about.read()
-      const [{ bytes, newest }, holders, oldest] = await Promise.all([
-        usageOf(log),
-        holdersOf(log),
-        log.reading.first(trimmed.sequence + 1),
-      ])
-      const holder = oldest && holders.find(({ cursor }) => cursor < oldest.sequence)
-      return {
-        bytes,
-        walBytes: 0,
-        newest,
-        isTimeCertain: log.times.isCertain,
-        maxBytes,
-        neededBy: holder?.name ?? null,
-      }
-    })
-  }
-
-  isTrimmed(): Promise<boolean> {
-    return this.#call(async (log) => (await log.about.read()).trimmed.sequence > 0)
-  }
-
-  async trim(limit: TrimLimit): Promise<Trimmed> {
-    checkInteger('limit', limit.limit, 1)
-    return this.#call(async (log) => {
-      const { recordedBefore } = limit
-      if (recordedBefore !== undefined) {
-        // Mostly there is nothing to delete.
-        const { trimmed } = await log.about.read()
-        const oldest = await log.reading.first(trimmed.sequence + 1)
-        if (oldest === undefined || oldest.recorded >= recordedBefore) {
-          return { deleted: 0, isDone: true, blockedBy: null }
+export function natsRetention(call: Call): RetentionStore {
+  return {
+    defaultMaxBytes: 8 * 1024 ** 3,
+    // Longer than in other stores, since each check takes several requests.
+    interval: 200,
+    stats: () => call(statsOf),
+    async backup() {
+      throw new LogUnsupportedError(
+        'a log on a NATS server cannot be copied to a file: use `nats stream backup` for its streams, or log.export',
+      )
+    },
+    usage: () =>
+      call(async (log) => {
+        // After each of many appends.
+        const { bytes, newest } = await usageOf(log, () => log.reading.aboutNewest())
+        return { bytes, walBytes: 0, newest, isTimeCertain: log.times.isCertain }
+      }),
+    room: () =>
+      call(async (log) => {
+        const { trimmed, maxBytes } = await log.about.read()
+        const [{ bytes, newest }, holders, oldest] = await Promise.all([
+          usageOf(log),
+          holdersOf(log),
+          log.reading.first(trimmed.sequence + 1),
+        ])
+        const holder = oldest && holders.find(({ cursor }) => cursor < oldest.sequence)
+        return {
+          bytes,
+          walBytes: 0,
+          newest,
+          isTimeCertain: log.times.isCertain,
+          maxBytes,
+          neededBy: holder?.name ?? null,
         }
-      }
-      return log.trimming.trim(limit, await holdersOf(log))
-    })
+      }),
+    isTrimmed: () => call(async (log) => (await log.about.read()).trimmed.sequence > 0),
+    trim: (limit) =>
+      call(async (log) => {
+        const { recordedBefore } = limit
+        if (recordedBefore !== undefined) {
+          // Mostly there is nothing to delete.
+          const { trimmed } = await log.about.read()
+          const oldest = await log.reading.first(trimmed.sequence + 1)
+          if (oldest === undefined || oldest.recorded >= recordedBefore) {
+            return { deleted: 0, isDone: true, blockedBy: null }
+          }
+        }
+        return log.trimming.trim(limit, await holdersOf(log))
+      }),
+    trimIdentities: () => call((log) => log.trimming.trimIdentities()),
+    async truncateWal() {},
+    forget: (source) =>
+      call(async (log) => {
+        const count = await log.forgetting.forget(source)
+        log.reading.forget()
+        await log.journals.forget(source)
+        await log.inbox.forget(source, await log.times.now())
+        return count
+      }),
+    setPaused: (reader, maxBytes) =>
+      call(async (log) => {
+        await log.about.change((about) => ({ ...about, pausedBy: reader, maxBytes }))
+      }),
+    remove: (reader, fence) => call((log) => log.journals.readers.remove(reader, fence)),
   }
+}
 
-  trimIdentities(): Promise<boolean> {
-    return this.#call((log) => log.trimming.trimIdentities())
-  }
-
-  async truncateWal(): Promise<void> {}
-
-  async forget(source: string): Promise<number> {
-    checkText('source', source)
-    return this.#call(async (log) => {
-      const count = await log.forgetting.forget(source)
-      log.reading.forget()
-      await log.journals.forget(source)
-      await log.inbox.forget(source, await log.times.now())
-      return count
-    })
-  }
-
-  async setPaused(reader: string | null, maxBytes: number): Promise<void> {
-    await this.#call((log) => log.about.change((about) => ({ ...about, pausedBy: reader, maxBytes })))
-  }
-
-  async remove(reader: string, fence?: Fence): Promise<void> {
-    await this.#call((log) => log.journals.readers.remove(reader, fence))
+async function statsOf(log: OpenLog): Promise<StoreStats> {
+  const about = await log.about.read()
+  const { trimmed } = about
+  const [usage, heads, owners, inbox, last, oldest] = await Promise.all([
+    usageOf(log),
+    log.journals.journals.all(),
+    log.journals.claims.owners(),
+    log.inbox.totals(),
+    log.positions.last(),
+    log.reading.first(trimmed.sequence + 1),
+  ])
+  return {
+    now: await log.times.now(),
+    entries: usage.entries,
+    bytes: usage.bytes,
+    walBytes: 0,
+    oldest: oldest?.recorded ?? null,
+    newest: oldest === undefined ? null : usage.newest,
+    readers: await Promise.all(
+      heads.flatMap(({ reader, ...head }) =>
+        reader === null ? [] : [readerStats(log, { ...head, reader }, last, trimmed.sequence, owners)],
+      ),
+    ),
+    streams: heads.flatMap((head) => {
+      const { name, position } = head
+      return position === null ? [] : [{ name, position, owner: owners(head) }]
+    }),
+    inbox,
+    pausedBy: about.pausedBy,
   }
 }
 

@@ -1,6 +1,3 @@
-import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkInteger, checkSignal, checkText } from '../../protocol/check.ts'
-import { isObject } from '../../protocol/event.ts'
 import { LogClosedError, LogServerError } from '../errors.ts'
 import type {
   Appended,
@@ -17,19 +14,18 @@ import type {
 import { COPY } from '../store/copy-store.ts'
 import type { CopyableStore } from '../store/copy-store.ts'
 import type { DeadLetterStore } from '../store/dead-letter-store.ts'
-import { prepareDelivery } from '../store/inbox-store.ts'
-import type { InboxPlace, InboxStore } from '../store/inbox-store.ts'
+import type { InboxStore } from '../store/inbox-store.ts'
 import { preparedCommit } from '../store/prepared-commit.ts'
 import { checkAppendSize, checkDone, prepareEntry } from '../store/prepared-entry.ts'
 import type { ProcessStore } from '../store/process-store.ts'
 import type { RetentionStore } from '../store/retention-store.ts'
-import { checkPartition } from '../store/sharing-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
 import { logName } from './server/connection.ts'
 import { NatsCopying } from './copying/copying.ts'
 import { OpenLog } from './open-log.ts'
 import type { OpenLogSettings } from './open-log.ts'
-import { NatsRetention } from './retention.ts'
+import { natsProcesses } from './processes.ts'
+import { natsRetention } from './retention.ts'
 import { serverError } from './server/server-error.ts'
 import type { WorkGroups } from './groups/work-groups.ts'
 
@@ -54,18 +50,15 @@ export class NatsLogStore implements LogStore, CopyableStore {
     this.#name = logName(settings.log)
     this.deadLetters = this.#deadLetterStore()
     this.inbox = this.#inboxStore()
-    this.retention = new NatsRetention((effect) => this.#call(effect))
-    this.processes = this.#processStore()
+    this.retention = natsRetention((effect) => this.#call(effect))
+    this.processes = natsProcesses((effect) => this.#call(({ journals }) => effect(journals)))
     this.sharing = {
       partitions: () => this.#call(async (log) => log.connection.names.sources),
       share: (...of) => this.#share(...of),
     }
   }
 
-  async claim(name: string, options: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
-    checkText('name', name)
-    const { wait } = options
-    if (wait !== undefined) checkSignal('wait', wait)
+  claim(name: string, { wait }: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
     return this.#call((log) => log.journals.claims.claim(name, wait))
   }
 
@@ -90,26 +83,22 @@ export class NatsLogStore implements LogStore, CopyableStore {
     return this.#call((log) => log.append(streams, ids))
   }
 
-  async streamPositions(names: readonly string[]): Promise<readonly (string | null)[]> {
+  streamPositions(names: readonly string[]): Promise<readonly (string | null)[]> {
     return this.#call((log) => log.journals.streams.positions(names))
   }
 
-  async read(after: Position, options: ReadOptions): Promise<Page> {
-    checkInteger('limit', options.limit, 1)
-    return this.#call((log) => {
-      checkPartition(options.partition, log.connection.names.sources)
-      return log.reading.read(after, options)
-    })
+  read(after: Position, options: ReadOptions): Promise<Page> {
+    return this.#call((log) => log.reading.read(after, options))
   }
 
-  async wait(
+  wait(
     after: Position,
     signal: AbortSignal,
     redelivery?: { readonly reader: string; readonly after: number },
     partition?: number,
   ): Promise<void> {
     let look: (() => Promise<boolean>) | undefined
-    await this.#until(signal, async (log) => {
+    return this.#until(signal, async (log) => {
       look ??=
         partition === undefined
           ? async () => (await log.positions.check(after)).sequence < (await log.positions.last())
@@ -120,15 +109,11 @@ export class NatsLogStore implements LogStore, CopyableStore {
     })
   }
 
-  async positionAt(start: StartAt): Promise<Position> {
-    const isTime = isObject(start) && typeof start.time === 'number' && !Number.isNaN(start.time)
-    if (!isTime && start !== 'start' && start !== 'end') {
-      throw new ArgumentError('start', '"start", "end" or { time: Unix ms }', start)
-    }
+  positionAt(start: StartAt): Promise<Position> {
     return this.#call((log) => log.reading.positionAt(start))
   }
 
-  async reader(name: string): Promise<ReaderState | undefined> {
+  reader(name: string): Promise<ReaderState | undefined> {
     return this.#call((log) => log.journals.readers.state(name))
   }
 
@@ -150,11 +135,9 @@ export class NatsLogStore implements LogStore, CopyableStore {
     await log?.close()
   }
 
-  async #until(signal: AbortSignal, isReached: (log: OpenLog) => Promise<boolean>): Promise<void> {
-    checkSignal('signal', signal)
-    await this.#call(async (log) => {
+  #until(signal: AbortSignal, isReached: (log: OpenLog) => Promise<boolean>): Promise<void> {
+    return this.#call(async (log) => {
       await log.changes.until(() => isReached(log), signal)
-      signal.throwIfAborted()
       this.#checkOpen()
     })
   }
@@ -217,29 +200,11 @@ export class NatsLogStore implements LogStore, CopyableStore {
 
   #inboxStore(): InboxStore {
     return {
-      put: async (delivery, json) => {
-        const prepared = prepareDelivery(delivery, json)
-        return this.#call(async (log) => log.inbox.put(prepared, await log.times.now()))
-      },
+      put: ({ id, timestamp }, json) =>
+        this.#call(async (log) => log.inbox.put({ id, timestamp, json }, await log.times.now())),
       isFull: (id) => this.#closing === undefined && this.#log?.inbox.isFull(id) === true,
       pending: (...of) => this.#call((log) => log.inbox.pending(...of)),
-      wait: (after: InboxPlace | null, signal) => this.#until(signal, (log) => log.inbox.hasMore(after)),
-    }
-  }
-
-  #processStore(): ProcessStore {
-    return {
-      memo: (name) => this.#call((log) => log.journals.processes.memo(name)),
-      holdsRetention: (name) => this.#call((log) => log.journals.processes.holdsRetention(name)),
-      states: (...of) => this.#call((log) => log.journals.processes.states(...of)),
-      timers: (...of) => this.#call((log) => log.journals.processes.timers(...of)),
-      start: () => this.#call((log) => log.journals.processes.start()),
-      end: (name) => this.#call((log) => log.journals.processes.end(name)),
-      changes: (...of) => this.#call((log) => log.journals.processes.changes(...of)),
-      range: (...of) => this.#call((log) => log.journals.processes.range(...of)),
-      wait: (...of) => this.#call((log) => log.journals.processes.wait(...of)),
-      pause: (fence) => this.#call((log) => log.journals.processes.pause(fence)),
-      clean: () => this.#call((log) => log.journals.processes.clean()),
+      wait: (after, signal) => this.#until(signal, (log) => log.inbox.hasMore(after)),
     }
   }
 }

@@ -10,7 +10,7 @@ import {
   checkText,
 } from '../../protocol/check.ts'
 import type { ResearchEventData, ResearchEventType } from '../../protocol/event.ts'
-import { checkStart } from '../consume/consumer-options.ts'
+import { checkStart } from '../store/checked-store.ts'
 import type { EntryOf } from '../consume/consumer-options.ts'
 import type { LogJob } from '../job.ts'
 import type { StoredStates, TimerClock } from '../store/process-store.ts'

@@ -1,7 +1,5 @@
-import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises'
-import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkInteger, checkSignal, checkText } from '../../protocol/check.ts'
-import { isObject } from '../../protocol/event.ts'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { InboxOutcome } from '../../protocol/webhook.ts'
 import type {
   Appended,
   Commit,
@@ -17,24 +15,23 @@ import type {
 import { COPY } from '../store/copy-store.ts'
 import type { CopyableStore } from '../store/copy-store.ts'
 import type { ProcessStore } from '../store/process-store.ts'
-import { checkPartition, UNDIVIDED } from '../store/sharing-store.ts'
+import { UNDIVIDED } from '../store/sharing-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
 import { machineClock } from '../store/machine-clock.ts'
 import type { WallAndMonotonic } from '../store/log-clock.ts'
 import { UndividedGroups } from '../store/undivided-groups.ts'
 import type { DeadLetterStore } from '../store/dead-letter-store.ts'
 import { LogClosedError, LogConflictError, LogInUseError } from '../errors.ts'
-import type { InboxStore } from '../store/inbox-store.ts'
+import type { InboxStore, PreparedDelivery } from '../store/inbox-store.ts'
 import { preparedCommit } from '../store/prepared-commit.ts'
 import { checkAppendSize, checkDone, prepareEntry } from '../store/prepared-entry.ts'
 import type { RetentionStore } from '../store/retention-store.ts'
-import { DeadLetterCalls } from './dead-letter-calls.ts'
 import { SqliteCopying } from './copying.ts'
-import { InboxCalls } from './inbox-calls.ts'
+import type { Range, Step } from './dead-letters.ts'
+import { GroupCommit } from './group-commit.ts'
 import { OpenLog } from './open-log.ts'
 import type { OpenLogSettings, Transactions } from './open-log.ts'
-import { SqliteRetention } from './retention.ts'
-import { ProcessCalls } from './process-calls.ts'
+import { sqliteRetention } from './retention.ts'
 import { isBusy, logFileError } from './sqlite-error.ts'
 import { whileBusy, WriteQueue } from './write-queue.ts'
 
@@ -49,6 +46,12 @@ const CLOSE_PATIENCE = 3_000
 
 /** How long after a release that failed the next attempt is made, in ms. */
 const RELEASE_INTERVAL = 10_000
+
+/** How long a webhook waits for other writers until its sender gets a 503 and tries again, in ms. */
+const PUT_PATIENCE = 5_000
+
+/** Dead letters that one transaction marks or removes. */
+const DEAD_LETTER_STEP = 250
 
 /** Between two looks at a name that another one holds, in ms. Random, so that several that wait do not look at once. */
 const MIN_CLAIM_INTERVAL = 20
@@ -99,13 +102,13 @@ export class SqliteLogStore implements LogStore, CopyableStore {
       // A call that has changed something has opened it.
       notify: () => void this.#opening?.then((log) => log.watch.notify()),
     }
-    this.deadLetters = new DeadLetterCalls(transactions)
+    this.deadLetters = deadLetterStore(transactions)
     const { clock, monotonic } = settings
     // A clock of the user's own is never set.
     this.#clocks = { wall: clock, monotonic: monotonic ?? (clock === Date.now ? machineClock : clock) }
-    this.inbox = new InboxCalls(transactions, this.#clocks)
-    this.retention = new SqliteRetention(transactions, this.#clocks)
-    this.processes = new ProcessCalls(transactions)
+    this.inbox = inboxStore(transactions, this.#clocks)
+    this.retention = sqliteRetention(transactions, this.#clocks)
+    this.processes = processStore(transactions)
     const groups = new UndividedGroups(file, settings.owner, this.#closed.signal)
     this.sharing = {
       partitions: () => this.#call(() => UNDIVIDED),
@@ -113,10 +116,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
     }
   }
 
-  async claim(name: string, options: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
-    checkText('name', name)
-    const { wait } = options
-    if (wait !== undefined) checkSignal('wait', wait)
+  claim(name: string, { wait }: { readonly wait?: AbortSignal } = {}): Promise<Fence> {
     return this.#call(async (log) => {
       for (;;) {
         wait?.throwIfAborted()
@@ -175,40 +175,30 @@ export class SqliteLogStore implements LogStore, CopyableStore {
     })
   }
 
-  async streamPositions(names: readonly string[]): Promise<readonly (string | null)[]> {
+  streamPositions(names: readonly string[]): Promise<readonly (string | null)[]> {
     return this.#call((log) => this.#snapshot(log, () => names.map((name) => log.streamPosition(name))))
   }
 
-  async read(after: Position, options: ReadOptions): Promise<Page> {
-    checkInteger('limit', options.limit, 1)
-    checkPartition(options.partition, UNDIVIDED)
-    return this.#call(async (log) => {
-      // A reader that asks for page after page would block the event loop otherwise.
-      await nextTurn()
-      return this.#snapshot(log, () => log.entries.read(after, options))
-    })
+  read(after: Position, options: ReadOptions): Promise<Page> {
+    return this.#call((log) => this.#snapshot(log, () => log.entries.read(after, options)))
   }
 
-  async wait(
+  wait(
     after: Position,
     signal: AbortSignal,
     redelivery?: { readonly reader: string; readonly after: number },
   ): Promise<void> {
-    await this.#until(signal, ({ entries, deadLetters }) => {
+    return this.#until(signal, ({ entries, deadLetters }) => {
       if (entries.positions.parse(after, entries.end().position) < entries.end().position) return true
       return redelivery !== undefined && deadLetters.hasRedelivery(redelivery.reader, redelivery.after)
     })
   }
 
-  async positionAt(start: StartAt): Promise<Position> {
-    const isTime = isObject(start) && typeof start.time === 'number' && !Number.isNaN(start.time)
-    if (!isTime && start !== 'start' && start !== 'end') {
-      throw new ArgumentError('start', '"start", "end" or { time: Unix ms }', start)
-    }
+  positionAt(start: StartAt): Promise<Position> {
     return this.#call((log) => this.#snapshot(log, () => log.entries.positionAt(start)))
   }
 
-  async reader(name: string): Promise<ReaderState | undefined> {
+  reader(name: string): Promise<ReaderState | undefined> {
     return this.#call((log) => this.#snapshot(log, () => log.readers.get(name)))
   }
 
@@ -254,13 +244,12 @@ export class SqliteLogStore implements LogStore, CopyableStore {
   }
 
   /** Waits until the condition is true in one snapshot. */
-  async #until(signal: AbortSignal, isReached: (log: OpenLog) => boolean): Promise<void> {
-    checkSignal('signal', signal)
-    await this.#call(async (log) => {
+  #until(signal: AbortSignal, isReached: (log: OpenLog) => boolean): Promise<void> {
+    return this.#call(async (log) => {
+      // It may have been aborted while the file was opened.
       signal.throwIfAborted()
       await log.watch.until(() => log.file.read(() => isReached(log)), signal)
     })
-    signal.throwIfAborted()
   }
 
   async #close(opening: Promise<OpenLog> | undefined): Promise<void> {
@@ -343,5 +332,90 @@ export class SqliteLogStore implements LogStore, CopyableStore {
 
   #checkOpen(): void {
     if (this.#closing !== undefined) throw new LogClosedError(this.#name)
+  }
+}
+
+function deadLetterStore(transactions: Transactions): DeadLetterStore {
+  const numberOf = ({ entries }: OpenLog, position: Position) =>
+    entries.positions.parse(position, entries.end().position)
+  /** Changes dead letters in steps, so that other writers need not wait. In the order of the log, one that fails again meanwhile is not met twice. */
+  const change = async (which: Position | 'all', step: (log: OpenLog, range: Range) => Step) => {
+    let count = 0
+    for (let next: number | undefined = 0; next !== undefined;) {
+      const from: number = next
+      const { changed, last } = await transactions.write('FULL', (log) => {
+        if (which === 'all') return step(log, { from, to: Number.MAX_SAFE_INTEGER })
+        const position = numberOf(log, which)
+        return step(log, { from: position, to: position })
+      })
+      count += changed
+      next = last === undefined ? undefined : last + 1
+    }
+    return count
+  }
+  return {
+    list: (reader, after, limit) =>
+      transactions.read((log) =>
+        log.deadLetters.list(reader, after === null ? 0 : numberOf(log, after), limit),
+      ),
+    counts: () => transactions.read((log) => log.deadLetters.counts()),
+    async redeliver(reader, which) {
+      const count = await change(which, (log, range) => log.deadLetters.mark(reader, range, DEAD_LETTER_STEP))
+      if (count > 0) transactions.notify()
+      return count
+    },
+    remove: (reader, which) =>
+      change(which, (log, range) => log.deadLetters.remove(reader, range, DEAD_LETTER_STEP)),
+    redeliveries: (reader, after, limit) =>
+      transactions.read((log) => log.deadLetters.redeliveries(reader, after, limit)),
+  }
+}
+
+function inboxStore(transactions: Transactions, clocks: WallAndMonotonic): InboxStore {
+  const puts = new GroupCommit<PreparedDelivery, InboxOutcome>(
+    async (deliveries) => {
+      const outcomes = await transactions.write(
+        'FULL',
+        (log) => log.inbox.put(deliveries, log.entries.now(clocks)),
+        PUT_PATIENCE,
+      )
+      transactions.opened()?.inbox.counted()
+      if (outcomes.includes('stored')) transactions.notify()
+      return outcomes
+    },
+    ({ json }) => json.length,
+  )
+  return {
+    put: ({ id, timestamp }, json) => puts.add({ id, timestamp, json }),
+    isFull(id) {
+      try {
+        return transactions.opened()?.inbox.isFull(id) === true
+      } catch {
+        // `put` reports what is wrong with the file.
+        return false
+      }
+    },
+    pending: (after, limit) => transactions.read((log) => log.inbox.pending(after, limit)),
+    wait: (after, signal) => transactions.until((log) => log.inbox.hasMore(after), signal),
+  }
+}
+
+function processStore({ read, write, until }: Transactions): ProcessStore {
+  return {
+    memo: (name) => read(({ processes }) => processes.memo(name)),
+    holdsRetention: (name) => read(({ processes }) => processes.holdsRetention(name)),
+    states: (name, keys) => read(({ processes }) => processes.states(name, keys)),
+    timers: (name, options) => read(({ processes }) => processes.timers(name, options)),
+    start: () => read(({ processes }) => processes.positions.start),
+    end: (name) => read(({ processes }) => processes.end(name)),
+    changes: (name, after, options) => read(({ processes }) => processes.changes(name, after, options)),
+    range: (name, options) => read(({ processes }) => processes.range(name, options)),
+    wait: (name, after, signal) => until(({ processes }) => processes.hasMore(name, after), signal),
+    pause: (fence) =>
+      write('NORMAL', ({ claims, processes }) => {
+        claims.check(fence)
+        processes.pause(fence.name, fence.token)
+      }),
+    clean: () => write('NORMAL', ({ processes }) => processes.clean()),
   }
 }

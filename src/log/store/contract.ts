@@ -121,6 +121,8 @@ export type StartAt = 'start' | 'end' | { readonly time: number }
  * The storage of a log. `memoryLog()` and `sqliteLog(file)` implement it and pass one conformance suite; users call `openLog`.
  *
  * A rejected write has changed nothing. All methods reject with a `LogClosedError` after `close`.
+ *
+ * A store gets only valid arguments, since `checkedStore` is in front of it.
  */
 export interface LogStore {
   /** Webhooks that are stored and not recorded yet. */

@@ -1,6 +1,4 @@
-import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
-import { isObject } from '../../protocol/event.ts'
+import { checkInteger, checkOptions } from '../../protocol/check.ts'
 import type { InboxOutcome, WebhookDelivery } from '../../protocol/webhook.ts'
 
 /** A place in an inbox, after a delivery. Opaque; null is before all. */
@@ -67,14 +65,4 @@ export interface PreparedDelivery {
   readonly id: string
   readonly timestamp: number
   readonly json: string
-}
-
-/** Throws an ArgumentError for what would not be the same when it is read. */
-export function prepareDelivery({ id, timestamp, payload }: WebhookDelivery, json: string): PreparedDelivery {
-  checkText('delivery.id', id)
-  checkInteger('delivery.timestamp', timestamp, 0)
-  if (!isObject(payload)) throw new ArgumentError('delivery.payload', 'an object', payload)
-  checkText('json', json)
-  // A lone surrogate would not survive as UTF-8.
-  return { id, timestamp, json: json.isWellFormed() ? json : JSON.stringify(payload) }
 }

@@ -1,5 +1,3 @@
-import { checkInteger } from '../../protocol/check.ts'
-
 /** The partitions of a log's sources. They never change. */
 export interface Partitions {
   /** Number of partitions; 1 if the sources are not divided. */
@@ -28,9 +26,4 @@ export interface SharingStore {
    * Throws a `LogInUseError` where this open log is a member already, and a `LogClosedError` once it is closed.
    */
   share(group: string, parts: number, signal: AbortSignal): AsyncIterable<ReadonlySet<number>>
-}
-
-/** Throws an ArgumentError for a partition that the log does not have. */
-export function checkPartition(partition: number | undefined, { count }: Partitions): void {
-  if (partition !== undefined) checkInteger('partition', partition, 0, count - 1)
 }

@@ -1,7 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { FencedError, LogClosedError, LogError, LogInUseError } from '../../../src/log/errors.ts'
-import { ArgumentError } from '../../../src/protocol/argument-error.ts'
 import { change } from '../../operators/events.ts'
 import { append, idsOf, isSettled, readAll } from './fixture.ts'
 import type { Open } from './fixture.ts'
@@ -191,11 +190,6 @@ export function describeClaims(name: string, open: Open): void {
       await log.release(fence)
       await waiting
       expect(getEventListeners(signal, 'abort')).toEqual([])
-    })
-
-    it('refuses a name without text', async () => {
-      const { log } = await open()
-      await expect(log.claim('')).rejects.toBeInstanceOf(ArgumentError)
     })
 
     it('distinguishes names that differ in null bytes and lone surrogates alone', async () => {

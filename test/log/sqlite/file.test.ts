@@ -469,10 +469,9 @@ it('a page holds no snapshot, also one that ended early or failed', async () => 
   expect(checkpoint()).toMatchObject({ busy: 0 })
 })
 
-it('the event loop goes on between many appends and pages at once', async () => {
+it('the event loop goes on between many appends at once', async () => {
   const log = openLog(scratchFile())
   const fence = await log.claim('s')
-  const start = await log.positionAt('start')
   let turns = 0
   const count = () => {
     turns += 1
@@ -484,10 +483,6 @@ it('the event loop goes on between many appends and pages at once', async () => 
     log.append([{ fence, expect: null, entries: detections(number, number) }]),
   )
   await Promise.all(appends)
-  expect(turns).toBeGreaterThanOrEqual(19)
-  turns = 0
-  for (let page = 0; page < 20; page++) await log.read(start, { limit: 10 })
-
   expect(turns).toBeGreaterThanOrEqual(19)
 })
 

@@ -4,7 +4,9 @@ import { Partitions } from '../../../src/log/memory/partitions.ts'
 import { Connection } from '../../../src/log/nats/server/connection.ts'
 import type { JournalLimits } from '../../../src/log/nats/journal/journal-state.ts'
 import { OpenJournals } from '../../../src/log/nats/open-journals.ts'
+import { natsProcesses } from '../../../src/log/nats/processes.ts'
 import type { Commit, Fence } from '../../../src/log/store/contract.ts'
+import type { ProcessStore } from '../../../src/log/store/process-store.ts'
 import { preparedCommit } from '../../../src/log/store/prepared-commit.ts'
 import { prepareEntry } from '../../../src/log/store/prepared-entry.ts'
 import { change } from '../../operators/events.ts'
@@ -13,6 +15,7 @@ import type { NatsServer } from './server.ts'
 /** The journals of one open log, with what a store does around them. */
 export interface OpenedJournals extends OpenJournals {
   readonly connection: Connection
+  readonly processes: ProcessStore
   commit(fence: Fence, commit: Commit): Promise<void>
 }
 
@@ -93,6 +96,7 @@ export class LogOfJournals {
     onTestFinished(() => close().catch(() => {}))
     return Object.assign(journals, {
       connection,
+      processes: natsProcesses((effect) => effect(journals)),
       close,
       commit: async (fence: Fence, commit: Commit) =>
         journals.readers.commit(fence, preparedCommit('the log', fence.name, commit)),

@@ -1,4 +1,3 @@
-import { checkInteger } from '../../../protocol/check.ts'
 import type { ReaderDeadLetter, DeadLetterSelection } from '../../state/reader-dead-letters.ts'
 import type { Entry, Position } from '../../store/contract.ts'
 import type {
@@ -30,7 +29,7 @@ export interface DeadLetterParts {
 }
 
 /** The dead letters of a log. Any open log changes them, by messages of the reader's journal. */
-export class DeadLetterCalls implements DeadLetterStore {
+export class DeadLetters implements DeadLetterStore {
   readonly #parts: DeadLetterParts
 
   constructor(parts: DeadLetterParts) {
@@ -38,7 +37,6 @@ export class DeadLetterCalls implements DeadLetterStore {
   }
 
   async list(reader: string, after: Position | null, limit: number): Promise<readonly StoredDeadLetter[]> {
-    checkInteger('limit', limit, 1)
     const { journals, entries } = this.#parts
     if (after !== null) await entries.checkPositions([after])
     const from = after === null ? -1 : entries.order(after)
@@ -78,7 +76,6 @@ export class DeadLetterCalls implements DeadLetterStore {
   }
 
   async redeliveries(reader: string, after: number, limit: number): Promise<Redeliveries> {
-    checkInteger('limit', limit, 1)
     if (this.#hasNone(reader)) return { letters: [], last: after }
     const marked = await this.#parts.journals
       .of(reader)
