@@ -1,6 +1,7 @@
 import { WEBHOOK_HORIZON } from '../../protocol/limits.ts'
 import type { InboxOutcome } from '../../protocol/webhook.ts'
-import { MAX_PENDING_LENGTH, MIN_KNOWN_IDS } from '../store/inbox-store.ts'
+import { MAX_PAGE_LENGTH } from '../store/contract.ts'
+import { MIN_KNOWN_IDS } from '../store/inbox-store.ts'
 import type { InboxLimits, InboxPlace, PendingDelivery, PreparedDelivery } from '../store/inbox-store.ts'
 import { WaitingCalls } from './waiting-calls.ts'
 
@@ -76,7 +77,7 @@ export class Inbox<Caller> {
     let length = 0
     for (const [number, { id, timestamp, json, received }] of this.#pending) {
       if (number <= Number(after)) continue
-      if (page.length >= limit || length >= MAX_PENDING_LENGTH) break
+      if (page.length >= limit || length >= MAX_PAGE_LENGTH) break
       const payload: unknown = JSON.parse(json)
       page.push({ id, timestamp, payload, place: String(number), received, length: json.length })
       length += json.length

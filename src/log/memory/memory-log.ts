@@ -14,6 +14,7 @@ import type {
 } from '../store/contract.ts'
 import type { DeadLetterStore } from '../store/dead-letter-store.ts'
 import { LogClosedError, LogConflictError } from '../errors.ts'
+import { clocksOf } from '../store/log-clock.ts'
 import type { WallAndMonotonic } from '../store/log-clock.ts'
 import { inboxLimits } from '../store/inbox-store.ts'
 import type { InboxLimits, InboxStore } from '../store/inbox-store.ts'
@@ -26,8 +27,8 @@ import { Processes } from '../state/processes.ts'
 import type { RetentionStore } from '../store/retention-store.ts'
 import { WaitingCalls } from './waiting-calls.ts'
 import { WorkGroups } from './work-groups.ts'
+import { preparedAppend } from '../store/prepared-append.ts'
 import { preparedCommit } from '../store/prepared-commit.ts'
-import { checkAppendSize, checkDone, prepareEntry } from '../store/prepared-entry.ts'
 import type { ProcessStore } from '../store/process-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
 
@@ -91,9 +92,8 @@ export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
   const { partitions = 1, clock = Date.now, inbox, ...connection } = options
   checkInteger('partitions', partitions, 1, 1_000)
   checkFunction('clock', clock)
-  // A clock of the user's own is never set.
-  const monotonic = clock === Date.now ? () => performance.now() : clock
-  return connect(new Contents(partitions, { wall: clock, monotonic }, inboxLimits(inbox)), connection)
+  const clocks = clocksOf(clock, () => performance.now())
+  return connect(new Contents(partitions, clocks, inboxLimits(inbox)), connection)
 }
 
 /** The stored log, which all open logs share. */
@@ -184,19 +184,8 @@ class OpenLog implements MemoryLog {
     await this.#write('release', () => this.#contents.claims.release(fence, this))
   }
 
-  async append(appends: readonly StreamAppend[], done: readonly string[] = []): Promise<Appended> {
-    // At the call, so that later changes by the caller have no effect.
-    const ids = checkDone(LOG, appends, done)
-    const streams = appends.map(({ fence, expect, position, entries }) => ({
-      fence,
-      expect,
-      position,
-      entries: entries.map((entry) => prepareEntry(LOG, fence.name, entry)),
-    }))
-    checkAppendSize(
-      LOG,
-      streams.flatMap((stream) => stream.entries),
-    )
+  async append(appends: readonly StreamAppend[], given?: readonly string[]): Promise<Appended> {
+    const { streams, entries: added, done } = preparedAppend(LOG, appends, given)
     return this.#write('append', () => {
       const { claims, entries, inbox, waiting, streams: positions, clocks } = this.#contents
       for (const { fence } of streams) claims.check(fence)
@@ -206,10 +195,9 @@ class OpenLog implements MemoryLog {
         if ((moved.get(name) ?? positions.get(name) ?? null) !== expect) throw new LogConflictError(LOG, name)
         if (position !== undefined) moved.set(name, position)
       }
-      const added = streams.flatMap((stream) => stream.entries)
       const appended = entries.append(added, clocks)
       for (const [name, position] of moved) positions.set(name, position)
-      inbox.done(ids)
+      inbox.done(done)
       if (appended.entries > 0) waiting.settle(() => true)
       return { ...appended, duplicates: added.length - appended.entries, end: entries.end }
     })

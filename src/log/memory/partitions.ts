@@ -1,4 +1,5 @@
 import type { ResearchEvent } from '../../protocol/event.ts'
+import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import type { Appended, Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
 import { LogPositionError } from '../errors.ts'
 import { gapEntry } from '../gap.ts'
@@ -21,9 +22,6 @@ interface Located {
 
 /** Maximum number of entries that one read looks at, so that a rare type does not block the event loop. */
 const MAX_EXAMINED = 10_000
-
-/** The length of the events of a page after which it ends, in characters. */
-const MAX_PAGE_LENGTH = 1024 * 1024
 
 /**
  * The entries of a log, in partitions. All entries of a source are in the same one. A position is the number of entries before

@@ -4,7 +4,8 @@ import { WEBHOOK_HORIZON } from '../../protocol/limits.ts'
 import type { InboxOutcome } from '../../protocol/webhook.ts'
 import { isWebhookOfSource } from '../of-source.ts'
 import type { CopiedDelivery, CopiedDeliveryId } from '../store/copy-store.ts'
-import { MAX_PENDING_LENGTH, MIN_KNOWN_IDS } from '../store/inbox-store.ts'
+import { MAX_PAGE_LENGTH } from '../store/contract.ts'
+import { MIN_KNOWN_IDS } from '../store/inbox-store.ts'
 import type { InboxLimits, InboxPlace, PendingDelivery, PreparedDelivery } from '../store/inbox-store.ts'
 import type { Changes } from './server/changes.ts'
 import { publishConditionally } from './server/conditional-publish.ts'
@@ -115,7 +116,7 @@ export class Inbox {
       const some = wanted.slice(at, at + CONCURRENCY)
       const found = await Promise.all(some.map(({ sequence }) => this.#read(sequence)))
       for (const delivery of found) {
-        if (page.length >= limit || length >= MAX_PENDING_LENGTH) return page
+        if (page.length >= limit || length >= MAX_PAGE_LENGTH) return page
         // Done meanwhile.
         if (delivery === undefined) continue
         page.push(delivery)

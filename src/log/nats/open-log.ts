@@ -1,10 +1,11 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import type { Appended, Position, StreamAppend } from '../store/contract.ts'
-import { clockEntry } from '../store/log-clock.ts'
+import type { Appended, Position } from '../store/contract.ts'
+import { clockEntry, clocksOf } from '../store/log-clock.ts'
 import { machineClock } from '../store/machine-clock.ts'
 import { IDENTITY_LIMITS } from '../store/identity-age.ts'
 import type { IdentityLimits } from '../store/identity-age.ts'
 import type { InboxLimits } from '../store/inbox-store.ts'
+import type { PreparedAppend } from '../store/prepared-append.ts'
 import type { PreparedEntry } from '../store/prepared-entry.ts'
 import { LogMetadata } from './server/log-metadata.ts'
 import { Appending } from './entries/appending.ts'
@@ -42,11 +43,6 @@ export interface OpenLogSettings extends Omit<ConnectionSettings, 'partitions'> 
   readonly identityLimits?: IdentityLimits
   /** Default `JOURNAL_LIMITS`. */
   readonly journalLimits?: JournalLimits
-}
-
-/** The changes of a stream, prepared for an append. */
-export type PreparedAppend = Pick<StreamAppend, 'fence' | 'expect' | 'position'> & {
-  readonly entries: readonly PreparedEntry[]
 }
 
 /** The parts of a log whose server is connected. */
@@ -94,9 +90,7 @@ export class OpenLog implements JournaledEntries {
   ) {
     const { epoch } = about.current
     const payloads = new ChunkedPayloads(connection)
-    // A clock of the user's own is never set.
-    const clocks = { wall: clock, monotonic: clock === Date.now ? machineClock : clock }
-    const times = new RecordedTimes(connection, about, clocks)
+    const times = new RecordedTimes(connection, about, clocksOf(clock, machineClock))
     this.times = times
     this.connection = connection
     this.about = about
@@ -112,17 +106,16 @@ export class OpenLog implements JournaledEntries {
   }
 
   /** Appends the changes of streams, and then marks deliveries as done. */
-  async append(appends: readonly PreparedAppend[], done: readonly string[]): Promise<Appended> {
-    const check = () => this.journals.streams.check(appends)
+  async append({ streams, entries, done }: PreparedAppend): Promise<Appended> {
+    const check = () => this.journals.streams.check(streams)
     const moves = await check()
-    const added = appends.flatMap(({ entries }) => entries)
-    const { count, last, clock, ahead } = await this.#append(added, check)
+    const { count, last, clock, ahead } = await this.#append(entries, check)
     const [end] = await Promise.all([
       this.positions.at(count > 0 ? last : await this.positions.last()),
       this.journals.streams.move(moves),
     ])
     await this.inbox.done(done, await this.times.now())
-    return { entries: count, duplicates: added.length - count, ahead, ...(clock && { clock }), end }
+    return { entries: count, duplicates: entries.length - count, ahead, ...(clock && { clock }), end }
   }
 
   async publish(entries: readonly PreparedEntry[]): Promise<void> {

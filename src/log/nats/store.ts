@@ -15,8 +15,8 @@ import { COPY } from '../store/copy-store.ts'
 import type { CopyableStore } from '../store/copy-store.ts'
 import type { DeadLetterStore } from '../store/dead-letter-store.ts'
 import type { InboxStore } from '../store/inbox-store.ts'
+import { preparedAppend } from '../store/prepared-append.ts'
 import { preparedCommit } from '../store/prepared-commit.ts'
-import { checkAppendSize, checkDone, prepareEntry } from '../store/prepared-entry.ts'
 import type { ProcessStore } from '../store/process-store.ts'
 import type { RetentionStore } from '../store/retention-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
@@ -66,21 +66,9 @@ export class NatsLogStore implements LogStore, CopyableStore {
     await this.#call((log) => log.journals.claims.release(fence))
   }
 
-  async append(appends: readonly StreamAppend[], done: readonly string[] = []): Promise<Appended> {
-    this.#checkOpen()
-    // At the call, so that later changes by the caller have no effect.
-    const ids = checkDone(this.#name, appends, done)
-    const streams = appends.map(({ fence, expect, position, entries }) => ({
-      fence,
-      expect,
-      ...(position !== undefined && { position }),
-      entries: entries.map((entry) => prepareEntry(this.#name, fence.name, entry)),
-    }))
-    checkAppendSize(
-      this.#name,
-      streams.flatMap(({ entries }) => entries),
-    )
-    return this.#call((log) => log.append(streams, ids))
+  async append(appends: readonly StreamAppend[], done?: readonly string[]): Promise<Appended> {
+    const append = preparedAppend(this.#name, appends, done)
+    return this.#call((log) => log.append(append))
   }
 
   streamPositions(names: readonly string[]): Promise<readonly (string | null)[]> {

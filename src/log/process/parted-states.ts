@@ -1,7 +1,8 @@
 import { LogPositionError } from '../errors.ts'
 import { isDivided, partName } from '../part-name.ts'
+import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import type { LogStore, Position } from '../store/contract.ts'
-import { compareStored, MAX_PAGE_LENGTH } from '../store/process-store.ts'
+import { compareStored } from '../store/process-store.ts'
 import type {
   ChangesOptions,
   ChangesPage,

@@ -1,3 +1,4 @@
+import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import type { Position } from '../store/contract.ts'
 import type { NewDeadLetter, Redeliveries, StoredDeadLetter } from '../store/dead-letter-store.ts'
 import type { LogFile } from './log-file.ts'
@@ -5,9 +6,6 @@ import type { Positions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
 import { parseStoredEvent } from './stored-event.ts'
 import { originalText, storedText } from '../store/stored-text.ts'
-
-/** The length of the events of a page after which it ends, in characters. */
-const MAX_PAGE_LENGTH = 1024 * 1024
 
 const COLUMNS = 'position, recorded, revision, backfill, event, error_name, error_message, attempts, failed'
 

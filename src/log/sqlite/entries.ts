@@ -1,4 +1,5 @@
 import { isAtLeastAsComplete } from '../../protocol/event.ts'
+import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import type { Appended, Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
 import { LogFileError } from '../errors.ts'
 import { gapEntry } from '../gap.ts'
@@ -20,9 +21,6 @@ import { storedText } from '../store/stored-text.ts'
 /** Maximum number of entries that one read parses, and of those that it looks at: some ms each, in which the event loop is blocked. */
 const MAX_PARSED = 1_000
 const MAX_EXAMINED = 5_000
-
-/** The length of the events of a page after which it ends, in characters. */
-const MAX_PAGE_LENGTH = 1024 * 1024
 
 /**
  * Rows are read as arrays of these columns. Objects would take a third longer, the parsing of the events included.

@@ -3,7 +3,8 @@ import { parseJson } from '../../protocol/json.ts'
 import { WEBHOOK_HORIZON } from '../../protocol/limits.ts'
 import type { InboxOutcome } from '../../protocol/webhook.ts'
 import { LogFileError } from '../errors.ts'
-import { MAX_PENDING_LENGTH, MIN_KNOWN_IDS } from '../store/inbox-store.ts'
+import { MAX_PAGE_LENGTH } from '../store/contract.ts'
+import { MIN_KNOWN_IDS } from '../store/inbox-store.ts'
 import type { InboxLimits, InboxPlace, PendingDelivery, PreparedDelivery } from '../store/inbox-store.ts'
 import type { LogFile } from './log-file.ts'
 import { originalText, storedText } from '../store/stored-text.ts'
@@ -79,7 +80,7 @@ export class Inbox {
       }
       page.push(delivery)
       length += delivery.length
-      if (length >= MAX_PENDING_LENGTH) break
+      if (length >= MAX_PAGE_LENGTH) break
     }
     return page
   }

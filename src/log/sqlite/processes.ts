@@ -1,8 +1,9 @@
+import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import type { Position } from '../store/contract.ts'
 import { keyRanges } from '../state/key-ranges.ts'
 import { ProcessPositions } from '../state/process-position.ts'
 import type { ProcessChanges } from '../state/process-position.ts'
-import { compareStored, MAX_PAGE_LENGTH, MAX_TOMBSTONES } from '../store/process-store.ts'
+import { compareStored, MAX_TOMBSTONES } from '../store/process-store.ts'
 import type {
   ChangesOptions,
   ChangesPage,

@@ -18,13 +18,14 @@ import type { ProcessStore } from '../store/process-store.ts'
 import { UNDIVIDED } from '../store/sharing-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
 import { machineClock } from '../store/machine-clock.ts'
+import { clocksOf } from '../store/log-clock.ts'
 import type { WallAndMonotonic } from '../store/log-clock.ts'
 import { UndividedGroups } from '../store/undivided-groups.ts'
 import type { DeadLetterStore } from '../store/dead-letter-store.ts'
 import { LogClosedError, LogConflictError, LogInUseError } from '../errors.ts'
 import type { InboxStore, PreparedDelivery } from '../store/inbox-store.ts'
+import { preparedAppend } from '../store/prepared-append.ts'
 import { preparedCommit } from '../store/prepared-commit.ts'
-import { checkAppendSize, checkDone, prepareEntry } from '../store/prepared-entry.ts'
 import type { RetentionStore } from '../store/retention-store.ts'
 import { SqliteCopying } from './copying.ts'
 import type { Range, Step } from './dead-letters.ts'
@@ -104,8 +105,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
     }
     this.deadLetters = deadLetterStore(transactions)
     const { clock, monotonic } = settings
-    // A clock of the user's own is never set.
-    this.#clocks = { wall: clock, monotonic: monotonic ?? (clock === Date.now ? machineClock : clock) }
+    this.#clocks = monotonic === undefined ? clocksOf(clock, machineClock) : { wall: clock, monotonic }
     this.inbox = inboxStore(transactions, this.#clocks)
     this.retention = sqliteRetention(transactions, this.#clocks)
     this.processes = processStore(transactions)
@@ -143,18 +143,8 @@ export class SqliteLogStore implements LogStore, CopyableStore {
     }
   }
 
-  async append(appends: readonly StreamAppend[], done: readonly string[] = []): Promise<Appended> {
-    this.#checkOpen()
-    // At the call, so that later changes by the caller have no effect.
-    const streams = appends.map(({ fence, expect, position, entries }) => ({
-      fence,
-      expect,
-      position,
-      entries: entries.map((entry) => prepareEntry(this.#name, fence.name, entry)),
-    }))
-    const added = streams.flatMap(({ entries }) => entries)
-    const ids = checkDone(this.#name, appends, done)
-    checkAppendSize(this.#name, added)
+  async append(appends: readonly StreamAppend[], given?: readonly string[]): Promise<Appended> {
+    const { streams, entries: added, done } = preparedAppend(this.#name, appends, given)
     return this.#call(async (log) => {
       const { entries, claims } = log
       const result = await this.#write(() =>
@@ -164,7 +154,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
             if (log.streamPosition(fence.name) !== expect) throw new LogConflictError(this.#name, fence.name)
             if (position !== undefined) log.moveStream(fence.name, position)
           }
-          log.inbox.done(ids)
+          log.inbox.done(done)
           const appended = entries.append(added, this.#clocks)
           const end = entries.positions.format(entries.end().position)
           return { ...appended, duplicates: added.length - appended.entries, end }

@@ -55,6 +55,9 @@ export interface Appended {
   readonly end: Position
 }
 
+/** Length of the events, payloads or states after which a page of any kind ends, in characters. */
+export const MAX_PAGE_LENGTH = 1024 * 1024
+
 /** A part of the log, in order. */
 export interface Page {
   readonly entries: readonly Entry[]

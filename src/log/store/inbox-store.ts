@@ -48,9 +48,6 @@ export interface InboxLimits {
 /** How many later deliveries must be stored before an id is forgotten. */
 export const MIN_KNOWN_IDS = 100_000
 
-/** Length of the payloads after which {@link InboxStore.pending} ends a page, in characters. */
-export const MAX_PENDING_LENGTH = 1024 * 1024
-
 /** The limits with their defaults. Throws an ArgumentError for one that cannot be right. */
 export function inboxLimits(limits: InboxLimits | undefined): Required<InboxLimits> {
   checkOptions('inbox', limits, ['maxDeliveries', 'maxBytes'])

@@ -37,6 +37,11 @@ export interface WallAndMonotonic {
   readonly monotonic: () => number
 }
 
+/** The clocks of a writer. A clock of the user's own is never set, so it is both. */
+export function clocksOf(wall: () => number, monotonic: () => number): WallAndMonotonic {
+  return { wall, monotonic: wall === Date.now ? monotonic : wall }
+}
+
 /** The time of a log now, and the change of the wall clock. */
 export interface NextTime extends LogTime {
   /** Change of the wall clock; undefined if nothing has changed. */

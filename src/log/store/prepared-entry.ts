@@ -1,7 +1,7 @@
 import { isObject } from '../../protocol/event.ts'
 import type { EventOf, ResearchEvent } from '../../protocol/event.ts'
-import { MAX_APPEND_DONE, MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from './contract.ts'
-import type { NewEntry, StreamAppend } from './contract.ts'
+import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from './contract.ts'
+import type { NewEntry } from './contract.ts'
 import { LogValueError } from '../errors.ts'
 import { logCompleteness } from './completeness.ts'
 
@@ -112,26 +112,6 @@ export function checkAppendSize(log: string, entries: readonly PreparedEntry[]):
   const limits = `${MAX_APPEND_ENTRIES} entries and ${MAX_APPEND_LENGTH} characters`
   const problem = `its ${entries.length} entries of ${length} characters are more than ${limits}. Append them in parts`
   throw new LogValueError(log, 'an append', problem)
-}
-
-/**
- * A copy of the ids that an append marks as done.
- *
- * @throws {LogValueError} for more than an append may have, and for an append without a fence.
- */
-export function checkDone(
-  log: string,
-  appends: readonly StreamAppend[],
-  done: readonly string[],
-): readonly string[] {
-  if (done.length > MAX_APPEND_DONE) {
-    const problem = `its ${done.length} deliveries that are done are more than ${MAX_APPEND_DONE}. Append them in parts`
-    throw new LogValueError(log, 'an append', problem)
-  }
-  if (done.length > 0 && appends.length === 0) {
-    throw new LogValueError(log, 'an append', 'it has deliveries that are done, and no fence')
-  }
-  return [...done]
 }
 
 /** The name and the message of an error are not enumerable: without this, a failure would be `{}` as JSON. */

@@ -69,9 +69,6 @@ export interface ChangesOptions {
   readonly maxLength?: number
 }
 
-/** Default of the length of the states after which a page ends, in characters. */
-export const MAX_PAGE_LENGTH = 1024 * 1024
-
 /** Which states to read, in the order of their keys as they are stored. */
 export interface RangeOptions {
   /** Only keys that begin with this text. It must be well-formed. */

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { MAX_APPEND_DONE } from '../../../src/log/store/contract.ts'
+import { MAX_PAGE_LENGTH } from '../../../src/log/store/contract.ts'
 import type { LogStore } from '../../../src/log/store/contract.ts'
 import { FencedError, LogClosedError, LogConflictError, LogValueError } from '../../../src/log/errors.ts'
-import { MAX_PENDING_LENGTH } from '../../../src/log/store/inbox-store.ts'
 import type { WebhookDelivery } from '../../../src/protocol/webhook.ts'
 import { change } from '../../operators/events.ts'
 import { entriesOf, idsOf, isSettled, readAll } from './fixture.ts'
@@ -134,7 +134,7 @@ export function describeInbox(name: string, open: Open): void {
 
     it('ends a page before large deliveries take much memory', async () => {
       const { log } = await open()
-      const large = { text: 'x'.repeat(MAX_PENDING_LENGTH * 0.6) }
+      const large = { text: 'x'.repeat(MAX_PAGE_LENGTH * 0.6) }
       for (const id of ['a', 'b', 'c']) await put(log, id, large)
       expect(await pendingIds(log)).toEqual(['a', 'b'])
     })

@@ -1,4 +1,5 @@
 import type { ReaderDeadLetter, DeadLetterSelection } from '../../state/reader-dead-letters.ts'
+import { MAX_PAGE_LENGTH } from '../../store/contract.ts'
 import type { Entry, Position } from '../../store/contract.ts'
 import type {
   DeadLetterStore,
@@ -10,9 +11,6 @@ import type { Claims } from './claims.ts'
 import type { DeadLetterCopies } from './dead-letter-copies.ts'
 import type { Journals } from './journals.ts'
 import type { JournaledEntries } from './journaled-entries.ts'
-
-/** The length of the entries of a page after which it ends, in characters. */
-const MAX_PAGE_LENGTH = 1024 * 1024
 
 /** How many copies are read at once. */
 const CONCURRENCY = 16

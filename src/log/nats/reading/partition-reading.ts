@@ -1,3 +1,4 @@
+import { MAX_PAGE_LENGTH } from '../../store/contract.ts'
 import type { Entry, Page, Position, ReadOptions } from '../../store/contract.ts'
 import { typeField } from '../entries/entry-message.ts'
 import type { Batch, MessageBatches } from './message-batches.ts'
@@ -6,9 +7,6 @@ import type { EntryMessage } from './read-ahead.ts'
 
 /** Maximum number of messages that one read passes, so that readers of several partitions stay near each other. */
 const MAX_PASSED = 2_000
-
-/** The length of the events of a page after which it ends, in characters. */
-export const MAX_PAGE_LENGTH = 1024 * 1024
 
 /** Time after which a waiting call ends if other partitions have entries, so that its reader moves on, in ms. */
 const MOVE_INTERVAL = 5_000
