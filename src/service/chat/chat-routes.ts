@@ -16,7 +16,7 @@ import { type Conversation, readConversation } from '../conversations/question.t
 import { streamAnswer, type StreamAnswerOptions } from '../conversations/stream-answer.ts'
 import { problem } from '../http/problem.ts'
 import { bodySchema } from '../http/request-schema.ts'
-import { readJson, unprocessable } from '../http/validation.ts'
+import { issue, readJson, unprocessable } from '../http/validation.ts'
 import { identifier } from '../identifier.ts'
 import { chunksOf } from './chunks.ts'
 
@@ -49,9 +49,13 @@ export function chatRoutes({ answerer, requests, ...streaming }: ChatRoutesOptio
     const issues = await answerer.issuesOf(question, {
       question: ['body', 'messages'],
       schema: ['body', 'response_format', 'json_schema', 'schema'],
-      previous: ['body', 'previous_interaction_id'],
     })
-    if (issues.length > 0) throw unprocessable(issues)
+    const previous = previous_interaction_id
+    const unknown =
+      previous === undefined || answerer.isKnown(previous)
+        ? []
+        : [issue(['body', 'previous_interaction_id'], `There is no interaction with the id ${previous}`)]
+    if (issues.length + unknown.length > 0) throw unprocessable([...issues, ...unknown])
     answerer.refuseIfBusy()
 
     const { outgoing } = c.env

@@ -4,7 +4,6 @@ import type { ValidationIssue } from '../../protocol/problem.ts'
 import type { TaskSpec } from '../../protocol/task.ts'
 import { transaction } from '../database.ts'
 import { problem } from '../http/problem.ts'
-import { issue } from '../http/validation.ts'
 import { latestTurns, type Interactions, type Turn } from '../interactions/interactions.ts'
 import type { Processor, RunTask } from '../processor/processor.ts'
 import type { ProcessorSlots } from '../processor/slots.ts'
@@ -17,6 +16,8 @@ import type { Conversation } from './question.ts'
 const MAX_WAITING = 256
 /** The `Retry-After` of a 503, in s. */
 const RETRY_AFTER = 5
+/** Maximum number of chats and responses that are kept. The oldest are dropped first, with their turns. */
+const MAX_KEPT = 1_000
 
 /** Settings of {@link Answerer}. */
 export interface AnswererOptions {
@@ -39,30 +40,41 @@ export interface Question extends Conversation {
   readonly previous: string | undefined
   readonly processor: string
   readonly form: AnswerForm
+  /** The response to store, which is returned again by its id. Absent: none. */
+  readonly responseOf?: (content: AnswerContent) => object
 }
 
 /** The locations of a question's parts in its request, for issues. */
 export interface QuestionLocations {
   readonly question: readonly string[]
   readonly schema: readonly string[]
-  readonly previous: readonly string[]
 }
 
 /** Answers questions of chats and responses with the processor of runs, and stores them as turns of an interaction. */
 export class Answerer {
   readonly #options: AnswererOptions
+  readonly #sql
 
   constructor(options: AnswererOptions) {
     this.#options = options
+    this.#sql = prepareAll(options.database)
   }
 
-  /** The issues of a question: the issues that a run with this input has, and an unknown interaction. */
+  /** Whether a question can continue this interaction. */
+  isKnown(previous: string): boolean {
+    return this.#options.previous.isKnown(previous)
+  }
+
+  /** A stored response, as JSON. */
+  response(id: string): string | undefined {
+    const stored = this.#sql.response.get(id)?.['response']
+    return typeof stored === 'string' ? stored : undefined
+  }
+
+  /** The issues that a run with this input has. */
   async issuesOf(question: Question, at: QuestionLocations): Promise<readonly ValidationIssue[]> {
     const { issues } = await newRun(this.#options.checks, inputOf(question))
-    const moved = issues.map(({ loc, msg, type }) => ({ loc: movedTo(loc, at), msg, type }))
-    const { previous } = question
-    if (previous === undefined || this.#options.previous.isKnown(previous)) return moved
-    return [...moved, issue(at.previous, `There is no interaction with the id ${previous}`)]
+    return issues.map(({ loc, msg, type }) => ({ loc: movedTo(loc, at), msg, type }))
   }
 
   /** Throws the 503 of a service with too many requests that wait. */
@@ -86,7 +98,7 @@ export class Answerer {
     const release = () => slots.release()
     execution.then(release, release)
     const content = await beforeAbort(execution, signal)
-    this.#store(question, content.isFound ? content.text : '')
+    this.#store(question, content)
     return content
   }
 
@@ -111,8 +123,9 @@ export class Answerer {
   }
 
   /** Stores the turn. The earlier messages of the request are stored as turns before it. */
-  #store({ interactionId, previous, question, turns }: Question, answer: string): void {
+  #store({ interactionId, previous, question, turns, responseOf }: Question, content: AnswerContent): void {
     const { database, interactions } = this.#options
+    const answer = content.isFound ? content.text : ''
     transaction(database, () => {
       let last = previous
       for (const [index, turn] of latestTurns(turns).entries()) {
@@ -121,7 +134,29 @@ export class Answerer {
         last = id
       }
       interactions.add({ id: interactionId, previous: last, question, answer })
+      this.#sql.insert.run(
+        interactionId,
+        responseOf === undefined ? null : JSON.stringify(responseOf(content)),
+      )
+      for (const row of this.#sql.drop.all()) interactions.remove(String(row['interaction_id']))
     })
+  }
+}
+
+function prepareAll(database: DatabaseSync) {
+  database.exec(`
+    CREATE TABLE IF NOT EXISTS answers (
+      number INTEGER PRIMARY KEY,
+      interaction_id TEXT NOT NULL UNIQUE,
+      response TEXT -- null: of a chat
+    ) STRICT;
+  `)
+  return {
+    insert: database.prepare('INSERT INTO answers (interaction_id, response) VALUES (?, ?)'),
+    response: database.prepare('SELECT response FROM answers WHERE interaction_id = ?'),
+    drop: database.prepare(
+      `DELETE FROM answers WHERE number <= (SELECT max(number) FROM answers) - ${MAX_KEPT} RETURNING interaction_id`,
+    ),
   }
 }
 

@@ -37,6 +37,7 @@ export function latestTurns(turns: readonly Turn[]): readonly Turn[] {
 /** Questions and answers of runs, chats and responses, from which a later request continues. Beyond the interface document. */
 export class Interactions {
   readonly #insert
+  readonly #remove
   readonly #chain
 
   constructor(database: DatabaseSync) {
@@ -51,6 +52,10 @@ export class Interactions {
     this.#insert = database.prepare(
       `INSERT INTO interactions (interaction_id, previous_id, question, answer) VALUES (?, ?, ?, ?)
        ON CONFLICT DO NOTHING`,
+    )
+    // In the order of bytes, the slash follows the dot.
+    this.#remove = database.prepare(
+      `DELETE FROM interactions WHERE interaction_id = ?1 OR (interaction_id > ?1 || '.' AND interaction_id < ?1 || '/')`,
     )
     // The limit also ends a chain that refers to itself.
     this.#chain = database.prepare(
@@ -68,6 +73,11 @@ export class Interactions {
   /** Stores a turn, in the transaction of the caller. An id that is stored already keeps its turn. */
   add({ id, previous, question, answer }: Interaction): void {
     this.#insert.run(id, previous ?? null, question.slice(0, MAX_TEXT), answer.slice(0, MAX_TEXT))
+  }
+
+  /** Removes a turn, and those whose ids are its own with a dot and more. */
+  remove(id: string): void {
+    this.#remove.run(id)
   }
 
   /**

@@ -1,5 +1,4 @@
 import type { HttpBindings } from '@hono/node-server'
-import type { DatabaseSync } from 'node:sqlite'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { Hono } from 'hono'
 import { responseRequest } from '../../protocol/requests/response.ts'
@@ -17,7 +16,6 @@ import { completed, responseEvents } from './response-events.ts'
 
 /** Settings of {@link responseRoutes}. */
 export interface ResponseRoutesOptions extends StreamAnswerOptions {
-  readonly database: DatabaseSync
   readonly answerer: Answerer
   readonly requests: OpenRequests
 }
@@ -28,12 +26,7 @@ const PROCESSORS = { low: 'lite', medium: 'base', high: 'core' } as const
 const body = bodySchema(responseRequest)
 
 /** The routes of responses (§1; reading a stored response is beyond the interface document). */
-export function responseRoutes({ database, answerer, requests, ...streaming }: ResponseRoutesOptions) {
-  database.exec(`
-    CREATE TABLE IF NOT EXISTS responses (response_id TEXT PRIMARY KEY, response TEXT NOT NULL) STRICT, WITHOUT ROWID;
-  `)
-  const insert = database.prepare('INSERT INTO responses (response_id, response) VALUES (?, ?)')
-  const select = database.prepare('SELECT response FROM responses WHERE response_id = ?')
+export function responseRoutes({ answerer, requests, ...streaming }: ResponseRoutesOptions) {
   const routes = new Hono<{ Bindings: HttpBindings }>()
 
   routes.post('/', async (c) => {
@@ -42,7 +35,15 @@ export function responseRoutes({ database, answerer, requests, ...streaming }: R
     const messages = typeof input === 'string' ? [{ role: 'user', content: input } as const] : input
     const conversation = readConversation(messages, ['body', 'input'])
     if ('issues' in conversation) throw unprocessable(conversation.issues)
+    if (previous !== undefined && !answerer.isKnown(previous)) throw unknownResponse(previous)
     const id = identifier('resp')
+    const head = {
+      id,
+      itemId: identifier('msg'),
+      created_at: Math.floor(streaming.clock.now() / 1_000),
+      model,
+      previous_response_id: previous ?? null,
+    }
     const { instructions } = conversation
     const question: Question = {
       ...conversation,
@@ -52,27 +53,17 @@ export function responseRoutes({ database, answerer, requests, ...streaming }: R
       previous,
       processor: PROCESSORS[request.reasoning?.effort ?? 'medium'],
       form: formOf(request.text?.format),
+      responseOf: (content) => completed(head, content),
     }
     const issues = await answerer.issuesOf(question, {
       question: ['body', 'input'],
       schema: ['body', 'text', 'format', 'schema'],
-      previous: ['body', 'previous_response_id'],
     })
     if (issues.length > 0) throw unprocessable(issues)
     answerer.refuseIfBusy()
 
     const { outgoing } = c.env
-    const head = {
-      id,
-      itemId: identifier('msg'),
-      created_at: Math.floor(streaming.clock.now() / 1_000),
-      model,
-      previous_response_id: previous ?? null,
-    }
-    const answer = answerer.answer(question, requests.open(outgoing)).then((content) => {
-      insert.run(id, JSON.stringify(completed(head, content)))
-      return content
-    })
+    const answer = answerer.answer(question, requests.open(outgoing))
     if (request.stream === true) {
       streamAnswer(outgoing, c.req.path, answer, responseEvents(head), streaming)
       return RESPONSE_ALREADY_SENT
@@ -83,13 +74,19 @@ export function responseRoutes({ database, answerer, requests, ...streaming }: R
 
   routes.get('/:response_id', (c) => {
     const id = c.req.param('response_id')
-    const stored = select.get(id)?.['response']
-    if (typeof stored !== 'string') throw problem(404, `There is no completed response ${id}`)
+    const stored = answerer.response(id)
+    if (stored === undefined) throw problem(404, `There is no completed response ${id}`)
     const response: ResponseObject = JSON.parse(stored)
     return c.json(response)
   })
 
   return routes
+}
+
+/** The 404 of the common form for a response that does not exist, or was dropped since. */
+function unknownResponse(id: string) {
+  const message = `There is no response, interaction or run ${id} to continue`
+  return problem(404, message, { param: 'previous_response_id', code: 'previous_response_not_found' })
 }
 
 function formOf(format: NonNullable<ResponseRequest['text']>['format']): AnswerForm {

@@ -1,6 +1,6 @@
 import OpenAI, { NotFoundError } from 'openai'
 import { describe, expect, it } from 'vitest'
-import type { ResponseEvent, ResponseObject } from '../../../src/protocol/index.ts'
+import type { ChatCompletion, ResponseEvent, ResponseObject, TaskRun } from '../../../src/protocol/index.ts'
 import type { Processor } from '../../../src/service/index.ts'
 import { answerTo, type Caller, HeldProcessor, running } from '../running.ts'
 import { wire } from '../wire.ts'
@@ -156,14 +156,52 @@ describe('a response', () => {
     expect(resent.task).toMatchObject({ context, input: { input: 'two' } })
   })
 
+  it('that continues an unknown one is a 404', async () => {
+    const { status, body } = await (
+      await running()
+    ).post(PATH, { model: 'm', input: 'x', previous_response_id: 'resp_none' })
+    expect([status, body]).toEqual([
+      404,
+      {
+        type: 'error',
+        error: {
+          ref_id: expect.any(String),
+          message: 'There is no response, interaction or run resp_none to continue',
+          detail: { param: 'previous_response_id', code: 'previous_response_not_found' },
+        },
+      },
+    ])
+  })
+
   it.each([
-    ['an unknown response to continue', { previous_response_id: 'resp_none' }, 'previous_response_id'],
     ['an empty input', { input: [] }, 'input'],
     ['an unknown effort', { reasoning: { effort: 'extreme' } }, 'effort'],
   ])('is refused with %s', async (_, body, message) => {
     const answer = await (await running()).post(PATH, { model: 'm', input: 'x', ...body })
     expect([answer.status, answer.body.error.message]).toEqual([422, expect.stringContaining(message)])
   })
+})
+
+it('the last 1,000 chats and responses are kept, with their turns', async () => {
+  const caller = await running({ quotas: false })
+  const previous = (await caller.post<TaskRun>('/v1/tasks/runs', { input: 'one' })).body.interaction_id
+  const first = (await ask(caller, 'one', { previous_response_id: previous })).body
+  const chat = { model: 'lite', messages: ['two', 'three'].map((content) => ({ role: 'user', content })) }
+  const second = (await caller.post<ChatCompletion>('/v1beta/chat/completions', chat)).body
+  const third = (await ask(caller, 'four', { previous_response_id: first.id })).body
+  const fill = async (count: number) => {
+    for (let left = count; left > 0; left -= 100)
+      await Promise.all(Array.from({ length: Math.min(left, 100) }, () => ask(caller, 'x')))
+  }
+  const statusOf = async (previous_response_id: string | null | undefined) =>
+    (await ask(caller, 'y', { previous_response_id })).status
+
+  await fill(997)
+  // Each of these drops the oldest one.
+  expect([await statusOf(first.id), await statusOf(first.id)]).toEqual([200, 404])
+  expect((await caller.get(`${PATH}/${first.id}`)).status).toBe(404)
+  expect([await statusOf(second.interaction_id), await statusOf(second.interaction_id)]).toEqual([200, 404])
+  expect([await statusOf(third.id), await statusOf(previous)]).toEqual([200, 200])
 })
 
 describe('a streamed response', () => {

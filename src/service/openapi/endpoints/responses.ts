@@ -13,7 +13,10 @@ export const responseEndpoints: readonly Endpoint[] = [
     body: { name: 'ResponseRequest', schema: responseRequest },
     answer: responseObject,
     events: responseStreamEvent,
-    errors: { 503: 'Too many questions wait for an answer, or schemas for a check' },
+    errors: {
+      404: 'There is nothing to continue with the id previous_response_id',
+      503: 'Too many questions wait for an answer, or schemas for a check',
+    },
     quota: 'chat',
   },
   {
