@@ -19,6 +19,8 @@ const DAY = 86_400_000
 const MAX_EVENTS = 200
 /** Maximum length of the events of one result, in characters of JSON. A longer result would be cut, and events lost. */
 const MAX_LENGTH = 60_000
+/** How long a search for an alert and its causes takes, in ms. Agents give up after 60 s. */
+const MAX_SEARCH = 30_000
 /** Maximum length of a rule file, in characters. */
 const MAX_RULES = 50_000
 const ALERTS = ['alert.firing', 'alert.resolved', 'alert.unknown', 'alert.late']
@@ -138,16 +140,16 @@ export function logTools({ log, rules, process }: LogToolsOptions): readonly Too
       async run({ alert, episode }, { signal }) {
         const isAsked = (data: FiringData) =>
           (alert ?? data.alert) === data.alert && (episode ?? data.episode) === data.episode
-        const found = await lastEpisode(log, isAsked, signal)
-        if (found === undefined) throw new Error('The log has no such alert that has fired')
-        const { firing, data, entries, isCut } = found
-        const causes = await causesOf(log, firing.position, data.events, signal)
+        const timeout = AbortSignal.timeout(MAX_SEARCH)
+        const search: Search = { signal: AbortSignal.any([signal, timeout]), timeout }
+        const { firing, data, entries, isCut } = await lastEpisode(log, isAsked, search)
+        const { causes, isWhole } = await causesOf(log, firing.position, data.events, search)
         return {
           value: {
             events: entries.map(shownEvent),
             causes: causes.map(shownEvent),
             explanations: await explained(rules, data.alert, causes),
-            is_cut: isCut,
+            is_cut: isCut || !isWhole,
           },
         }
       },
@@ -205,27 +207,45 @@ interface Episode {
   isCut: boolean
 }
 
+/** What ends a search: its time, which ends the signal too. */
+interface Search {
+  readonly signal: AbortSignal
+  readonly timeout: AbortSignal
+}
+
 /** The last episode of the alerts that are asked for. The alerts of the last days are read first: a log may have those of years. */
 async function lastEpisode(
   log: EventLog,
   isAsked: (data: FiringData) => boolean,
-  signal: AbortSignal,
-): Promise<Episode | undefined> {
+  { signal, timeout }: Search,
+): Promise<Episode> {
   const now = Date.now()
-  for (const start of [{ time: now - DAY }, { time: now - 30 * DAY }, 'start'] as const) {
-    let found: Episode | undefined
-    const after = await log.positionAt(start)
-    for await (const entry of logEntries(log, signal, { after, types: ['alert.firing', 'alert.resolved'] })) {
-      const data = firingData(entry.data)
-      if (data === undefined || !isAsked(data)) continue
-      if (entry.type === 'alert.firing') found = { firing: entry, data, entries: [entry], isCut: false }
-      else if (data.episode !== found?.data.episode) continue
-      else if (found.entries.length < MAX_EVENTS) found.entries.push(entry)
-      else found.isCut = true
+  const types = ['alert.firing', 'alert.resolved']
+  let since: number | undefined
+  try {
+    for (const time of [now - DAY, now - 30 * DAY, undefined]) {
+      let found: Episode | undefined
+      const after = await log.positionAt(time === undefined ? 'start' : { time })
+      for await (const entry of logEntries(log, signal, { after, types })) {
+        const data = firingData(entry.data)
+        if (data === undefined || !isAsked(data)) continue
+        if (entry.type === 'alert.firing') found = { firing: entry, data, entries: [entry], isCut: false }
+        else if (data.episode !== found?.data.episode) continue
+        else if (found.entries.length < MAX_EVENTS) found.entries.push(entry)
+        else found.isCut = true
+      }
+      if (found !== undefined) return found
+      since = time
     }
-    if (found !== undefined) return found
+  } catch (error) {
+    if (error !== timeout.reason) throw error
+    const message =
+      since === undefined
+        ? 'The log has too much of the last day to search it for an alert'
+        : `No such alert has fired since ${new Date(since).toISOString()}. The log has too much before that to search it`
+    throw new Error(message, { cause: error })
   }
-  return undefined
+  throw new Error('The log has no such alert that has fired')
 }
 
 /** An entry for a model, without what only programs need. */
@@ -246,22 +266,27 @@ async function causesOf(
   log: EventLog,
   end: Position,
   events: readonly AlertCause[],
-  signal: AbortSignal,
-): Promise<readonly Entry[]> {
+  { signal, timeout }: Search,
+): Promise<{ readonly causes: readonly Entry[]; readonly isWhole: boolean }> {
   const nameOf = ({ source, id }: Pick<AlertCause, 'source' | 'id'>) => JSON.stringify([source, id])
   const wanted = new Set(events.map(nameOf))
   const types = [...new Set(events.map(({ type }) => type))]
   const found = new Map<string, Entry>()
   const times = events.map((event) => Date.parse(event.time ?? '')).filter((at) => !Number.isNaN(at))
   // An event is recorded after its time, unless clocks differ.
-  for (const start of [{ time: Math.min(Date.now(), ...times) - DAY }, 'start'] as const) {
-    if (found.size === wanted.size) break
-    for await (const entry of logEntries(log, signal, { after: await log.positionAt(start), types })) {
-      if (wanted.has(nameOf(entry))) found.set(nameOf(entry), entry)
-      if (entry.position === end) break
+  try {
+    for (const start of [{ time: Math.min(Date.now(), ...times) - DAY }, 'start'] as const) {
+      if (found.size === wanted.size) break
+      for await (const entry of logEntries(log, signal, { after: await log.positionAt(start), types })) {
+        if (wanted.has(nameOf(entry))) found.set(nameOf(entry), entry)
+        if (entry.position === end) break
+      }
     }
+  } catch (error) {
+    if (error !== timeout.reason) throw error
+    return { causes: [...found.values()], isWhole: false }
   }
-  return [...found.values()]
+  return { causes: [...found.values()], isWhole: true }
 }
 
 async function explained(rules: RuleSet | undefined, alert: string, causes: readonly Entry[]) {

@@ -1,7 +1,7 @@
 import { memoryLog, openLog } from 'rivulet'
 import type { ResearchEvent } from 'rivulet'
 import { parseRules, runRules } from 'rivulet/rules'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { logTools } from '../../../src/cli/mcp/log-tools.ts'
 import { append } from '../../log/append.ts'
 import { change, fullRun } from '../../operators/events.ts'
@@ -180,6 +180,49 @@ describe('the tools for alerts', () => {
       events: [{ id: '2' }],
       is_cut: false,
     })
+  })
+
+  it('end a search of a long log, and say how far they have looked', async () => {
+    const DAY = 86_400_000
+    let now = Date.now() - 20 * DAY
+    const { log, add, call } = await toolsOf(memoryLog({ clock: () => now }))
+    const data = {
+      alert: 'A',
+      episode: 'e',
+      events: [{ source: 's', id: 'gone', type: 'alert.firing', time: null }],
+    }
+    for (let part = 0; part < 6; part++) {
+      if (part === 3) now = Date.now()
+      const alerts = Array.from({ length: 200 }, (_, n) => ({
+        ...change(`${part}-${n}`),
+        type: 'alert.firing',
+        data,
+      }))
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The parts of an alert that are read.
+      await add(...(alerts as unknown as ResearchEvent[]))
+    }
+    const { read } = log
+    /** Calls the tool, and ends its time with a page of the log. */
+    const explained = async (alert: string, page: number) => {
+      let left = page
+      const timeout = new AbortController()
+      vi.spyOn(AbortSignal, 'timeout').mockReturnValue(timeout.signal)
+      vi.spyOn(log, 'read').mockImplementation((...args) => {
+        left -= 1
+        if (left === 0) timeout.abort(new Error('over'))
+        return read.apply(log, args)
+      })
+      return call('explain_alert', { alert })
+    }
+    onTestFinished(() => void vi.restoreAllMocks())
+
+    await expect(explained('None', 1)).rejects.toThrow('The log has too much of the last day to search it')
+    await expect(explained('None', 3)).rejects.toThrow(
+      `No such alert has fired since ${new Date(Date.now() - DAY).toISOString().slice(0, 10)}`,
+    )
+    await expect(explained('None', 100)).rejects.toThrow('The log has no such alert that has fired')
+    expect(await explained('A', 3)).toMatchObject({ events: [{ id: '5-199' }], causes: [], is_cut: true })
+    expect(await explained('A', 100)).toMatchObject({ causes: [], is_cut: false })
   })
 
   it('check a rule file, of a bounded size, and load nothing else', async () => {
