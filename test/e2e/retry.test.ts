@@ -114,6 +114,27 @@ describe('retry, end to end', () => {
     expect(again?.attempt).toBe(3)
   })
 
+  it('replaces runs of other clients, which leave out what has a default, exactly once', async () => {
+    const { client, service } = await research({ processor: failing((_, attempt) => attempt === 1) })
+    const { taskgroup_id: id } = await client.taskGroups.create()
+    const inputs = [
+      { input: 'a', webhook: { url: 'http://127.0.0.1:9/' } },
+      { input: 'b', mcp_servers: [{ url: 'https://tools.example/', name: 'tools' }] },
+      { input: 'c', task_spec: { output_schema: {} }, source_policy: null },
+    ]
+    await fetch(`${service.url}/v1/tasks/groups/${id}/runs`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-api-key': service.apiKey },
+      body: JSON.stringify({ inputs }),
+    })
+    await all(client.taskGroups.runs(id))
+    const retry = () => client.taskGroups.retry(id, { mcpHeaders: () => ({}), exactlyOnce: true })
+
+    expect(await retry()).toHaveLength(3)
+    expect(await retry()).toEqual([])
+    expect(service.records().runs).toHaveLength(6)
+  })
+
   it('does not add anything if the headers for a tool server are not known', async () => {
     const { client, service } = await research({ processor: failing(() => true) })
     const server = (url: string) => ({ type: 'url', url, name: 'tools' }) as const

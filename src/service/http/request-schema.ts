@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { isObject } from '../../protocol/event.ts'
+import { typeIn } from '../../protocol/requests/defaults.ts'
 import { holdsOneOf } from '../../protocol/requests/schema.ts'
 import type { NumberShape, ObjectShape, Schema, Shape, TextShape } from '../../protocol/requests/schema.ts'
 import { isCountry } from './countries.ts'
@@ -59,23 +60,6 @@ function variants(shape: ShapeOf<'variants'>): z.ZodType {
   const union = z.discriminatedUnion('type', [first, ...others])
   if (fallback === undefined) return union
   return z.preprocess((value) => (isObject(value) ? { ...value, type: typeIn(shape, value) } : value), union)
-}
-
-/**
- * The type of a value that may have one of the variants: its own, else the type of the first variant that has one of its fields, else the
- * `fallback`. Undefined if it has unknown fields alone, since they may be misspelt.
- */
-function typeIn(
-  { variants: objects, fallback }: ShapeOf<'variants'>,
-  value: Readonly<Record<string, unknown>>,
-): unknown {
-  const { type } = value
-  if (fallback === undefined || type != null) return type
-  const given = Object.keys(value).filter((name) => value[name] != null)
-  if (given.length === 0) return fallback
-  return Object.entries(objects).find(([, { required, optional }]) =>
-    given.some((name) => Object.hasOwn(required, name) || Object.hasOwn(optional, name)),
-  )?.[0]
 }
 
 type ShapeOf<Kind extends Shape['kind']> = Extract<Shape, { readonly kind: Kind }>

@@ -14,9 +14,10 @@ import type { Observable } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { attemptOf, metadataOfRetry } from '../../protocol/attempt.ts'
 import { checkId, checkList, checkOneOf, checkOptions } from '../../protocol/check.ts'
-import { groupSource, isObject } from '../../protocol/event.ts'
+import { groupSource } from '../../protocol/event.ts'
 import type { TaskRunState } from '../../protocol/event.ts'
 import { checkRequest } from '../../protocol/requests/check.ts'
+import { withDefaults } from '../../protocol/requests/defaults.ts'
 import { runInput } from '../../protocol/requests/tasks.ts'
 import type { McpServer, RunInput, TaskRun } from '../../protocol/task.ts'
 import { ProtocolError, RivuletError } from '../../transport/errors.ts'
@@ -229,30 +230,17 @@ function withHeaders(
 
 /**
  * The input as it was given. A service may send null for what was left out, which a request does not accept, and the metadata with the
- * run alone.
+ * run alone. Another client may have left out what has a default.
  */
 function givenInput(groupId: string, { run, input }: RetriableRun): RunInput {
   try {
-    const given = withoutNulls({ ...input, metadata: input.metadata ?? run.metadata })
+    const given = withDefaults(runInput, { ...input, metadata: input.metadata ?? run.metadata })
     checkRequest(runInput, given)
     return given
   } catch (cause) {
     const what = `the input of the run ${run.run_id} cannot be added again`
     throw new ProtocolError(what, runsOf(groupId, 'GET'), { cause, retryable: false })
   }
-}
-
-/** Fields whose content is the caller's, with its nulls. */
-const FREE_FIELDS = new Set(['input', 'metadata', 'input_schema', 'json_schema'])
-
-/** A value without the fields that are null, apart from those within the free ones. */
-function withoutNulls(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutNulls)
-  if (!isObject(value)) return value
-  const fields = Object.entries(value).filter(([, field]) => field != null)
-  return Object.fromEntries(
-    fields.map(([name, field]) => [name, FREE_FIELDS.has(name) ? field : withoutNulls(field)]),
-  )
 }
 
 function runsOf(groupId: string, method: 'GET' | 'POST') {

@@ -74,10 +74,60 @@ describe('retry of a service of another make', () => {
       { run: { metadata: { row: 1, rivulet_key: 'k' } }, input: { input: 'a' } },
       { input: 'a', metadata: { row: 1, ...MARKS } },
     ],
+    [
+      'without what the service has a default for',
+      {
+        input: {
+          input: 'a',
+          task_spec: { output_schema: { json_schema: { type: 'object' } } },
+          mcp_servers: [{ url: 'https://tools.example/', name: 'a' }],
+          webhook: { url: 'https://hook.example/' },
+          of_another_make: { note: null },
+        },
+      },
+      {
+        input: 'a',
+        task_spec: { output_schema: { type: 'json', json_schema: { type: 'object' } } },
+        mcp_servers: [{ type: 'url', url: 'https://tools.example/', name: 'a', headers: {} }],
+        webhook: { url: 'https://hook.example/', event_types: ['task_run.status'] },
+        of_another_make: { note: null },
+        metadata: MARKS,
+      },
+    ],
+    [
+      'with types that are null',
+      {
+        input: {
+          input: 'a',
+          task_spec: { output_schema: { type: null } },
+          webhook: { url: 'https://hook.example/', event_types: null },
+        },
+      },
+      {
+        input: 'a',
+        task_spec: { output_schema: { type: 'auto' } },
+        webhook: { url: 'https://hook.example/', event_types: ['task_run.status'] },
+        metadata: MARKS,
+      },
+    ],
   ])('adds the input again as it was given: %s', async (_, state, expected) => {
-    const { added } = await retry(state)
+    const { added } = await retry(state, { mcpHeaders: () => ({}) })
 
     expect(added).toEqual([expected])
+  })
+
+  it.each([
+    { input: 'a', webhook: 'https://hook.example/' },
+    { input: 'a', mcp_servers: [null] },
+    { input: 'a', task_spec: { output_schema: { unknown: true } } },
+    { input: 'a', task_spec: { output_schema: { type: 'constructor' } } },
+    { input: 5 },
+    {},
+  ])('refuses an input that no request may have: %o', async (input) => {
+    await expect(retry({ input })).rejects.toMatchObject({
+      name: 'ProtocolError',
+      message: expect.stringContaining('the input of the run r cannot be added again'),
+    })
   })
 
   it('does not show a path or a query of a tool server without headers, which may be secret', async () => {
