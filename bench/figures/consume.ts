@@ -10,18 +10,22 @@ import { expectCount } from '../expect-count.ts'
 import { detection, fillLog } from '../filled-log.ts'
 import { result } from '../figure.ts'
 import type { Measure } from '../figure.ts'
+import { opened } from '../nats/recording.ts'
 import { alternately, perSecond } from '../rounds.ts'
 
 const ENTRIES = 200_000
 /** Of those, for a handler that waits. */
 const DELIVERED = 8_000
 const CONCURRENCY = 16
+/** For the consumers that read while it is recorded. */
+const RECORDED = 30_000
 
 /**
  * - `consume`: entries of 400 bytes per second from an SQLite log through `log.consume` with a synchronous handler, against a bare
  *   `SELECT` of the same rows with `JSON.parse`.
  * - `consume-deliver`: entries per second through `log.consume` at concurrency 16 with a handler of 1 ms, against `deliver` of the
  *   same entries from memory.
+ * - `consume-ten`: events per second that are recorded into a new SQLite log and consumed by ten consumers of the same process, against one.
  */
 export const measure: Measure = async (folder) => {
   const file = join(folder, 'log.db')
@@ -47,7 +51,13 @@ export const measure: Measure = async (folder) => {
     () => perSecond(DELIVERED, () => lastValueFrom(delivered)),
     { rounds: 5, warmUp: 1 },
   )
+  const ten = await alternately(
+    () => recordedAndConsumed(join(folder, 'ten'), 10),
+    () => recordedAndConsumed(join(folder, 'one'), 1),
+    { rounds: 5, warmUp: 1 },
+  )
   return [
+    result('consume-ten', ten.ratio, { atLeast: 0.4 }, { ...ten, unit: 'entries/s' }),
     result('consume', ratio, { atLeast: 0.7 }, { ...details, unit: 'entries/s' }),
     result('consume-deliver', delivery.ratio, { atLeast: 0.95 }, { ...delivery, unit: 'entries/s' }),
   ]
@@ -71,6 +81,19 @@ async function consumed(
   })
   await end.promise
   await job.stop()
+}
+
+/** Events per second until each of the consumers has handled all of them. */
+async function recordedAndConsumed(name: string, readers: number): Promise<number> {
+  await using log = await openLog(sqliteLog(`${name}-${(consumers += 1)}.db`))
+  const events = Array.from({ length: RECORDED }, (_, number) => detection(number, `monitor_${number % 5}`))
+  const recording = await opened(log, [...new Set(events.map(({ source }) => source))])
+  return await perSecond(RECORDED, async () => {
+    const consuming = Array.from({ length: readers }, () => consumed(log, RECORDED, () => {}, {}))
+    await recording.record(events)
+    await Promise.all(consuming)
+    await recording.close()
+  })
 }
 
 function selected(file: string): number {

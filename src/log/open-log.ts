@@ -5,6 +5,7 @@ import type { RetentionOptions } from './retention.ts'
 import { OpenEventLog } from './open-event-log.ts'
 import { checkedStore } from './store/checked-store.ts'
 import type { LogStore } from './store/contract.ts'
+import { sharedPages } from './store/shared-pages.ts'
 
 /** Settings of {@link openLog}. */
 export interface LogOptions {
@@ -27,5 +28,5 @@ export async function openLog(store: LogStore, options: LogOptions = {}): Promis
   const retention = retentionSettings(options.retention)
   // A store that cannot be opened refuses this.
   await store.positionAt('start')
-  return new OpenEventLog(checkedStore(store), retention)
+  return new OpenEventLog(checkedStore(sharedPages(store)), retention)
 }

@@ -3,6 +3,7 @@ import { checkInteger, checkSignal, checkText } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/event.ts'
 import { macrotask } from '../macrotask.ts'
 import type { LogStore } from './contract.ts'
+import { inFrontOf } from './in-front-of.ts'
 
 /**
  * Puts the checks of arguments in front of a store: its calls reject with an ArgumentError for one that cannot be right, and the store
@@ -83,16 +84,6 @@ export function checkedStore(store: LogStore): LogStore {
         return retention.trim(limit)
       },
     }),
-  })
-}
-
-/** Some methods in front of those of another object. The others are called on that object, which may have private fields. */
-function inFrontOf<Target extends object>(target: Target, own: Partial<Target>): Target {
-  return new Proxy(target, {
-    get(_, name) {
-      const member: unknown = Object.hasOwn(own, name) ? Reflect.get(own, name) : Reflect.get(target, name)
-      return typeof member === 'function' ? member.bind(target) : member
-    },
   })
 }
 

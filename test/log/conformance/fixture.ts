@@ -2,6 +2,7 @@ import type { ResearchEvent } from 'rivulet'
 import { onTestFinished } from 'vitest'
 import { checkedStore } from '../../../src/log/store/checked-store.ts'
 import type { Entry, Fence, LogStore, Position } from '../../../src/log/store/contract.ts'
+import { sharedPages } from '../../../src/log/store/shared-pages.ts'
 import type { InboxLimits } from '../../../src/log/store/inbox-store.ts'
 
 /** A fresh log under test. */
@@ -42,7 +43,7 @@ export function opening(openFresh: OpenFreshLog): Open {
     // As `openLog` does.
     const connect = async (owner: string) => {
       const store = await underTest.connect(owner)
-      const log = checkedStore(store)
+      const log = checkedStore(sharedPages(store))
       stores.set(log, store)
       return log
     }
