@@ -27,6 +27,18 @@ export type {
   StoredDeadLetter,
 } from './log/store/dead-letter-store.ts'
 export type { EffectHandler } from './log/consume/effects.ts'
+export { exactlyOnceIn } from './log/consume/exactly-once.ts'
+export type { PlainEffect, PreparedEffect } from './log/consume/exactly-once.ts'
+export type {
+  AppliedEffect,
+  Effect,
+  EffectCommit,
+  EffectResult,
+  EffectState,
+  EffectStore,
+  GivenUpEffect,
+  SentDeadLetters,
+} from './log/store/effect-store.ts'
 export type { DeadLetterQueue } from './log/dead-letters.ts'
 export { openLog } from './log/open-log.ts'
 export type { LogOptions } from './log/open-log.ts'
@@ -86,6 +98,7 @@ export type {
 } from './log/store/retention-store.ts'
 export type { Partitions, SharingStore } from './log/store/sharing-store.ts'
 export {
+  EffectError,
   FencedError,
   LogClosedError,
   LogConflictError,

@@ -99,7 +99,7 @@ export class LogPositionError extends LogError {
 /** An effect of `exactlyOnce` cannot be stored with its cursor. The job ends, and the entry is neither retried nor a dead letter. */
 export class EffectError extends LogError {
   override readonly name = 'EffectError'
-  /** The file of the effects. */
+  /** The database of the effects: its file, or the name that its store has. */
   readonly database: string
   /** The entry; undefined if the error concerns no single entry. */
   readonly entry: { readonly source: string; readonly id: string; readonly position: string } | undefined

@@ -12,10 +12,10 @@ import { inboxLimits } from './store/inbox-store.ts'
 import type { InboxLimits } from './store/inbox-store.ts'
 import { SqliteLogStore } from './sqlite/store.ts'
 
-export { exactlyOnce } from './consume/exactly-once.ts'
+export { exactlyOnce } from './sqlite/exactly-once.ts'
 export type { PlainEffect, PreparedEffect } from './consume/exactly-once.ts'
-export { rewindEffects } from './consume/rewind-effects.ts'
-export type { RewoundEffects } from './consume/rewind-effects.ts'
+export { rewindEffects } from './sqlite/rewind-effects.ts'
+export type { RewoundEffects } from './sqlite/rewind-effects.ts'
 export {
   EffectError,
   FencedError,

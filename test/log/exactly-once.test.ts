@@ -7,7 +7,7 @@ import type { LogStore } from '../../src/log/store/contract.ts'
 import { EffectError, FencedError, LogPositionError } from '../../src/log/errors.ts'
 import { openLog } from '../../src/log/open-log.ts'
 import type { EventLog } from '../../src/log/event-log.ts'
-import { exactlyOnce } from '../../src/log/consume/exactly-once.ts'
+import { exactlyOnce } from '../../src/log/sqlite/exactly-once.ts'
 import { memoryLog } from '../../src/log/memory/memory-log.ts'
 import type { MemoryLog, MemoryLogConnection } from '../../src/log/memory/memory-log.ts'
 import { sqliteLog } from '../../src/log/sqlite.ts'
@@ -145,6 +145,24 @@ describe('exactlyOnce', () => {
     await until(async () => (await log.deadLetters('ledger').count()) === 0)
     await job.stop()
     expect(ids()).toEqual(['1'])
+  })
+
+  it('goes on with a connection that was closed and opened again', async () => {
+    const store = memoryLog()
+    const log = await opened(store)
+    const { database, ids } = effectsIn(join(scratchFolder(), 'effects.db'))
+    const handler = exactlyOnce(database, {
+      effect: ({ id }, connection) => void connection.prepare('INSERT INTO effect VALUES (?, 1)').run(id),
+    })
+    for (const count of [1, 2]) {
+      await append(store, changes(count, count))
+      const job = log.consume('ledger', handler)
+      await Promise.race([job.done, until(() => ids().length === count)])
+      await job.stop()
+      database.close()
+      database.open()
+    }
+    expect(ids()).toEqual(['1', '2'])
   })
 
   it('gives the effect what was prepared, several at once', async () => {

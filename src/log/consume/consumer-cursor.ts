@@ -1,6 +1,7 @@
 import { AckWindow } from './ack-window.ts'
 import type { Fence, LogStore, Position, ReaderState, StartAt } from '../store/contract.ts'
-import type { Effects, KeptState } from './effects.ts'
+import type { Effects } from './effects.ts'
+import type { EffectState } from '../store/effect-store.ts'
 import { wholeName } from '../part-name.ts'
 import { EffectError, LogPositionError } from '../errors.ts'
 import type { PositionProblem } from '../errors.ts'
@@ -217,7 +218,7 @@ export class ConsumerCursor<E> {
 
   /** Rejects if the log does not have the entries of the effects: it is another log, or an earlier state of it was restored. */
   async #checkPositions(
-    kept: KeptState | undefined,
+    kept: EffectState | undefined,
     inLog: ReaderState | undefined,
     effects: Effects<E>,
   ): Promise<void> {

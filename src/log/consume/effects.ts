@@ -5,34 +5,17 @@ import { retryableOf } from '../../protocol/backoff.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import { deadLetterError } from './dead-letter-error.ts'
 import type { NewDeadLetter, Redelivery } from '../store/dead-letter-store.ts'
+import type { EffectState, SentDeadLetters } from '../store/effect-store.ts'
 import { LogError } from '../errors.ts'
 import type { FencedError } from '../errors.ts'
 
 /** The property of a handler whose effects are stored together with the cursor of its consumer. */
 export const EFFECTS: unique symbol = Symbol('effects')
 
-/** A handler for `log.consume` whose effects happen exactly once, as `exactlyOnce` of `rivulet/log/sqlite` makes it. */
+/** A handler for `log.consume` whose effects happen exactly once, as `exactlyOnceIn` makes it, and `exactlyOnce` of `rivulet/log/sqlite`. */
 export interface EffectHandler<E> {
   /** @internal */
   readonly [EFFECTS]: () => Effects<E>
-}
-
-/** The state of a reader that is stored beside its effects. */
-export interface KeptState {
-  /** Undefined until it is saved for the first time: the state in the log is the right one then. */
-  readonly state: ReaderState | undefined
-  /** Further acknowledged positions, in any order: their effects have committed by themselves. The next save of the state includes them. */
-  readonly applied: readonly Position[]
-  /** Dead letters that may not be in the log. */
-  readonly deadLetters: readonly NewDeadLetter[]
-  /** Redelivered dead letters that are handled, which the log may still have. */
-  readonly redelivered: readonly Position[]
-}
-
-/** The dead letters that a commit has added to the log and removed from it, by the positions of their entries. */
-export interface SentDeadLetters {
-  readonly added: readonly Position[]
-  readonly removed: readonly Position[]
 }
 
 /** The consumer, as its effects see it. */
@@ -54,12 +37,12 @@ export interface Effects<E> {
   /** The error with which calls reject once a later fence was seen. */
   readonly fenced: FencedError | undefined
   /** The stored state of a reader; undefined for a new one. */
-  peek(reader: string): Promise<KeptState | undefined>
+  peek(reader: string): Promise<EffectState | undefined>
   /**
    * Takes the reader over, or creates it without a state: transactions with earlier fences are refused from now on. Rejects
    * with a `FencedError` where a later one is known.
    */
-  take(fence: Fence, consumer: EffectConsumer): Promise<KeptState>
+  take(fence: Fence, consumer: EffectConsumer): Promise<EffectState>
   /** Prepares and applies the effect of an entry. */
   handle(entry: E, signal: AbortSignal): Promise<void>
   /** Acknowledges an entry without its effect, and keeps its dead letter until {@link sent}. */

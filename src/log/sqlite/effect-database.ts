@@ -1,9 +1,18 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { isObject } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
+import { isThenable } from '../../protocol/thenable.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import type { NewDeadLetter } from '../store/dead-letter-store.ts'
-import type { KeptState, SentDeadLetters } from '../consume/effects.ts'
+import type {
+  AppliedEffect,
+  Effect,
+  EffectCommit,
+  EffectResult,
+  EffectState,
+  EffectStore,
+  SentDeadLetters,
+} from '../store/effect-store.ts'
 import { EffectError, FencedError } from '../errors.ts'
 import type { LogError } from '../errors.ts'
 import { anotherPathOf, ONE_PATH } from './file-system.ts'
@@ -45,14 +54,14 @@ const SCHEMA = `
   ) WITHOUT ROWID, STRICT;
 `
 
-const NOTHING_KEPT: KeptState = { state: undefined, applied: [], deadLetters: [], redelivered: [] }
+const NOTHING_KEPT: EffectState = { state: undefined, applied: [], deadLetters: [], redelivered: [] }
 
 /** Advice if a later claim than the log knows has written into the database. */
 const PUT_BACK =
   'See that only one runs. If an earlier state of the log was put back, let the consumer go on where that has it: rivulet log rewind'
 
-/** The cursors and dead letters beside the effects of a database. */
-export class EffectDatabase {
+/** The cursors and dead letters beside the effects of an SQLite database. */
+export class EffectDatabase implements EffectStore<DatabaseSync> {
   readonly name: string
   readonly #database: DatabaseSync
   #prepared: ReturnType<typeof prepare> | undefined
@@ -62,20 +71,16 @@ export class EffectDatabase {
     this.name = (database.isOpen ? database.location() : 'a database') ?? 'a database in memory'
   }
 
-  /** Whether a transaction is open. */
-  get isTransaction(): boolean {
-    return this.#database.isTransaction
-  }
-
   /** The stored state of a reader; undefined for an unknown one. */
-  async peek(reader: string): Promise<KeptState | undefined> {
+  async peek(reader: string): Promise<EffectState | undefined> {
     await this.#create()
     return this.#attempt(() => this.#find(reader)?.kept)
   }
 
   /** Stores the token of a fence, with no state where there is none. */
-  async take({ name, token }: Fence): Promise<KeptState> {
-    return this.transaction((statements) => {
+  async take({ name, token }: Fence): Promise<EffectState> {
+    await this.#create()
+    return this.#transaction((statements) => {
       const { token: last = 0, kept = NOTHING_KEPT } = this.#find(name) ?? {}
       if (last > token) throw new FencedError(this.name, name, PUT_BACK)
       // Rows without a cursor are of a consumer that was removed here.
@@ -86,42 +91,26 @@ export class EffectDatabase {
     })
   }
 
-  /** Throws a FencedError unless the reader belongs to the fence. */
-  check({ name, token }: Fence): void {
-    if (this.#statements.token.get(name)?.['token'] !== token) throw new FencedError(this.name, name)
-  }
-
-  save(reader: string, { cursor, acknowledged }: ReaderState): void {
-    this.#statements.save.run(cursor, JSON.stringify(acknowledged), reader)
-    this.#statements.forgetApplied.run(reader)
-  }
-
-  /** Acknowledges an entry until the next {@link save}, before its effect: one that commits by itself commits this too. */
-  applying(reader: string, position: Position): void {
-    this.#statements.applying.run(reader, position)
-  }
-
-  keepDeadLetter(reader: string, deadLetter: NewDeadLetter): void {
-    this.#statements.keepDeadLetter.run(reader, deadLetter.position, JSON.stringify(deadLetter))
-  }
-
-  /** The state of a dead letter that the log redelivers; undefined if it has no row. */
-  deadLetter(reader: string, position: Position): 'waiting' | 'handled' | undefined {
-    const isHandled = this.#statements.deadLetter.get(reader, position)?.['is_handled']
-    if (isHandled === undefined) return undefined
-    return isHandled === 0 ? 'waiting' : 'handled'
-  }
-
-  /** Notes that a dead letter is handled: its effect is in this transaction, or it is given up without one. */
-  handled(reader: string, position: Position): void {
-    this.#statements.handled.run(reader, position)
-  }
-
-  /** Notes which dead letters the log has added and removed. */
-  sent(reader: string, { added, removed }: SentDeadLetters): void {
-    const { sent, forgetHandled } = this.#statements
-    for (const position of added) sent.run(reader, position)
-    for (const position of removed) forgetHandled.run(reader, position)
+  async commit({ name, token }: Fence, commit: EffectCommit<DatabaseSync>): Promise<EffectResult> {
+    try {
+      return await this.#transaction((statements) => {
+        if (statements.token.get(name)?.['token'] !== token) throw new FencedError(this.name, name)
+        const outcomes: ({ readonly error: unknown } | undefined)[] = []
+        const applied: Position[] = []
+        for (const effect of commit.effects()) {
+          const failure = this.#failureOf(name, effect)
+          outcomes.push(failure)
+          if (failure === undefined) applied.push(effect.position)
+        }
+        for (const sent of commit.sent) this.#sent(name, sent)
+        const state = commit.stateAfter(applied)
+        if (state !== undefined) this.#save(name, state)
+        return { outcomes }
+      })
+    } catch (error) {
+      if (isConstraint(error)) return { refused: { error } }
+      throw error
+    }
   }
 
   /**
@@ -133,7 +122,7 @@ export class EffectDatabase {
     deadLetters: readonly Position[],
     handled: ReadonlySet<Position>,
   ): Promise<void> {
-    await this.transaction((statements) => {
+    await this.#transaction((statements) => {
       statements.take.run(name, token)
       for (const position of deadLetters)
         statements.addMissing.run(name, position, Number(handled.has(position)))
@@ -150,27 +139,82 @@ export class EffectDatabase {
     deadLetters: readonly Position[],
   ): Promise<Position | undefined> {
     await this.#create()
-    return this.transaction((statements) => {
+    return this.#transaction((statements) => {
       const before = this.#find(name)?.kept.state?.cursor
       statements.take.run(name, token)
-      this.save(name, state)
+      this.#save(name, state)
       statements.forgetLetters.run(name)
       for (const position of deadLetters) statements.addDeadLetter.run(name, position)
       return before
     })
   }
 
+  #save(reader: string, { cursor, acknowledged }: ReaderState): void {
+    this.#statements.save.run(cursor, JSON.stringify(acknowledged), reader)
+    this.#statements.forgetApplied.run(reader)
+  }
+
+  #sent(reader: string, { added, removed }: SentDeadLetters): void {
+    const { sent, forgetHandled } = this.#statements
+    for (const position of added) sent.run(reader, position)
+    for (const position of removed) forgetHandled.run(reader, position)
+  }
+
+  /** Applies one effect, or gives its entry up. Returns the error of an effect that has failed and left the transaction open. */
+  #failureOf(reader: string, effect: Effect<DatabaseSync>): { readonly error: unknown } | undefined {
+    const { applying, handled, keepDeadLetter } = this.#statements
+    const { position, isRedelivered } = effect
+    try {
+      this.#whole(reader, effect.entry, () => {
+        // Acknowledged before its effect, until the state is stored: an effect that commits by itself commits this too. A dead letter has a
+        // row of its own.
+        if (!isRedelivered) applying.run(reader, position)
+        if (effect.entry !== undefined) this.#apply(reader, effect)
+        else if (effect.deadLetter === undefined) handled.run(reader, position)
+        else keepDeadLetter.run(reader, position, JSON.stringify(effect.deadLetter))
+      })
+      return undefined
+    } catch (error) {
+      if (error instanceof EffectError || !this.#database.isTransaction) throw error
+      return { error }
+    }
+  }
+
+  #apply(reader: string, effect: AppliedEffect<DatabaseSync>): void {
+    const { position, entry } = effect
+    if (effect.isRedelivered) {
+      const { deadLetter, handled } = this.#statements
+      const isHandled = deadLetter.get(reader, position)?.['is_handled']
+      if (isHandled === undefined) {
+        throw new EffectError(
+          this.name,
+          `knows nothing of a dead letter that the log hands out again to ${JSON.stringify(reader)}: use the database that has the ` +
+            'effects of this consumer; or, if an earlier state of either was put back, run: rivulet log rewind',
+          { entry },
+        )
+      }
+      // Before a crash.
+      if (isHandled !== 0) return
+      handled.run(reader, position)
+    }
+    const result = effect.apply(this.#database)
+    if (!isThenable(result)) return
+    // Its result does not matter: the job ends.
+    Promise.resolve(result).catch(() => {})
+    throw new EffectError(
+      this.name,
+      'returned a promise: it has to be synchronous, since its transaction ends when it returns. Wait in `prepare`',
+      { entry },
+    )
+  }
+
   /**
    * Runs the work in one transaction, again while the database is busy. The event loop is free between two attempts.
-   * `committed` is called in the turn of the commit.
    *
    * Rejects with an EffectError while the user has a transaction open, with SQLite's own error where the commit violates a
    * deferred constraint, and with a LogFileError for what SQLite refuses otherwise.
    */
-  transaction<Result>(
-    work: (statements: ReturnType<typeof prepare>) => Result,
-    committed: (result: Result) => void = () => {},
-  ): Promise<Result> {
+  #transaction<Result>(work: (statements: ReturnType<typeof prepare>) => Result): Promise<Result> {
     return this.#attempt(() =>
       this.#withoutTimeout(() => {
         const statements = this.#statements
@@ -178,7 +222,6 @@ export class EffectDatabase {
         try {
           const result = work(statements)
           statements.commit.run()
-          committed(result)
           return result
         } catch (error) {
           // After a commit that failed, the transaction may be open. After a full disk, SQLite has rolled back.
@@ -190,7 +233,7 @@ export class EffectDatabase {
   }
 
   /** Runs one effect, so that it is stored whole or not at all, and the others of its transaction stay. */
-  effect(reader: string, entry: Entry | undefined, run: () => void): void {
+  #whole(reader: string, entry: Entry | undefined, run: () => void): void {
     const { savepoint, release, rollbackTo } = this.#statements
     savepoint.run()
     try {
@@ -272,7 +315,7 @@ export class EffectDatabase {
     }
   }
 
-  #find(reader: string): { readonly token: number; readonly kept: KeptState } | undefined {
+  #find(reader: string): { readonly token: number; readonly kept: EffectState } | undefined {
     const found = this.#statements.find.get(reader)
     if (found === undefined) return undefined
     const { token, cursor, acknowledged } = found

@@ -4,8 +4,8 @@ import { checkText } from '../../protocol/check.ts'
 import { deadLettersIn } from '../dead-letters.ts'
 import { LogPositionError, LogUnsupportedError } from '../errors.ts'
 import { namesOf } from '../part-name.ts'
-import { EffectDatabase } from '../sqlite/effect-database.ts'
 import type { LogStore, Position } from '../store/contract.ts'
+import { EffectDatabase } from './effect-database.ts'
 
 /** Result of {@link rewindEffects} for one reader of a consumer: a consumer with `share` has one for each of its partitions. */
 export interface RewoundEffects {

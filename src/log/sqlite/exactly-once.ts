@@ -1,0 +1,62 @@
+import { DatabaseSync } from 'node:sqlite'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { effectHandler } from '../consume/exactly-once.ts'
+import type { PlainEffect, PreparedEffect } from '../consume/exactly-once.ts'
+import type { EffectHandler } from '../consume/effects.ts'
+import type { Entry } from '../store/contract.ts'
+import { EffectDatabase } from './effect-database.ts'
+
+/**
+ * A handler for `log.consume` whose effect in an SQLite database happens exactly once for each entry, whatever is killed and
+ * whenever. The cursor of the consumer is in that database, and is written in the transaction of the effect.
+ *
+ * ```ts
+ * import { DatabaseSync } from 'node:sqlite'
+ * import { memoryLog, openLog } from 'rivulet'
+ * import { exactlyOnce } from 'rivulet/log/sqlite'
+ *
+ * const log = await openLog(memoryLog())
+ * const database = new DatabaseSync(':memory:')
+ * database.exec('CREATE TABLE IF NOT EXISTS run (id TEXT PRIMARY KEY, status TEXT)')
+ * const upsert = database.prepare('INSERT OR REPLACE INTO run VALUES (?, ?)')
+ *
+ * log.consume(
+ *   'ledger',
+ *   { types: ['task_run.state'] },
+ *   exactlyOnce(database, {
+ *     effect: ({ data: { run } }) => void upsert.run(run.run_id, run.status),
+ *   }),
+ * )
+ * ```
+ *
+ * Effects that wait at the same time share a transaction of about 10 ms, and each of them is stored whole or not at all. They
+ * are applied in the order in which they are prepared; with `key`, in the order of the log within each key. Default
+ * `concurrency`: 8 with `prepare`, 256 without.
+ *
+ * The job rejects with an {@link EffectError} where an effect returns a promise or begins or ends a transaction, and while another
+ * transaction is open on the connection; with a `FencedError` once another process has taken the consumer over; and with a
+ * `LogPositionError` for a cursor of another log. These are not retried and never become dead letters. An effect that commits by
+ * itself counts as applied, and so do those before it.
+ *
+ * @param database The connection of the effects, in WAL mode for the sake of its readers. It may be to the log's own file. It
+ * is used in a turn of the event loop of its own, with a busy timeout of 0 meanwhile.
+ * @throws {ArgumentError} for an argument that cannot be right.
+ */
+export function exactlyOnce<E extends Entry, P>(
+  database: DatabaseSync,
+  effect: PreparedEffect<E, P, DatabaseSync>,
+): EffectHandler<E>
+export function exactlyOnce<E extends Entry>(
+  database: DatabaseSync,
+  effect: PlainEffect<E, DatabaseSync>,
+): EffectHandler<E>
+export function exactlyOnce<E extends Entry, P>(
+  database: DatabaseSync,
+  effect: PreparedEffect<E, P, DatabaseSync> | PlainEffect<E, DatabaseSync>,
+): EffectHandler<E> {
+  if (!(database instanceof DatabaseSync)) {
+    throw new ArgumentError('database', 'a DatabaseSync of node:sqlite', database)
+  }
+  // A connection that is closed and opened again loses its statements.
+  return effectHandler(() => new EffectDatabase(database), effect)
+}

@@ -1,0 +1,139 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { EffectError, FencedError } from '../../../src/log/errors.ts'
+import type { Fence, Position, ReaderState } from '../../../src/log/store/contract.ts'
+import type { NewDeadLetter } from '../../../src/log/store/dead-letter-store.ts'
+import type {
+  Effect,
+  EffectCommit,
+  EffectResult,
+  EffectState,
+  EffectStore,
+} from '../../../src/log/store/effect-store.ts'
+
+interface Reader {
+  token: number
+  state: ReaderState | undefined
+  readonly rows: Map<Position, { letter?: NewDeadLetter; isHandled: boolean }>
+}
+
+interface Contents {
+  readonly readers: Map<string, Reader>
+  written: string[]
+}
+
+/** The connection of a transaction. Writing takes a turn of the event loop, as a request to a server does. */
+export interface MemoryConnection {
+  write(text: string): Promise<void>
+}
+
+/** A database of effects in memory whose transactions are asynchronous, as those of a server are, and whose answers take their time. */
+export class MemoryEffects implements EffectStore<MemoryConnection> {
+  readonly name = 'effects in memory'
+  /** What is called after each commit. What it throws takes the place of the answer. */
+  afterCommit: () => void = () => {}
+  #contents: Contents = { readers: new Map(), written: [] }
+  #last: Promise<unknown> = Promise.resolve()
+
+  get written(): readonly string[] {
+    return this.#contents.written
+  }
+
+  async peek(reader: string): Promise<EffectState | undefined> {
+    await turn()
+    const found = this.#contents.readers.get(reader)
+    return found && structuredClone(stateOf(found))
+  }
+
+  take({ name, token }: Fence): Promise<EffectState> {
+    return this.#transaction(async ({ readers }) => {
+      const reader = readers.get(name) ?? { token, state: undefined, rows: new Map() }
+      if (reader.token > token) throw new FencedError(this.name, name)
+      reader.token = token
+      readers.set(name, reader)
+      return structuredClone(stateOf(reader))
+    })
+  }
+
+  async commit({ name, token }: Fence, commit: EffectCommit<MemoryConnection>): Promise<EffectResult> {
+    const result = await this.#transaction(async (contents) => {
+      const reader = contents.readers.get(name)
+      if (reader?.token !== token) throw new FencedError(this.name, name)
+      const outcomes: ({ readonly error: unknown } | undefined)[] = []
+      const applied: Position[] = []
+      for (const effect of commit.effects()) {
+        const savepoint = { written: [...contents.written], row: { ...reader.rows.get(effect.position) } }
+        try {
+          await this.#apply(contents, reader, effect)
+          outcomes.push(undefined)
+          applied.push(effect.position)
+        } catch (error) {
+          if (error instanceof EffectError) throw error
+          contents.written = savepoint.written
+          const { row } = savepoint
+          if (row.isHandled !== undefined) reader.rows.set(effect.position, { isHandled: row.isHandled })
+          outcomes.push({ error })
+        }
+      }
+      for (const { added, removed } of commit.sent) {
+        for (const position of added) delete reader.rows.get(position)?.letter
+        for (const position of removed) {
+          if (reader.rows.get(position)?.isHandled === true) reader.rows.delete(position)
+        }
+      }
+      const state = commit.stateAfter(applied)
+      if (state !== undefined) reader.state = structuredClone(state)
+      return { outcomes }
+    })
+    this.afterCommit()
+    return result
+  }
+
+  async #apply(contents: Contents, reader: Reader, effect: Effect<MemoryConnection>): Promise<void> {
+    const { position } = effect
+    const row = reader.rows.get(position)
+    if (effect.entry === undefined) {
+      if (effect.deadLetter !== undefined) {
+        reader.rows.set(position, { letter: structuredClone(effect.deadLetter), isHandled: false })
+      } else if (row !== undefined) row.isHandled = true
+      return
+    }
+    if (effect.isRedelivered) {
+      if (row === undefined) throw new EffectError(this.name, 'knows nothing of it', { entry: effect.entry })
+      if (row.isHandled) return
+      row.isHandled = true
+    }
+    await effect.apply({
+      write: async (text) => {
+        await turn()
+        contents.written.push(text)
+      },
+    })
+  }
+
+  /** Runs one transaction after the other, each on a copy that takes the place of the contents. */
+  #transaction<Result>(work: (contents: Contents) => Promise<Result>): Promise<Result> {
+    const result = this.#last.then(async () => {
+      await turn()
+      const contents = structuredClone(this.#contents)
+      const done = await work(contents)
+      await turn()
+      this.#contents = contents
+      return done
+    })
+    this.#last = result.catch(() => {})
+    // By then, the next transaction may have ended.
+    return result.finally(async () => {
+      for (let turns = 0; turns < 5; turns++) await turn()
+    })
+  }
+}
+
+function stateOf({ state, rows }: Reader): EffectState {
+  const all = [...rows]
+  return {
+    state,
+    applied: [],
+    deadLetters: all.flatMap(([, { letter }]) => letter ?? []),
+    redelivered: all.flatMap(([position, { isHandled }]) => (isHandled ? [position] : [])),
+  }
+}
