@@ -3,7 +3,7 @@ import type { MonoTypeOperatorFunction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { INITIAL_DELAY, MAX_DELAY, retryableOf } from '../src/protocol/backoff.ts'
 import type { Backoff } from '../src/protocol/backoff.ts'
-import { checkConfig, checkDuration, checkInteger } from '../src/protocol/check.ts'
+import { checkConfig, checkDuration, checkFunction, checkInteger } from '../src/protocol/check.ts'
 import { isObject } from '../src/protocol/event.ts'
 import { Delivery } from './deliver/delivery.ts'
 import type { DeliveryPlan } from './deliver/delivery.ts'
@@ -173,7 +173,5 @@ function checkDeadLetters(deadLetters: unknown): void {
 }
 
 function checkFunctions(given: Readonly<Record<string, unknown>>): void {
-  for (const [name, value] of Object.entries(given)) {
-    if (typeof value !== 'function') throw new ArgumentError(name, 'a function', value)
-  }
+  for (const [name, value] of Object.entries(given)) checkFunction(name, value)
 }

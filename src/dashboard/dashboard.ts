@@ -6,7 +6,7 @@ import type { Grant } from '../gateway/grant.ts'
 import { refusalResponse } from '../gateway/http-answer.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { ArgumentError, hidden } from '../protocol/argument-error.ts'
-import { checkObject, checkOptions, checkText } from '../protocol/check.ts'
+import { checkFunction, checkObject, checkOptions, checkText } from '../protocol/check.ts'
 import { MAX_RUNS_PER_REQUEST } from '../protocol/limits.ts'
 import { Assets, htmlResponse } from './assets.ts'
 import { DashboardKey } from './dashboard-key.ts'
@@ -91,9 +91,7 @@ export function createDashboard(options: DashboardOptions): Dashboard {
     throw new ArgumentError('options.key', `of at least ${MIN_KEY} characters`, hidden(key))
   }
   if (client !== undefined) checkObject('options.client', client)
-  if (documents !== undefined && typeof documents !== 'function') {
-    throw new ArgumentError('options.documents', 'a function', documents)
-  }
+  if (documents !== undefined) checkFunction('options.documents', documents)
 
   const gateway = new LazyGateway(() =>
     createGateway({

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkOptions, checkSignal } from '../protocol/check.ts'
+import { checkFunction, checkOptions, checkSignal } from '../protocol/check.ts'
 import { isObject } from '../protocol/event.ts'
 import { LogError, LogUnsupportedError } from './errors.ts'
 import { JoinedParts } from './joined-parts.ts'
@@ -65,7 +65,7 @@ export async function migrateLog(
 ): Promise<Migrated> {
   checkOptions('options', options, ['onProgress', 'signal'])
   const { onProgress = () => {}, signal } = options
-  if (typeof onProgress !== 'function') throw new ArgumentError('onProgress', 'a function', onProgress)
+  checkFunction('onProgress', onProgress)
   if (signal !== undefined) checkSignal('signal', signal)
   const [sources, targets] = [copyStoreOf('from', from), copyStoreOf('to', to)]
   const source = await sources.source()

@@ -12,7 +12,7 @@ import {
 } from '@nats-io/transport-node'
 import type { Authenticator } from '@nats-io/transport-node'
 import { ArgumentError, hidden, shownUrl } from '../protocol/argument-error.ts'
-import { checkInteger, checkOptions, checkText } from '../protocol/check.ts'
+import { checkBoolean, checkFunction, checkInteger, checkOptions, checkText } from '../protocol/check.ts'
 import { isObject } from '../protocol/event.ts'
 import { NatsLogStore } from './nats/store.ts'
 import type { LogStore } from './store/contract.ts'
@@ -139,10 +139,10 @@ export function natsLog(options: NatsLogOptions): LogStore {
   }
   if (partitions !== undefined) checkInteger('partitions', partitions, 1, 1_000)
   if (replicas !== undefined) checkInteger('replicas', replicas, 1, 5)
-  if (typeof create !== 'boolean') throw new ArgumentError('create', 'true or false', create)
+  checkBoolean('create', create)
   if (lease !== undefined) checkInteger('lease', lease, 1_000, 3_600_000)
   checkText('owner', owner)
-  if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
+  checkFunction('clock', clock)
   const authenticator = credentials && checkedAuthenticator(credentials)
   return new NatsLogStore({
     client: {

@@ -15,7 +15,6 @@ import type { DeadLetterQueue } from './dead-letters.ts'
 import { ConsumerEffects, effectDelivery, hasEffects } from './consume/effects.ts'
 import type { EffectHandler } from './consume/effects.ts'
 import { LogInUseError } from './errors.ts'
-import { storingInbox } from './inbox.ts'
 import { exportLines } from './export.ts'
 import type { ExportOptions } from './export.ts'
 import { Job } from './job.ts'
@@ -79,7 +78,7 @@ export class OpenEventLog implements EventLog {
   constructor(store: LogStore, retention: RetentionOptions) {
     this.#store = store
     this.#retention = new Retention(store.retention, retention)
-    this.inbox = storingInbox(store.inbox)
+    this.inbox = store.inbox
     this.states = new PartedStates(store)
   }
 

@@ -6,7 +6,7 @@
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkOptions, checkText } from '../protocol/check.ts'
+import { checkBoolean, checkFunction, checkOptions, checkText } from '../protocol/check.ts'
 import type { LogStore } from './store/contract.ts'
 import { inboxLimits } from './store/inbox-store.ts'
 import type { InboxLimits } from './store/inbox-store.ts'
@@ -70,7 +70,7 @@ export function sqliteLog(file: string, options: SqliteLogOptions = {}): LogStor
     inbox,
   } = options
   checkText('owner', owner)
-  if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
-  if (typeof create !== 'boolean') throw new ArgumentError('create', 'true or false', create)
+  checkFunction('clock', clock)
+  checkBoolean('create', create)
   return new SqliteLogStore(resolve(file), { owner, clock, create, inbox: inboxLimits(inbox) })
 }

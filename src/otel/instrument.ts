@@ -4,7 +4,7 @@ import type { ResearchClient } from '../client.ts'
 import type { GatewayObserver } from '../gateway/observer.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkOptions } from '../protocol/check.ts'
+import { checkBoolean, checkOptions } from '../protocol/check.ts'
 import { ignoringErrors } from '../protocol/observers.ts'
 import { countDiagnostics } from './diagnostics.ts'
 import { gatewayObserver } from './gateway.ts'
@@ -72,7 +72,7 @@ export function instrument(options: InstrumentOptions): Instrumentation {
   if (client === undefined && log === undefined && gateway === undefined) {
     throw new ArgumentError('options', { message: 'instrument needs a client, a log or a gateway' }, options)
   }
-  if (typeof propagate !== 'boolean') throw new ArgumentError('propagate', 'true or false', propagate)
+  checkBoolean('propagate', propagate)
   const { meter = metrics.getMeter('rivulet'), tracer = trace.getTracer('rivulet') } = options
   const handlers = new Handlers(meter, tracer)
   const ends: (() => void)[] = []

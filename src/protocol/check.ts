@@ -60,6 +60,11 @@ export function checkSignal(argument: string, value: unknown): void {
   if (!(value instanceof AbortSignal)) throw new ArgumentError(argument, 'an AbortSignal', value)
 }
 
+/** A function. */
+export function checkFunction(argument: string, value: unknown): void {
+  if (typeof value !== 'function') throw new ArgumentError(argument, 'a function', value)
+}
+
 /** True or false. */
 export function checkBoolean(argument: string, value: unknown): void {
   if (typeof value !== 'boolean') throw new ArgumentError(argument, 'a boolean', value)

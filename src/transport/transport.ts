@@ -5,7 +5,7 @@ import type { SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { retryDelay } from '../protocol/backoff.ts'
 import type { Backoff } from '../protocol/backoff.ts'
-import { checkDuration, checkInteger } from '../protocol/check.ts'
+import { checkDuration, checkFunction, checkInteger } from '../protocol/check.ts'
 import { Observers } from '../protocol/observers.ts'
 import { ResponseReader } from './response-reader.ts'
 import type { ApiResponse, Expected } from './response-reader.ts'
@@ -237,7 +237,7 @@ export function createTransport(settings: TransportSettings): Transport {
 
 function exchangeOf({ fetch, exchange }: TransportSettings): Exchange {
   for (const [name, value] of Object.entries({ fetch, exchange }))
-    if (value !== undefined && typeof value !== 'function') throw new ArgumentError(name, 'a function', value)
+    if (value !== undefined) checkFunction(name, value)
   if (fetch !== undefined && exchange !== undefined)
     throw new ArgumentError('exchange', { message: 'fetch and exchange cannot both be given' }, undefined)
   return exchange ?? (fetch === undefined ? createExchange() : createFetchExchange(fetch))

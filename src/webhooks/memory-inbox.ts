@@ -1,5 +1,4 @@
-import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkDuration, checkInteger } from '../protocol/check.ts'
+import { checkDuration, checkFunction, checkInteger } from '../protocol/check.ts'
 import { WEBHOOK_HORIZON } from '../protocol/limits.ts'
 import type { InboxOutcome, WebhookDelivery, WebhookInbox } from '../protocol/webhook.ts'
 
@@ -36,7 +35,7 @@ export function memoryInbox(options: MemoryInboxOptions = {}): MemoryInbox {
   checkInteger('maxPending', maxPending, 1)
   checkInteger('maxIds', maxIds, 2 * maxPending)
   checkDuration('remember', remember, true)
-  if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
+  checkFunction('clock', clock)
 
   const pending: WebhookDelivery[] = []
 

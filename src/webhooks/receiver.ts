@@ -2,7 +2,14 @@ import { Observable, Subject } from 'rxjs'
 import { gateOf } from '../protocol/gate.ts'
 import type { Gate } from '../protocol/gate.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkDuration, checkInteger, checkObject, checkOptions, checkWait } from '../protocol/check.ts'
+import {
+  checkDuration,
+  checkFunction,
+  checkInteger,
+  checkObject,
+  checkOptions,
+  checkWait,
+} from '../protocol/check.ts'
 import type { WebhookDelivery, WebhookInbox } from '../protocol/webhook.ts'
 import { BodyIntake } from '../http/body-intake.ts'
 import { fetchHandler } from '../http/fetch-handler.ts'
@@ -148,7 +155,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   checkInteger('maxBodyBytes', maxBodyBytes, 1)
   checkInteger('maxBytesInFlight', maxBytesInFlight, maxBodyBytes)
   checkWait('bodyTimeout', bodyTimeout)
-  if (typeof clock !== 'function') throw new ArgumentError('clock', 'a function', clock)
+  checkFunction('clock', clock)
   const { inbox = memoryInbox({ clock }) } = options
   checkObject('inbox', inbox)
   if (typeof inbox.put !== 'function') throw new ArgumentError('inbox', 'an inbox, such as log.inbox', inbox)

@@ -1,9 +1,9 @@
 import { asyncScheduler } from 'rxjs'
 import type { SchedulerLike } from 'rxjs'
-import { ArgumentError } from '../../protocol/argument-error.ts'
 import {
   checkBoolean,
   checkDuration,
+  checkFunction,
   checkInteger,
   checkList,
   checkOneOf,
@@ -102,8 +102,7 @@ export function consumerSettings<Type extends ResearchEventType>(
     checkList('types', types)
     for (const type of types) checkText('types', type)
   }
-  if (where !== undefined && typeof where !== 'function')
-    throw new ArgumentError('where', 'a function', where)
+  if (where !== undefined) checkFunction('where', where)
   checkStart('startAt', startAt)
   checkOneOf('revisions', revisions, ['all', 'first'])
   checkInteger('maxUnacknowledged', maxUnacknowledged, 1, 5_000)

@@ -1,5 +1,5 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkObject, checkOptions } from '../../protocol/check.ts'
+import { checkFunction, checkObject, checkOptions } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/event.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import type { NewDeadLetter, Redelivery } from '../store/dead-letter-store.ts'
@@ -85,10 +85,8 @@ export function effectHandler<E extends Entry, P, Connection>(
   const given: unknown = effect
   if (!isObject(given)) throw new ArgumentError('effect', '{ prepare, effect }', given)
   checkOptions('effect', given, ['prepare', 'effect'])
-  if (typeof given['effect'] !== 'function') throw new ArgumentError('effect', 'a function', given['effect'])
-  if (given['prepare'] !== undefined && typeof given['prepare'] !== 'function') {
-    throw new ArgumentError('prepare', 'a function', given['prepare'])
-  }
+  checkFunction('effect', given['effect'])
+  if (given['prepare'] !== undefined) checkFunction('prepare', given['prepare'])
   return { [EFFECTS]: () => new StoredEffects(open(), effect) }
 }
 

@@ -1,5 +1,4 @@
-import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
+import { checkFunction, checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
 import type {
   Appended,
   Commit,
@@ -369,8 +368,4 @@ class OpenLog implements MemoryLog {
   #checkOpen(): void {
     if (this.#isClosed) throw new LogClosedError(LOG)
   }
-}
-
-function checkFunction(argument: string, value: unknown): void {
-  if (typeof value !== 'function') throw new ArgumentError(argument, 'a function', value)
 }

@@ -2,7 +2,7 @@ import type { ResearchEvent } from '../../protocol/event.ts'
 import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import type { Appended, Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
 import { LogPositionError } from '../errors.ts'
-import { gapEntry } from '../gap.ts'
+import { gapPage } from '../store/gap-page.ts'
 import { IDENTITY_LIMITS } from '../store/identity-age.ts'
 import type { IdentityLimits } from '../store/identity-age.ts'
 import { clockEntry, isTimeCertain, nextTime } from '../store/log-clock.ts'
@@ -152,14 +152,7 @@ export class Partitions {
       entry === undefined || (end !== undefined && entry.index >= (end[entry.partition] ?? 0))
     const from = this.#partitions.map(({ first }, partition) => Math.max(first, at[partition] ?? 0))
     if (this.#format(from) !== after) {
-      const entry = gapEntry(after, this.#format(from), this.#trimmedRecorded)
-      return {
-        entries: [entry],
-        lengths: [0],
-        position: entry.position,
-        isEnd: isBeyond(this.#next(from)),
-        gap: entry.data,
-      }
+      return gapPage(after, this.#format(from), this.#trimmedRecorded, isBeyond(this.#next(from)))
     }
     const entries: Entry[] = []
     const lengths: number[] = []

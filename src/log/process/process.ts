@@ -1,7 +1,7 @@
-import { ArgumentError } from '../../protocol/argument-error.ts'
 import {
   checkBoolean,
   checkDuration,
+  checkFunction,
   checkInteger,
   checkList,
   checkOneOf,
@@ -225,8 +225,4 @@ export function processSettings<State, Type extends ResearchEventType>(
   if (wait !== undefined) checkSignal('wait', wait)
   checkBoolean('share', settings.share)
   return settings
-}
-
-function checkFunction(option: string, value: unknown): void {
-  if (typeof value !== 'function') throw new ArgumentError(option, 'a function', value)
 }

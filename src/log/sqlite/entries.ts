@@ -2,7 +2,7 @@ import { isAtLeastAsComplete } from '../../protocol/event.ts'
 import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import type { Appended, Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
 import { LogFileError } from '../errors.ts'
-import { gapEntry } from '../gap.ts'
+import { gapPage } from '../store/gap-page.ts'
 import { mergeDuplicates } from '../store/completeness.ts'
 import { advanced, isMarkDue } from '../store/identity-age.ts'
 import { identityBytes } from '../store/identity-key.ts'
@@ -139,9 +139,8 @@ export class Entries {
     const from = this.positions.parse(after, end)
     const last = limitedTo === undefined ? end : Math.max(from, this.positions.parse(limitedTo, end))
     if (from < trimmed) {
-      const entry = gapEntry(this.positions.format(from), this.positions.format(trimmed), trimmedRecorded)
-      const { position } = entry
-      return { entries: [entry], lengths: [0], position, isEnd: trimmed >= last, gap: entry.data }
+      const position = this.positions.formatter()
+      return gapPage(position(from), position(trimmed), trimmedRecorded, trimmed >= last)
     }
     const until = types === undefined ? last : Math.min(last, this.#firstAfter(from, last) + MAX_EXAMINED)
     const rows =

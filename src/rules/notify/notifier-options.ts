@@ -1,5 +1,4 @@
-import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkInteger, checkText, checkWait } from '../../protocol/check.ts'
+import { checkFunction, checkInteger, checkText, checkWait } from '../../protocol/check.ts'
 import { warn } from './notify-problem.ts'
 import type { OnProblem } from './notify-problem.ts'
 import type { NotifyFetch } from './post.ts'
@@ -31,8 +30,7 @@ export function notifierSettings(defaultName: string, options: NotifierOptions):
   checkText('name', name)
   checkInteger('timeout', timeout, 1)
   checkWait('timeout', timeout)
-  for (const [option, value] of Object.entries({ fetch, onProblem })) {
-    if (typeof value !== 'function') throw new ArgumentError(option, 'a function', value)
-  }
+  checkFunction('fetch', fetch)
+  checkFunction('onProblem', onProblem)
   return { name, fetch, timeout, onProblem }
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { MAX_PAGE_LENGTH } from '../../store/contract.ts'
 import type { Entry, Page, Position, ReadOptions, StartAt } from '../../store/contract.ts'
 import { LogServerError } from '../../errors.ts'
-import { gapEntry } from '../../gap.ts'
+import { gapPage } from '../../store/gap-page.ts'
 import type { LogMetadata } from '../server/log-metadata.ts'
 import type { Connection } from '../server/connection.ts'
 import { storedToken } from '../server/continuity.ts'
@@ -246,15 +246,9 @@ export class Reading {
   async #gap(position: Position, after: number, last: number): Promise<Page | undefined> {
     const { trimmed } = await this.#about.read()
     if (after >= trimmed.sequence) return undefined
-    const entry = gapEntry(position, this.#positions.read(trimmed), trimmed.recorded)
+    const end = this.#positions.read(trimmed)
     const next = await this.first(trimmed.sequence + 1)
-    return {
-      entries: [entry],
-      lengths: [0],
-      position: entry.position,
-      isEnd: next === undefined || next.sequence > last,
-      gap: entry.data,
-    }
+    return gapPage(position, end, trimmed.recorded, next === undefined || next.sequence > last)
   }
 
   /** Whether there is no message after a number, up to another one. Otherwise the server that was asked does not have it yet. */
