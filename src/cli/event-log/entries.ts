@@ -83,13 +83,13 @@ async function read(
 async function tail(options: EntriesOptions, signal: AbortSignal): Promise<void> {
   await using file = await openLogAt(options.log)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
-  const { log, store } = file
+  const { log } = file
   let position = options.after ?? (await log.positionAt(options.from ?? 'end'))
   createLog(options).debug({ log: options.log, after: position }, 'following')
   for (;;) {
     const page = await printPage(log, position, options, PAGE, output, signal)
     position = page.position
-    if (page.isEnd) await store.wait(position, signal)
+    if (page.isEnd) await log.wait(position, signal)
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { LogInUseError } from 'rivulet'
-import type { Entry, EventLog, LogJob, LogStore, Position, ResearchEventType, StartAt } from 'rivulet'
+import type { Entry, EventLog, LogJob, Position, ResearchEventType, StartAt } from 'rivulet'
 import type { NotifyProblem, RunningRules } from 'rivulet/rules'
 import { RecordedElsewhere, UsageError } from '../exit.ts'
 import { eventLine } from '../event-line.ts'
@@ -91,7 +91,7 @@ async function run(options: RunOptions, signal: AbortSignal): Promise<void> {
   log.info({ log: file, rules: rules.size }, 'running')
   const ending = new AbortController()
   const output = createOutput(process.stdout, { json: options.json === true })
-  const printing = print(opened, name, printed, output, ending.signal)
+  const printing = print(opened.log, name, printed, output, ending.signal)
   const watching = watchRuleFiles(files, AbortSignal.any([signal, ending.signal]), () =>
     reload(running, files, log),
   )
@@ -167,7 +167,7 @@ async function reload(running: RunningRules, files: readonly string[], log: Logg
 
 /** Prints the alerts of these rules until the signal aborts, then those that are already there. */
 async function print(
-  { log, store }: { readonly log: EventLog; readonly store: LogStore },
+  log: EventLog,
   name: string,
   after: Position,
   output: Output,
@@ -181,7 +181,7 @@ async function print(
     position = page.position
     if (!page.isEnd) continue
     if (isLast) return
-    await store.wait(position, signal).catch((error: unknown) => {
+    await log.wait(position, signal).catch((error: unknown) => {
       if (!signal.aborted) throw error
     })
   }
