@@ -5,6 +5,7 @@ import type { EventLog, ProcessContext } from 'rivulet'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { natsLog } from '../../src/log/nats.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
+import { rivulet } from '../cli/command.ts'
 import { append } from '../log/append.ts'
 import { change } from '../operators/events.ts'
 import { NatsServer } from './nats/server.ts'
@@ -281,3 +282,37 @@ describe('a shared consumer of a log on a NATS server', () => {
     expect((await store.read(end, { limit: 10, partition: own })).entries.map(({ id }) => id)).toEqual(['3'])
   })
 })
+
+it(
+  'has dead letters that the command lists under the name of the consumer',
+  { timeout: 60_000 },
+  async () => {
+    const name = `letters-${++logs}`
+    const store = storesOf(name)('writer')
+    const log = await opened(store)
+    await append(store, changes(1, 8))
+    const failing = log.consume('archive', { share: true, deadLetters: 'log', retries: 0 }, () => {
+      throw new Error('no account')
+    })
+    const deadLetters = log.deadLetters('archive')
+    await vi.waitUntil(async () => (await deadLetters.count()) === 8, PATIENCE)
+    await failing.stop()
+
+    for (const args of [[], ['--consumer', 'archive']]) {
+      const { stdout } = await rivulet([
+        'log',
+        'dead-letters',
+        '--log',
+        `${server.url}/${name}`,
+        '--json',
+        ...args,
+      ]).ended
+      const listed = stdout
+        .trimEnd()
+        .split('\n')
+        .map((line): { reader: string; entry: { id: string } } => JSON.parse(line))
+      expect(sorted(listed.map(({ entry }) => entry.id))).toEqual(idsOf(1, 8))
+      expect(new Set(listed.map(({ reader }) => reader))).toEqual(new Set(['consumer:archive']))
+    }
+  },
+)

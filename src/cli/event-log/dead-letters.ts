@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
-import type { LogReader, LogStore, StoredDeadLetter } from 'rivulet'
+import type { EventLog, LogReader, StoredDeadLetter } from 'rivulet'
 import { resourceOf } from '../event-line.ts'
 import { UsageError } from '../exit.ts'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
@@ -18,9 +18,6 @@ interface DeadLettersOptions extends CommonOptions {
   readonly redeliver?: string
   readonly remove?: string
 }
-
-/** Dead letters that are read at once. */
-const PAGE = 100
 
 const EXAMPLES = `
 A dead letter is an entry that a consumer with the setting deadLetters: 'log', or a process with onError: 'dead-letter', could not
@@ -66,9 +63,9 @@ async function deadLetters(options: DeadLettersOptions, signal: AbortSignal): Pr
     throw new UsageError('--remove needs --consumer or --process')
   await using file = await openLogAt(options.log)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
-  const { log, store } = file
+  const { log } = file
   if (reader !== undefined) await knownReader(log, reader)
-  if (which === undefined || reader === undefined) return await list(store, reader, output)
+  if (which === undefined || reader === undefined) return await list(log, reader, output)
   const count = await log.deadLetters(reader)[change](which)
   if (output.json) return await output.value({ [change === 'remove' ? 'removed' : 'redelivered']: count })
   const letters = count === 1 ? '1 dead letter is' : `${count} dead letters are`
@@ -76,24 +73,20 @@ async function deadLetters(options: DeadLettersOptions, signal: AbortSignal): Pr
 }
 
 /** Prints the dead letters of one reader, or of all. */
-async function list(store: LogStore, reader: LogReader | undefined, output: Output): Promise<void> {
-  const names =
-    reader === undefined ? [...(await store.deadLetters.counts()).keys()].toSorted() : [nameOf(reader)]
-  for (const name of names) {
-    let position: string | null = null
-    for (;;) {
-      const letters: readonly StoredDeadLetter[] = await store.deadLetters.list(name, position, PAGE)
-      const last = letters.at(-1)
-      if (last === undefined) break
-      for (const letter of letters) await print(name, letter, output)
-      ;({ position } = last.entry)
-    }
+async function list(log: EventLog, reader: LogReader | undefined, output: Output): Promise<void> {
+  for (const each of reader === undefined ? await readersWithDeadLetters(log) : [reader]) {
+    const { consumer, process: name } = each
+    const title = consumer === undefined ? `process:${name}` : `consumer:${consumer}`
+    for await (const letter of log.deadLetters(each).list()) await print(title, letter, output)
   }
 }
 
-/** The name of a reader in the store. */
-function nameOf({ consumer, process: name }: LogReader): string {
-  return consumer === undefined ? `process:${name}` : `consumer:${consumer}`
+async function readersWithDeadLetters(log: EventLog): Promise<readonly LogReader[]> {
+  const { readers } = await log.stats()
+  return readers
+    .filter((reader) => reader.deadLetters > 0)
+    .toSorted((a, b) => (a.kind + a.name < b.kind + b.name ? -1 : 1))
+    .map(({ kind, name }) => (kind === 'process' ? { process: name } : { consumer: name }))
 }
 
 function print(reader: string, letter: StoredDeadLetter, output: Output): Promise<void> {
