@@ -46,6 +46,9 @@ const INITIAL_SIZE = 64
  * Each call is O(1) and needs no timer: expired identities are removed when the next event arrives. Identities are 128-bit
  * hashes in typed arrays: about 45 bytes each, while the strings alone take twice that, and no work for the garbage collector.
  *
+ * It deletes, and keeps the order of use. So it is another table than the one of the sources' streams (`shapes/seen-entries.ts`), which is
+ * append-only, so that saving a position copies nothing.
+ *
  * With many identities, cache misses dominate. So a slot of the hash table stores the first number of the hash beside the
  * entry: detecting a new identity costs one miss, and forgetting an old one another.
  */

@@ -5,65 +5,15 @@ import { detached } from '../../protocol/detached.ts'
 import { gapEvent, isObject, oversizedEvent } from '../../protocol/event.ts'
 import type { EventOf, ResearchEvent } from '../../protocol/event.ts'
 import { parseJson } from '../../protocol/json.ts'
-import type { StreamPosition } from '../../protocol/stream-position.ts'
 import { NotFoundError, ValidationError } from '../../transport/errors.ts'
 import type { RivuletError } from '../../transport/errors.ts'
 import type { ApiRequest, StreamMessage } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { IncompleteStreamError } from './incomplete-stream-error.ts'
 import { ProtocolErrorLimit } from './protocol-error-limit.ts'
+import type { ResumedPosition, Shortfall } from './resumed-position.ts'
 import type { StreamReader } from './resumable-stream.ts'
 import type { SourceStream, StreamEvent, StreamItem } from './stream-item.ts'
-
-/** The events that are missing from the stream of a resource that is done. */
-export interface Shortfall {
-  /** Number of missing runs or candidates; 0 if only the last status is missing. */
-  readonly missing: number
-  /** Number of them that the stream must send. */
-  readonly expected: number
-}
-
-/** An oversized event that was skipped. */
-export interface SkippedEvent {
-  readonly isNew: boolean
-  /** The cursor of the event before it. */
-  readonly cursor: string | undefined
-  /** How many events were skipped after that cursor, including this one. */
-  readonly count: number
-}
-
-/**
- * The next step after a clean close. A shortfall means that events are missing. `idle` means that completeness is unknown, and
- * that several connections had no new event.
- */
-export type Decision = 'reconnect' | 'done' | 'idle' | Shortfall
-
-/** The position of a stream: the last event id, from which the service resumes, and what was seen before it. */
-export interface ReaderPosition<State> {
-  /** The `last_event_id` to resume after; undefined for the beginning. */
-  readonly cursor: string | undefined
-  /** An immutable copy. */
-  readonly snapshot: StreamPosition
-  /** Called before each connection. */
-  connect(): void
-  /** Called before each event is emitted. Returns whether it is new. */
-  advance(event: ResearchEvent): boolean
-  /** Called for each oversized event. The service sends it again when the stream resumes. */
-  skip(): SkippedEvent
-  /** Called when the service advances the position without an event. Returns whether the cursor is new. */
-  moveTo(cursor: string): boolean
-  /** Counts a malformed event. Returns whether to reconnect for it. */
-  permitsRetry(): boolean
-  /** Resets the cursor to the beginning of the stream. Returns false, without a reset, for the caller's own cursor. */
-  rewind(): boolean
-  /**
-   * Decides what to do after a clean close.
-   *
-   * @param state The resource's state after it; undefined if the service lacks that endpoint.
-   * @param hasNoContent Whether the service answered with 204, a request not to reconnect.
-   */
-  decide(state: State | undefined, hasNoContent: boolean): Decision
-}
 
 /** The request of a stream, and when the stream completes. */
 export interface StreamRequest {
@@ -98,7 +48,7 @@ export abstract class PositionedReader<
   readonly stream: SourceStream
   readonly #context: Context
   readonly #settings: StreamRequest
-  readonly #position: ReaderPosition<State>
+  readonly #position: ResumedPosition<State>
   /** When the last new event arrived; at first, when the stream was subscribed. */
   #newAt: number
   /** When the current bytes arrived. */
@@ -118,7 +68,7 @@ export abstract class PositionedReader<
     context: Context,
     stream: SourceStream,
     settings: StreamRequest,
-    position: ReaderPosition<State>,
+    position: ResumedPosition<State>,
   ) {
     this.#context = context
     this.stream = stream

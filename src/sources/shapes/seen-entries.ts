@@ -1,5 +1,5 @@
 /** The most entries of one list. */
-export const CAPACITY = 2 ** 20
+const CAPACITY = 2 ** 20
 
 /** The most entries in a text: the latest ones. */
 export const SAVED = 500
@@ -23,7 +23,7 @@ const FEW = 5
 const EMPTY = new Int32Array()
 
 /** An append-only list of entries, with a hash table of the latest entry per key. */
-export class SeenEntries {
+class SeenEntries {
   size = 0
   /** The entries while there are few. Thousands of quiet streams have no more, and a typed array takes 300 bytes. */
   #few: readonly number[] = []
@@ -138,6 +138,88 @@ export class SeenEntries {
   }
 }
 
+/**
+ * The entries of a stream that were seen: two lists, of which the older one is dropped when the newer one is full. A {@link snapshot} needs no
+ * copy, since the lists are append-only; about 20 bytes per entry.
+ */
+export class SeenHistory {
+  #current = new SeenEntries()
+  #previous: SeenEntries | undefined
+  #isPartial = false
+  readonly #capacity: number
+
+  /** @param capacity The most entries of one list. */
+  constructor(capacity: number = CAPACITY) {
+    this.#capacity = capacity
+  }
+
+  /** Whether entries were forgotten. */
+  get isPartial(): boolean {
+    return this.#isPartial
+  }
+
+  /** Number of entries. */
+  get size(): number {
+    return (this.#previous?.size ?? 0) + this.#current.size
+  }
+
+  /** Returns the function that encodes the latest entries until now: at most {@link SAVED}, from the start of a block. */
+  get snapshot(): () => string {
+    const [current, size, previous] = [this.#current, this.#current.size, this.#previous]
+    return () => {
+      const blocks = Math.ceil(size / BLOCK)
+      const before = previous?.text(previous.size, SAVED / BLOCK - blocks) ?? ''
+      return before + current.text(size, SAVED / BLOCK)
+    }
+  }
+
+  protected find(a: number, b: number): number | undefined {
+    return this.#current.find(a, b) ?? this.#previous?.find(a, b)
+  }
+
+  protected add(a: number, b: number, detail: number): void {
+    if (this.#current.size === this.#capacity) {
+      if (this.#previous !== undefined) this.#isPartial = true
+      this.#previous = this.#current
+      this.#current = new SeenEntries()
+    }
+    this.#current.add(a, b, detail)
+  }
+
+  /** Forgets all entries, and returns their numbers, the oldest first. */
+  protected takeAll(): Iterable<readonly [a: number, b: number, detail: number]> {
+    const lists = this.#previous === undefined ? [this.#current] : [this.#previous, this.#current]
+    this.#current = new SeenEntries()
+    this.#previous = undefined
+    this.#isPartial = false
+    return entriesOf(lists)
+  }
+
+  /**
+   * Adds the entries of a text of {@link snapshot}. Returns whether the text is valid.
+   *
+   * @param isPartial Whether there were more entries than the text has, from its numbers.
+   */
+  protected restoreText(text: string, isPartial: (words: Int32Array) => boolean): boolean {
+    const words = parseWords(text)
+    if (words === undefined) return false
+    for (let at = 0; at < words.length; at += ENTRY) {
+      this.add(words[at] ?? 0, words[at + 1] ?? 0, words[at + DETAIL] ?? 0)
+    }
+    this.#isPartial = isPartial(words)
+    return true
+  }
+}
+
+function* entriesOf(
+  lists: readonly SeenEntries[],
+): Generator<readonly [a: number, b: number, detail: number]> {
+  for (const list of lists) {
+    for (let entry = 0; entry < list.size; entry++)
+      yield [list.get(entry, 0), list.get(entry, 1), list.get(entry, DETAIL)]
+  }
+}
+
 /** Base64 of the numbers, little-endian. */
 function textOf(words: Iterable<number>): string {
   let bytes = ''
@@ -148,7 +230,7 @@ function textOf(words: Iterable<number>): string {
 }
 
 /** Decodes such a text of at most {@link SAVED} entries; undefined if it is not valid. */
-export function parseWords(text: string): Int32Array | undefined {
+function parseWords(text: string): Int32Array | undefined {
   let bytes: string
   try {
     bytes = atob(text)

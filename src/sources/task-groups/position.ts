@@ -1,69 +1,38 @@
 import { isObject } from '../../protocol/event.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
-import { parseJson } from '../../protocol/json.ts'
+import type { StreamPosition } from '../../protocol/stream-position.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
 import type { RunStatus } from '../../protocol/task.ts'
-import type { StreamPosition } from '../../protocol/stream-position.ts'
-import { MAX_MALFORMED } from '../shapes/protocol-error-limit.ts'
-import type { Decision, ReaderPosition, Shortfall, SkippedEvent } from '../shapes/positioned-reader.ts'
+import { isCount, partsOf, ResumedPosition } from '../shapes/resumed-position.ts'
+import type { Shortfall } from '../shapes/resumed-position.ts'
 import { SeenEvents } from './seen.ts'
-import type { EndedCounts, SeenSnapshot } from './seen.ts'
+import type { EndedCounts } from './seen.ts'
 
 /** Statuses of a run that has ended. Each produces one event. */
 const ENDED = ['completed', 'failed', 'cancelled'] as const satisfies readonly RunStatus[]
-
-/** Connections in a row without a new event after which a stream of unknown length is idle. */
-const IDLE_CONNECTIONS = 2
-/** The same if more runs may be counted than were seen, or if the service has lost events. */
-const IDLE_CONNECTIONS_UNCERTAIN = 3
 
 /** A group has two streams. The events stream sends the group's statuses too. */
 export type StreamKind = 'runs' | 'events'
 
 /**
- * The position of a group's stream, kept across connections and, as text, across restarts.
+ * The position of a group's stream.
  *
- * A resumed connection may repeat any event in any order. So only a new event advances the position, which never moves back.
- * {@link SeenEvents} remembers which events were seen.
- *
- * Neither a clean close nor an empty connection means that the group is done. The runs stream is done when the number of
- * distinct runs seen with each status equals the inactive group's counts. The events stream is done with the status that
- * has these counts. If fewer were seen, events are missing.
+ * The runs stream is done when the number of distinct runs seen with each status equals the inactive group's counts. The events stream is
+ * done with the status that has these counts. If fewer were seen, events are missing.
  * docs/architecture.md, "Sources", lists when completeness is unknown; then time without a new event decides.
  */
-export class GroupPosition implements ReaderPosition<TaskGroupStatus> {
-  /** The cursor of the last new event, or the caller's. */
-  cursor: string | undefined
+export class GroupPosition extends ResumedPosition<TaskGroupStatus> {
   readonly #kind: StreamKind
   /** The status by which the stream filters runs; undefined for all of {@link ENDED}. */
   readonly #statusFilter: RunStatus | undefined
-  /** The caller's cursor. If the service rejects it, the stream errors. */
-  #callerCursor: string | undefined
-  /** Whether the stream was read from its beginning. */
-  #isWhole: boolean
-  /** Whether the service rejected a position, and so may have lost the events before it. */
-  #isRewound = false
-  #seen = new SeenEvents()
-  /** Number of distinct events that were skipped as oversized. */
-  #skipped = 0
+  readonly #seen = new SeenEvents()
   /** The group's status in the last status event. */
   #lastStatus: LastStatus | undefined
-  /** The cursor of this connection's last event, new or not, and how many events were skipped after it. */
-  #latestCursor: string | undefined
-  #skippedSinceLatest = 0
-  /** Whether this connection had a new event. */
-  #hasNew = false
-  /** Connections in a row without a new event, made after the group was inactive. */
-  #idleConnections = 0
-  #isInactive = false
-  /** Connections in a row that ended at a malformed event. */
-  #malformed = 0
 
   /** @param statusFilter The status by which the stream filters runs. */
   constructor(cursor: string | undefined, statusFilter: RunStatus | undefined, kind: StreamKind = 'runs') {
+    super(cursor)
     this.#kind = kind
-    this.cursor = this.#callerCursor = cursor
-    this.#isWhole = cursor === undefined
     this.#statusFilter = statusFilter
   }
 
@@ -73,124 +42,56 @@ export class GroupPosition implements ReaderPosition<TaskGroupStatus> {
     statusFilter: RunStatus | undefined,
     kind: StreamKind = 'runs',
   ): GroupPosition | undefined {
-    const lineEnd = text.indexOf('\n')
-    const seen = text.slice(lineEnd + 1)
-    const parsed = parseJson(text.slice(0, lineEnd))
-    if (lineEnd === -1 || !isObject(parsed)) return undefined
-    const { cursor, whole = false, rewound = false, ended, skipped = 0, last } = parsed
-    if (cursor !== undefined && typeof cursor !== 'string') return undefined
-    if (typeof whole !== 'boolean' || typeof rewound !== 'boolean') return undefined
-    // Without a cursor, the stream starts at its beginning.
-    if (cursor === undefined && !whole) return undefined
-    if (!isEndedCounts(ended) || !isCount(skipped)) return undefined
-    const status = lastStatusOf(last)
-    if (last !== undefined && status === undefined) return undefined
+    const { fields, seen } = partsOf(text) ?? {}
+    if (fields === undefined || seen === undefined) return undefined
+    const { ended, last } = fields
     const position = new GroupPosition(undefined, statusFilter, kind)
-    if (!position.#seen.restore(seen, ended)) return undefined
-    position.cursor = cursor
-    position.#isWhole = whole
-    position.#isRewound = rewound
-    position.#skipped = skipped
-    position.#lastStatus = status
-    return position
+    if (!position.restoreFields(fields)) return undefined
+    // Without a cursor, the stream starts at its beginning.
+    if (position.cursor === undefined && !position.isWhole) return undefined
+    position.#lastStatus = lastStatusOf(last)
+    if (last !== undefined && position.#lastStatus === undefined) return undefined
+    return isEndedCounts(ended) && position.#seen.restore(seen, ended) ? position : undefined
   }
 
-  /** An immutable copy of the position. {@link parse} reads its text. */
   get snapshot(): StreamPosition {
-    return new GroupSnapshot(
-      this.cursor,
-      this.#seen.snapshot,
-      this.#isWhole,
-      this.#isRewound,
-      this.#skipped,
-      this.#lastStatus,
-    )
+    const { counts, snapshot } = this.#seen
+    const last = this.#lastStatus
+    return this.snapshotOf(snapshot, () => ({ last, ended: counts }))
   }
 
-  /** Called before each connection. */
-  connect(): void {
-    this.#hasNew = false
-    this.#latestCursor = this.cursor
-    this.#skippedSinceLatest = 0
-  }
-
-  /** Called before each event is emitted. Returns whether it is new. */
-  advance(event: ResearchEvent): boolean {
-    this.#malformed = 0
+  protected see(event: ResearchEvent): boolean {
     const { cursor } = event
-    if (cursor !== undefined) this.#moveLatest(cursor)
     if (!this.#addSeen(event)) return false
-    this.#hasNew = true
     if (cursor !== undefined) this.cursor = cursor
     if (event.type === 'task_group.status') this.#lastStatus = lastStatusOf(event.data.status)
     return true
   }
 
-  /** Called when the service advances the position without an event. Returns whether the cursor is new. */
-  moveTo(cursor: string): boolean {
-    this.#moveLatest(cursor)
-    if (!this.#seen.addMove(cursor)) return false
-    this.cursor = cursor
-    this.#hasNew = true
-    return true
+  protected seeWithoutEvent(kind: 'move' | 'skipped', text: string): boolean {
+    return kind === 'move' ? this.#seen.addMove(text) : this.#seen.addSkipped(text)
   }
 
-  /** Called for each oversized event. The service sends it again when the stream resumes. */
-  skip(): SkippedEvent {
-    const cursor = this.#latestCursor
-    this.#skippedSinceLatest += 1
-    const isNew = this.#seen.addSkipped(`${this.#skippedSinceLatest} ${cursor ?? ''}`)
-    if (isNew) {
-      this.#skipped += 1
-      this.#hasNew = true
-    }
-    return { isNew, cursor, count: this.#skippedSinceLatest }
-  }
-
-  /** Counts a malformed event. Returns whether to reconnect for it: false for the sixth in a row. */
-  permitsRetry(): boolean {
-    return ++this.#malformed < MAX_MALFORMED
-  }
-
-  /** Resets the cursor to the beginning of the stream. Returns false, without a reset, for the caller's own cursor. */
-  rewind(): boolean {
-    if (this.cursor === this.#callerCursor) return false
-    this.cursor = this.#callerCursor = undefined
-    this.#isWhole = true
-    this.#isRewound = true
+  protected restart(): void {
     this.#seen.forgetPositions()
     this.#lastStatus = undefined
-    return true
   }
 
-  /**
-   * Decides what to do after a clean close.
-   *
-   * @param status The group's status after it; undefined if the service lacks that endpoint.
-   * @param hasNoContent Whether the service answered with 204, a request not to reconnect.
-   */
-  decide(status: TaskGroupStatus | undefined, hasNoContent = false): Decision {
-    this.#idleConnections = this.#isInactive && !this.#hasNew ? this.#idleConnections + 1 : 0
+  protected activityOf(status: TaskGroupStatus | undefined): 'active' | 'empty' | 'done' {
     const group = status ?? this.#lastStatus
-    this.#isInactive = group?.is_active !== true
+    if (group?.is_active === true) return 'active'
     // Runs are still to be added to a group without any.
-    if (!this.#isInactive || group?.num_task_runs === 0) return 'reconnect'
-    const limit = this.#isUncertain ? IDLE_CONNECTIONS_UNCERTAIN : IDLE_CONNECTIONS
-    const completeness = this.#completeness(status)
-    if (completeness !== undefined) return completeness
-    if (hasNoContent) return 'done'
-    return this.#idleConnections < limit ? 'reconnect' : 'idle'
+    return group?.num_task_runs === 0 ? 'empty' : 'done'
   }
 
-  /** Whether the stream of an inactive group is complete; undefined if that is unknown. */
-  #completeness(status: TaskGroupStatus | undefined): 'done' | Shortfall | undefined {
+  protected completenessOf(status: TaskGroupStatus | undefined): 'done' | Shortfall | undefined {
     if (status === undefined) return this.#lastStatus === undefined ? undefined : 'done'
     const isEnded = this.#isLast(status)
-    const expected = this.#isWhole ? this.#expected(status) : undefined
+    const expected = this.isWhole ? this.#expected(status) : undefined
     const missing = this.#missing(status, expected, isEnded === true)
-    if (missing > this.#skipped || isEnded === false) {
+    if (missing > this.skipped || isEnded === false) {
       // The service may have lost the missing events, which a `stream.gap` has reported.
-      if (this.#isRewound) return undefined
+      if (this.rewinds > 0) return undefined
       return { missing, expected: expected === undefined ? status.num_task_runs : sumOf(expected) }
     }
     if (expected === undefined || this.#kind === 'events') {
@@ -198,6 +99,10 @@ export class GroupPosition implements ReaderPosition<TaskGroupStatus> {
       if (isEnded === undefined) return undefined
     }
     return missing === 0 && !this.#seen.isPartial ? 'done' : undefined
+  }
+
+  protected get isPartial(): boolean {
+    return this.#seen.isPartial
   }
 
   /** Number of runs of the group that were not seen. */
@@ -209,7 +114,7 @@ export class GroupPosition implements ReaderPosition<TaskGroupStatus> {
     const { counts } = this.#seen
     if (expected === undefined) {
       // All runs of an inactive group have ended, whatever its counts per status are.
-      const isTotal = this.#kind === 'runs' && this.#isWhole && this.#statusFilter === undefined
+      const isTotal = this.#kind === 'runs' && this.isWhole && this.#statusFilter === undefined
       return isTotal && isCount(num_task_runs) ? Math.max(0, num_task_runs - sumOf(counts)) : 0
     }
     // An events stream may have no runs; then only the runs stream has them.
@@ -238,11 +143,6 @@ export class GroupPosition implements ReaderPosition<TaskGroupStatus> {
     return this.#statusFilter === undefined || this.#statusFilter === status
   }
 
-  /** Whether more runs may be counted than were seen, or fewer events sent than existed. */
-  get #isUncertain(): boolean {
-    return this.#seen.isPartial || this.#isRewound || this.#skipped > 0
-  }
-
   /** Remembers the event. Returns whether it is new. */
   #addSeen(event: ResearchEvent): boolean {
     const { cursor } = event
@@ -253,58 +153,10 @@ export class GroupPosition implements ReaderPosition<TaskGroupStatus> {
     }
     return cursor !== undefined && this.#seen.addEvent(cursor)
   }
-
-  #moveLatest(cursor: string): void {
-    this.#latestCursor = cursor
-    this.#skippedSinceLatest = 0
-  }
-}
-
-/** A {@link GroupPosition} at one moment. */
-class GroupSnapshot implements StreamPosition {
-  readonly #cursor: string | undefined
-  readonly #seen: SeenSnapshot
-  readonly #isWhole: boolean
-  readonly #isRewound: boolean
-  readonly #skipped: number
-  readonly #lastStatus: LastStatus | undefined
-
-  constructor(
-    cursor: string | undefined,
-    seen: SeenSnapshot,
-    isWhole: boolean,
-    isRewound: boolean,
-    skipped: number,
-    lastStatus: LastStatus | undefined,
-  ) {
-    this.#cursor = cursor
-    this.#seen = seen
-    this.#isWhole = isWhole
-    this.#isRewound = isRewound
-    this.#skipped = skipped
-    this.#lastStatus = lastStatus
-  }
-
-  text(): string {
-    const position = JSON.stringify({
-      cursor: this.#cursor,
-      whole: this.#isWhole || undefined,
-      rewound: this.#isRewound || undefined,
-      skipped: this.#skipped || undefined,
-      last: this.#lastStatus,
-      ended: this.#seen.counts,
-    })
-    // Not inside the JSON: each save would copy the entries and search them for characters to escape.
-    return `${position}\n${this.#seen.text()}`
-  }
 }
 
 /** The fields of a status that decide whether a stream is complete. */
 type LastStatus = Pick<TaskGroupStatus, 'is_active' | 'num_task_runs'>
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0
-}
 
 function isEndedCounts(value: unknown): value is EndedCounts {
   return Array.isArray(value) && value.length === ENDED.length && value.every(isCount)

@@ -1,5 +1,5 @@
 import { hash, hashOfRunId, hashString } from '../../protocol/identity-hash.ts'
-import { BLOCK, CAPACITY, DETAIL, ENTRY, parseWords, SAVED, SeenEntries } from '../shapes/seen-entries.ts'
+import { DETAIL, ENTRY, SeenHistory } from '../shapes/seen-entries.ts'
 
 /** The lowest bits of an entry's detail are the status of a run; the others are a hash of the event's cursor. */
 const STATUS = 0b11
@@ -45,29 +45,13 @@ function cursorHash(cursor: string | undefined): number {
 export type EndedCounts = readonly [completed: number, failed: number, cancelled: number]
 
 /**
- * The events of a stream that were seen: runs with their last status and cursor, and the cursors of other events.
- *
- * Each is a hash of 64 bits in an append-only list, so that a {@link snapshot} needs no copy; about 20 bytes per event.
- * After {@link CAPACITY} events it starts a new list and drops the one before the previous.
+ * The events of a group's stream that were seen, as hashes of 64 bits: runs with their last status and cursor, and the cursors of other
+ * events.
  */
-export class SeenEvents {
-  #current = new SeenEntries()
-  #previous: SeenEntries | undefined
-  #isPartial = false
+export class SeenEvents extends SeenHistory {
   #completed = 0
   #failed = 0
   #cancelled = 0
-  readonly #capacity: number
-
-  /** @param capacity The most entries of one list. */
-  constructor(capacity: number = CAPACITY) {
-    this.#capacity = capacity
-  }
-
-  /** Whether seen events were forgotten. */
-  get isPartial(): boolean {
-    return this.#isPartial
-  }
 
   /** The distinct runs that were seen, each counted once with its last status. */
   get counts(): EndedCounts {
@@ -83,11 +67,11 @@ export class SeenEvents {
     setKey(RUN, hashOfRunId(runId))
     const a = first
     const b = second
-    const known = this.#find()
+    const known = this.find(first, second)
     const hashed = cursorHash(cursor)
     if (known === undefined) {
       this.#count(status, 1)
-      this.#add(a, b, hashed | status)
+      this.add(a, b, hashed | status)
       return true
     }
     const knownStatus = known & STATUS
@@ -102,7 +86,7 @@ export class SeenEvents {
     if (knownStatus !== status || knownCursor === NO_CURSOR) {
       this.#count(knownStatus, -1)
       this.#count(status, 1)
-      this.#add(a, b, (knownCursor === NO_CURSOR ? hashed : knownCursor) | status)
+      this.add(a, b, (knownCursor === NO_CURSOR ? hashed : knownCursor) | status)
     }
     return true
   }
@@ -127,67 +111,35 @@ export class SeenEvents {
    * twice, so the counts restart as well.
    */
   forgetPositions(): void {
-    const tables = this.#previous === undefined ? [this.#current] : [this.#previous, this.#current]
-    this.#current = new SeenEntries()
-    this.#previous = undefined
-    if (this.#isPartial) {
-      this.#isPartial = false
+    const { isPartial } = this
+    const entries = this.takeAll()
+    if (isPartial) {
       this.#completed = this.#failed = this.#cancelled = 0
       return
     }
-    for (const table of tables) {
-      for (let entry = 0; entry < table.size; entry++) {
-        const status = table.get(entry, DETAIL) & STATUS
-        if (status !== NO_STATUS) this.#add(table.get(entry, 0), table.get(entry, 1), status)
-      }
+    for (const [a, b, detail] of entries) {
+      if ((detail & STATUS) !== NO_STATUS) this.add(a, b, detail & STATUS)
     }
-  }
-
-  /** What was seen so far, unchanged by later events. */
-  get snapshot(): SeenSnapshot {
-    return new SeenSnapshot(this.#previous, this.#current, this.#completed, this.#failed, this.#cancelled)
   }
 
   /**
-   * Restores the text of a {@link SeenSnapshot}. Returns whether the text is valid.
+   * Restores the text of a {@link snapshot}. Returns whether the text is valid.
    *
-   * @param counts The counts of the snapshot, which may exceed the number of runs in the text.
+   * @param counts The counts at its time, which may exceed the number of runs in the text.
    */
   restore(text: string, [completed, failed, cancelled]: EndedCounts): boolean {
-    const words = parseWords(text)
-    if (words === undefined) return false
-    const runs = new Set<string>()
-    for (let at = 0; at < words.length; at += ENTRY) {
-      const [a = 0, b = 0, detail = 0] = words.subarray(at, at + ENTRY)
-      if ((detail & STATUS) !== NO_STATUS) runs.add(`${a} ${b}`)
-      this.#add(a, b, detail)
-    }
     this.#completed = completed
     this.#failed = failed
     this.#cancelled = cancelled
-    this.#isPartial = completed + failed + cancelled > runs.size
-    return true
+    return this.restoreText(text, (words) => completed + failed + cancelled > runsIn(words))
   }
 
   #addText(kind: number, text: string): boolean {
     hashString(text)
     setKey(kind, hash)
-    if (this.#find() !== undefined) return false
-    this.#add(first, second, NO_STATUS)
+    if (this.find(first, second) !== undefined) return false
+    this.add(first, second, NO_STATUS)
     return true
-  }
-
-  #find(): number | undefined {
-    return this.#current.find(first, second) ?? this.#previous?.find(first, second)
-  }
-
-  #add(a: number, b: number, detail: number): void {
-    if (this.#current.size === this.#capacity) {
-      if (this.#previous !== undefined) this.#isPartial = true
-      this.#previous = this.#current
-      this.#current = new SeenEntries()
-    }
-    this.#current.add(a, b, detail)
   }
 
   #count(status: number, by: number): void {
@@ -197,40 +149,11 @@ export class SeenEvents {
   }
 }
 
-/** The {@link SeenEvents} at one moment. Encodes its text on demand. */
-export class SeenSnapshot {
-  readonly #previous: SeenEntries | undefined
-  readonly #current: SeenEntries
-  readonly #size: number
-
-  readonly #completed: number
-  readonly #failed: number
-  readonly #cancelled: number
-
-  constructor(
-    previous: SeenEntries | undefined,
-    current: SeenEntries,
-    completed: number,
-    failed: number,
-    cancelled: number,
-  ) {
-    this.#previous = previous
-    this.#current = current
-    this.#size = current.size
-    this.#completed = completed
-    this.#failed = failed
-    this.#cancelled = cancelled
+/** Number of distinct runs among entries. */
+function runsIn(words: Int32Array): number {
+  const runs = new Set<string>()
+  for (let at = 0; at < words.length; at += ENTRY) {
+    if (((words[at + DETAIL] ?? 0) & STATUS) !== NO_STATUS) runs.add(`${words[at]} ${words[at + 1]}`)
   }
-
-  /** See {@link SeenEvents.counts}. */
-  get counts(): EndedCounts {
-    return [this.#completed, this.#failed, this.#cancelled]
-  }
-
-  /** At most the last {@link SAVED} entries, from the start of a block. */
-  text(): string {
-    const blocks = Math.ceil(this.#size / BLOCK)
-    const previous = this.#previous?.text(this.#previous.size, SAVED / BLOCK - blocks) ?? ''
-    return previous + this.#current.text(this.#size, SAVED / BLOCK)
-  }
+  return runs.size
 }
