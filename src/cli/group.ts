@@ -1,10 +1,12 @@
 import { InvalidArgumentError, Option } from 'commander'
 import type { Command } from 'commander'
+import { MissingHeadersError } from 'rivulet'
 import { lastValueFrom, takeWhile } from 'rxjs'
 import type { GroupErrors, RetryOptions, TaskGroup, TaskSpec } from 'rivulet'
 import { addConnectionOptions, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
 import { statusText } from './event-line.ts'
+import { UsageError } from './exit.ts'
 import { invocation } from './invocation.ts'
 import { isJsonObject, jsonFile } from './json-file.ts'
 import type { JsonObject } from './json-file.ts'
@@ -215,10 +217,19 @@ async function retry(id: string, { status, mcpHeaders, ...options }: GroupRetryO
     signal,
   })
   let count = 0
-  for await (const run of retried) {
-    count += 1
-    if (output.json) await output.value(run)
-    else await output.line(`${run.run_id} replaces ${run.replaced.run_id}  attempt ${run.attempt}`)
+  try {
+    for await (const run of retried) {
+      count += 1
+      if (output.json) await output.value(run)
+      else await output.line(`${run.run_id} replaces ${run.replaced.run_id}  attempt ${run.attempt}`)
+    }
+  } catch (error) {
+    if (!(error instanceof MissingHeadersError)) throw error
+    const origins = [...new Set(error.urls.map((url) => new URL(url).origin))]
+    const shown = origins.slice(0, 10).join(', ')
+    throw new UsageError(
+      `the headers for these tool servers are missing; give them with --mcp-headers: ${shown}`,
+    )
   }
   if (output.json) return
   if (count === 0) return output.line(`No run of ${id} is to be replaced.`)

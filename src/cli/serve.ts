@@ -194,6 +194,12 @@ async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> 
     ...(webhookSecret !== undefined && { webhookSecret }),
     onError: (error, ref_id) => logServiceError(log, error, ref_id),
   })
+  // A new secret of the environment is the first.
+  if (webhookSecret !== undefined && service.webhookSecret !== webhookSecret) {
+    log.warn(
+      'a rotation has replaced the secret in RIVULET_WEBHOOK_SECRET: leave the variable out, and the current one is printed',
+    )
+  }
   const url = await service.listen({ port, host, allowRemote: host !== LOOPBACK })
   const documents = service.corpus.size
   // A secret from the environment is known, and must not be printed.

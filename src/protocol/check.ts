@@ -66,7 +66,7 @@ export function checkFunction(argument: string, value: unknown): void {
 }
 
 /** True or false. */
-export function checkBoolean(argument: string, value: unknown): void {
+export function checkBoolean(argument: string, value: unknown): asserts value is boolean {
   if (typeof value !== 'boolean') throw new ArgumentError(argument, 'a boolean', value)
 }
 

@@ -62,7 +62,7 @@ import { withToolServers } from './tool-servers/tool-servers.ts'
 import { isPublicAddress } from './web/public-address.ts'
 import { createWeb } from './web/safe-fetch.ts'
 import { createOutbox } from './webhooks/delivery.ts'
-import { WebhookSecrets } from './webhooks/secrets.ts'
+import { MAX_SECRETS, WebhookSecrets } from './webhooks/secrets.ts'
 
 /** How long a replaced webhook secret signs too, in ms of the clock. */
 const DAY = 86_400_000
@@ -104,7 +104,7 @@ export interface ResearchServiceOptions {
   /** One or more valid API keys (§5). Default: a random one. */
   readonly apiKey?: string | readonly string[]
   /**
-   * The secret that webhooks are signed with (§6.1); several during a rotation, of which the first eight sign. Default: a random one. One that
+   * The secret that webhooks are signed with (§6.1); at most eight during a rotation. Default: a random one. One that
    * {@link ResearchService.rotateWebhookSecret} has replaced is not used again.
    */
   readonly webhookSecret?: string | readonly string[]
@@ -511,7 +511,7 @@ function checked(options: ResearchServiceOptions) {
     sourceHeaders: checkSourceHeaders('sourceHeaders', options.sourceHeaders ?? {}, sources.urls),
     refreshInterval,
     apiKeys: texts('apiKey', apiKey),
-    secrets: webhookSecret === undefined ? [] : texts('webhookSecret', webhookSecret),
+    secrets: webhookSecret === undefined ? [] : checkSecrets(webhookSecret),
     speed,
     concurrency,
     streamDuration,
@@ -533,6 +533,14 @@ function texts(argument: string, value: string | readonly string[]): readonly [s
   checkText(argument, first)
   for (const entry of others) checkText(argument, entry)
   return [first, ...others]
+}
+
+/** Returns one or more webhook secrets, as many as can sign. */
+function checkSecrets(given: string | readonly string[]): readonly string[] {
+  const secrets = texts('webhookSecret', given)
+  if (secrets.length > MAX_SECRETS)
+    throw new ArgumentError('webhookSecret', `at most ${MAX_SECRETS} secrets`, hidden(secrets))
+  return secrets
 }
 
 function secret(): string {

@@ -27,8 +27,8 @@ import type { WebhookSecrets } from './signature.ts'
 export interface WebhookReceiverOptions {
   /**
    * The account's webhook secret (§5); several during a rotation; or a function that is called for each request, before its signature is
-   * verified, so that a rotation needs no restart. It may return a promise; have it cache what it reads. If it throws, rejects, or
-   * returns no secret, the request gets a 503 and is sent again.
+   * verified, so that a rotation needs no restart. It may return a promise; have it cache what it reads. If it throws, rejects, takes
+   * longer than `bodyTimeout`, or returns no secret, the request gets a 503 and is sent again.
    */
   readonly secrets: WebhookSecrets | (() => WebhookSecrets | Promise<WebhookSecrets>)
   /** How much `webhook-timestamp` may differ from the current time, in ms. Default 5 minutes. */
@@ -40,7 +40,7 @@ export interface WebhookReceiverOptions {
    * Requests above it get a 503 with a `Retry-After`. Default 64 MiB, or `maxBodyBytes` if that is more.
    */
   readonly maxBytesInFlight?: number
-  /** How long a body may take to arrive after its headers, in ms. Default 10 seconds. */
+  /** How long a body may take to arrive after its headers, and then a promise of the secrets to resolve, in ms. Default 10 seconds. */
   readonly bodyTimeout?: number
   /**
    * The inbox in which deliveries are stored before the response. With `log.inbox` of an open log, `log.record({ client, webhooks: receiver
@@ -223,7 +223,7 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     { id, timestamp, entries }: SignedHeaders,
     body: Uint8Array,
   ): Promise<WebhookRefusalCode | undefined> {
-    if (!(await verifyEntries({ id, timestamp, body }, entries, await currentSecrets())))
+    if (!(await verifyEntries({ id, timestamp, body }, entries, await secretsInTime())))
       return 'bad_signature'
 
     // Requiring an object makes the signed text unambiguous: an id may contain the dots that join it, but a body that included
@@ -237,6 +237,21 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     if (outcome === 'full') return 'inbox_full'
     if (outcome === 'stored') scheduleEmit()
     return undefined
+  }
+
+  /** The secrets. Rejects when a promise of them takes too long, since the body holds its share of the memory until then. */
+  async function secretsInTime(): Promise<WebhookSecrets> {
+    const current = currentSecrets()
+    if (typeof current === 'string' || current instanceof Uint8Array || Array.isArray(current)) return current
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`no secrets within ${bodyTimeout} ms`)), bodyTimeout)
+    })
+    try {
+      return await Promise.race([current, late])
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   function refuse(refusal: WebhookRefusal): HttpResponse {

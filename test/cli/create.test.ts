@@ -176,7 +176,9 @@ describe('rivulet group', () => {
     )
     const right = await retry('--mcp-headers', join(folder, 'headers.json'), '--json')
 
-    expect(without).toMatchObject({ code: 1, stderr: expect.stringContaining('https://tools.example') })
+    expect(without).toMatchObject({ code: 2, stderr: expect.stringContaining('https://tools.example') })
+    expect(without.stderr).toContain('--mcp-headers')
+    expect(without.stderr).not.toContain('mcpHeaders')
     expect(wrong?.stderr).toContain('Each URL must have an object')
     expect(malformed?.stderr).toContain('It cannot be read as a JSON object')
     for (const refused of [wrong, malformed]) {

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { createClient } from 'rivulet'
 import { createResearchService } from 'rivulet/service'
 import { firstValueFrom, lastValueFrom } from 'rxjs'
@@ -20,6 +21,31 @@ describe('rivulet serve', () => {
       expect(results).toHaveLength(1)
       expect(code).toBe(0)
       expect(stdout + stderr).not.toContain('key_of_the_test')
+    },
+  )
+
+  it.each([
+    ['is not used any more', 0, true],
+    ['still signs', 86_400_000, true],
+    ['was not rotated', undefined, false],
+  ])(
+    'warns of a webhook secret in the environment that a rotation has replaced: it %s',
+    async (_, overlap, warns) => {
+      const folder = await folderOf(DOCUMENTS)
+      const data = join(await folderOf({}), 'service.db')
+      const earlier = await createResearchService({ docs: folder, data, webhookSecret: 'hunter2' })
+      const rotated = overlap === undefined ? 'none' : earlier.rotateWebhookSecret({ overlap })
+      await earlier.close()
+      const service = rivulet(['serve', '--docs', folder, '--data', data], {
+        RIVULET_WEBHOOK_SECRET: 'hunter2',
+      })
+      await service.stdoutLine()
+      service.child.kill('SIGTERM')
+      const { code, stdout, stderr } = await service.ended
+
+      expect(code).toBe(0)
+      expect(stderr.includes('a rotation has replaced the secret in RIVULET_WEBHOOK_SECRET')).toBe(warns)
+      for (const secret of ['hunter2', rotated]) expect(stdout + stderr).not.toContain(secret)
     },
   )
 

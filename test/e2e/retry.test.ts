@@ -165,6 +165,9 @@ describe('retry, end to end', () => {
     expect(await replaced({ statuses: ['cancelled'] })).toEqual([])
     expect(await replaced({ where: (run) => run.error?.message === 'b failed' })).toEqual(['b failed'])
     expect(await replaced({ statuses: ['cancelled', 'failed'] })).toEqual(['a failed', 'b failed'])
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- What a caller without types gives.
+    const asynchronous = (async () => false) as unknown as NonNullable<RetryOptions['where']>
+    await expect(replaced({ where: asynchronous })).rejects.toMatchObject({ argument: 'where(run, input)' })
     const thrown = new Error('no')
     await expect(
       replaced({

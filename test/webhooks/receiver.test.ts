@@ -174,6 +174,21 @@ describe('a delivery', () => {
     expect([before, during, after]).toEqual([204, [204, 204], [401, 204]])
   })
 
+  it.each([
+    ['a promise', () => new Promise<string>(() => {})],
+    // oxlint-disable-next-line unicorn/no-thenable typescript/no-unsafe-type-assertion -- A promise of another library.
+    ['a thenable', () => ({ then() {} }) as unknown as Promise<string>],
+  ])('is a 503 if its secrets are %s that does not settle, and gives back its memory', async (_, secrets) => {
+    let isSettling = false
+    const limits = { maxBodyBytes: 1_024, maxBytesInFlight: 1_024, bodyTimeout: 10 }
+    const receiver = receiverWith({ secrets: () => (isSettling ? SECRET : secrets()), ...limits })
+    const response = await receiver.handle(requestOf({ body: JSON.stringify('x'.repeat(1_000)) }))
+    isSettling = true
+
+    expect([response.status, (await response.json()).code]).toEqual([503, 'unavailable'])
+    expect((await receiver.handle(requestOf({ id: 'next' }))).status).toBe(204)
+  })
+
   it('is within the tolerance up to its last millisecond, in both directions', async () => {
     expect(await statusAt(NOW - 300)).toBe(204)
     expect(await statusAt(NOW + 300)).toBe(204)

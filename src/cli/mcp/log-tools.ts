@@ -223,9 +223,9 @@ async function lastEpisode(
   const types = ['alert.firing', 'alert.resolved']
   let since: number | undefined
   try {
-    for (const from of [now - DAY, now - 30 * DAY, undefined]) {
+    for (const start of [now - DAY, now - 30 * DAY, undefined]) {
       let found: Episode | undefined
-      const after = await log.positionAt(from === undefined ? 'start' : { time: from })
+      const after = await log.positionAt(start === undefined ? 'start' : { time: start })
       for await (const entry of logEntries(log, signal, { after, types })) {
         const data = firingData(entry.data)
         if (data === undefined || !isAsked(data)) continue
@@ -235,7 +235,7 @@ async function lastEpisode(
         else found.isCut = true
       }
       if (found !== undefined) return found
-      since = from
+      since = start
     }
   } catch (error) {
     if (error !== timeout.reason) throw error

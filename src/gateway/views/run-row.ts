@@ -17,8 +17,13 @@ export interface GroupRunRow {
   readonly output: TaskOutput | null
   /** The input, if the events have brought it. */
   readonly input?: RunInput
-  /** In `groupView`, if the run replaces another one: its number among the attempts, and the id of the first of them. */
-  readonly attempt?: { readonly number: number; readonly first: string }
+  /** In `groupView`, if the run replaces another one: its number among the attempts, and the ids of the first of them and of others. */
+  readonly attempt?: {
+    readonly number: number
+    readonly first: string
+    /** The ids of other attempts that have ended, at most 20. */
+    readonly others?: readonly string[]
+  }
   /** Set if a part was too long for the row: long texts end with `…`, and long lists have fewer elements. */
   readonly truncated?: true
   /** When the last change was recorded, in Unix ms. */
@@ -29,6 +34,8 @@ export interface GroupRunRow {
 const MAX_RUN = 24_576
 const MAX_OUTPUT = 163_840
 const MAX_INPUT = 49_152
+/** Maximum number of ids of other attempts in a row. */
+const MAX_OTHERS = 20
 
 /**
  * The row of a run after an entry. Duplicates of one status are merged: a webhook has a run's error and warnings but not its output, and a
@@ -62,16 +69,28 @@ export function runRow(row: GroupRunRow | undefined, entry: EntryOf<'task_run.st
 export function attemptRow(row: GroupRunRow | undefined, entry: EntryOf<'task_run.state'>): GroupRunRow {
   const { number, first } = attemptOf(entry.data)
   const shown = row?.attempt?.number ?? 1
-  const isSame = row?.run.run_id === shownId(entry.data.run.run_id)
+  const id = shownId(entry.data.run.run_id)
+  const isSame = row?.run.run_id === id
   // Two processes may have replaced the same run: then the one that completed stays.
   if (
     row !== undefined &&
     !isSame &&
     (number < shown || (number === shown && row.run.status === 'completed'))
   )
-    return row
+    return withOther(row, id)
   const next = runRow(isSame ? row : undefined, entry)
-  return number === 1 ? next : { ...next, attempt: { number, first: shownId(first) } }
+  if (number === 1) return next
+  const { others } = row?.attempt ?? {}
+  const attempted = { ...next, attempt: { number, first: shownId(first), ...(others && { others }) } }
+  return row === undefined || isSame ? attempted : withOther(attempted, row.run.run_id)
+}
+
+/** The row with the id of another attempt than the first, at which a link may point. */
+function withOther(row: GroupRunRow, id: string): GroupRunRow {
+  const { attempt } = row
+  const others = attempt?.others ?? []
+  if (attempt === undefined || id === attempt.first || others.includes(id)) return row
+  return { ...row, attempt: { ...attempt, others: [...others, id].slice(-MAX_OTHERS) } }
 }
 
 /** The second run, with the error and the warnings that only the first has: a group's stream may leave both out (§4.5). */

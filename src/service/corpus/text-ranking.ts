@@ -17,14 +17,19 @@ let last: Promise<unknown> = Promise.resolve()
 
 /**
  * Ranks texts that are not in the corpus as a search ranks passages: those that match an FTS5 expression, best first, at most `limit`.
- * One call after the other. Yields to the event loop while it indexes the texts.
+ * One call after the other. Yields to the event loop while it indexes the texts. Rejects with the reason of the signal if that is aborted
+ * before its turn.
  */
 export function rankTexts(
   texts: Iterable<readonly [id: number, text: string]>,
   expression: string,
   limit: number,
+  signal?: AbortSignal,
 ): Promise<RankedText[]> {
-  const ranking = last.then(() => indexAndRank(texts, expression, limit))
+  const ranking = last.then(() => {
+    signal?.throwIfAborted()
+    return indexAndRank(texts, expression, limit)
+  })
   last = ranking.catch(() => {})
   return ranking
 }

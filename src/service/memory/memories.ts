@@ -116,19 +116,22 @@ export class Memories {
     this.#sql.evict.run(memory_scope_key ?? PERSONAL, kind, id)
   }
 
-  /** The memories that match a query, best first; without a query the most recent ones. */
-  async retrieve(request: MemoryRetrieveRequest): Promise<Memory[]> {
+  /**
+   * The memories that match a query, best first; without a query the most recent ones. Rejects with the reason of the signal if that is
+   * aborted before its turn.
+   */
+  async retrieve(request: MemoryRetrieveRequest, signal?: AbortSignal): Promise<Memory[]> {
     const { query, kind = null, limit = DEFAULT_LIMIT, since, memory_scope_key } = request
     const scope = memory_scope_key ?? PERSONAL
     const rows = this.#sql.recent.all(scope, kind, since == null ? null : Date.parse(since))
     const eventsOf = Map.groupBy(this.#sql.events.all(scope), ({ memory }) => memory)
     const all = rows.map((row): Found => ({ row, events: eventsOf.get(row['number']) ?? [] }))
-    const found = query == null || query.trim() === '' ? all : await this.#matching(query, all)
+    const found = query == null || query.trim() === '' ? all : await this.#matching(query, all, signal)
     return found.slice(0, limit).map(toMemory)
   }
 
   /** The memories and events that match, best first. The texts of the scope alone are compared. */
-  async #matching(query: string, all: readonly Found[]): Promise<Found[]> {
+  async #matching(query: string, all: readonly Found[], signal?: AbortSignal): Promise<Found[]> {
     const expression = anyTerm(searchTerms({ queries: [query] }, EQUAL_TERMS).queries)
     if (expression === undefined) return []
     const texts = all.flatMap(({ row, events }): Text[] => [
@@ -142,7 +145,7 @@ export class Memories {
     ])
     const entries = texts.map(({ text }, id) => [id, text] as const)
     const now = this.#clock.now()
-    const matches = await rankTexts(entries, expression, texts.length)
+    const matches = await rankTexts(entries, expression, texts.length, signal)
     const ranked = matches
       .flatMap(({ id, score }) => {
         const text = texts[id]

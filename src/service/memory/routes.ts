@@ -1,3 +1,5 @@
+import type { HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { Hono } from 'hono'
 import { MEMORY_BETA } from '../../protocol/betas.ts'
 import {
@@ -5,6 +7,7 @@ import {
   memoryEvictRequest,
   memoryRetrieveRequest,
 } from '../../protocol/requests/memory.ts'
+import { OpenRequests, unlessGone } from '../conversations/open-requests.ts'
 import { requireBeta } from '../http/betas.ts'
 import { bodySchema } from '../http/request-schema.ts'
 import { readJson, unprocessable } from '../http/validation.ts'
@@ -15,13 +18,17 @@ const clearBody = bodySchema(memoryClearRequest)
 const evictBody = bodySchema(memoryEvictRequest)
 
 /** Routes of memories, mounted under `/v1beta/memory`; all beyond the interface document. */
-export function memoryRoutes(memories: Memories): Hono {
-  const routes = new Hono()
+export function memoryRoutes(memories: Memories) {
+  const routes = new Hono<{ Bindings: HttpBindings }>()
+  const requests = new OpenRequests()
   routes.use(requireBeta(MEMORY_BETA, 'Memory'))
 
-  routes.post('/retrieve', async (c) =>
-    c.json({ results: await memories.retrieve(await readJson(c, retrieveBody, unprocessable)) }),
-  )
+  routes.post('/retrieve', async (c) => {
+    const request = await readJson(c, retrieveBody, unprocessable)
+    const { outgoing } = c.env
+    const results = await unlessGone(memories.retrieve(request, requests.open(outgoing)), outgoing)
+    return results === undefined ? RESPONSE_ALREADY_SENT : c.json({ results })
+  })
 
   routes.post('/clear', async (c) => {
     memories.clear(await readJson(c, clearBody, unprocessable))

@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts'
 import { transaction } from '../database.ts'
 
 /** The most secrets that sign a webhook. Each may sign twice, and receivers refuse a header of more than 32 signatures. */
-const MAX_SECRETS = 8
+export const MAX_SECRETS = 8
 
 interface Secret {
   readonly secret: string

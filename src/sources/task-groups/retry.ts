@@ -13,7 +13,7 @@ import {
 import type { Observable } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { attemptOf, metadataOfRetry } from '../../protocol/attempt.ts'
-import { checkId, checkList, checkOneOf, checkOptions } from '../../protocol/check.ts'
+import { checkBoolean, checkId, checkList, checkOneOf, checkOptions } from '../../protocol/check.ts'
 import { groupSource } from '../../protocol/event.ts'
 import type { TaskRunState } from '../../protocol/event.ts'
 import { checkRequest } from '../../protocol/requests/check.ts'
@@ -38,7 +38,7 @@ const STATUSES = ['failed', 'cancelled'] as const
 export interface RetryOptions extends AddRunsOptions {
   /** The statuses of the runs to retry. Default `['failed']`. */
   readonly statuses?: readonly (typeof STATUSES)[number][]
-  /** Whether to retry a run of these statuses. Default: each. What it throws is the error of the retry. */
+  /** Whether to retry a run of these statuses: true or false, not a promise. Default: each. What it throws is the error of the retry. */
   readonly where?: (run: TaskRun, input: RunInput) => boolean
   /**
    * The headers for a tool server of a run, which the service does not give back; `{}` for a server without. They may contain a
@@ -119,7 +119,12 @@ export function createRetry(context: Context) {
         await before
         unsubscribed.throwIfAborted()
         const ended = sourceOf(unreplacedRuns(context, groupId, statuses), unsubscribed)
-        const chosen = (await firstValueFrom(ended)).filter(({ run, input }) => where(run, input))
+        const chosen = (await firstValueFrom(ended)).filter(({ run, input }) => {
+          const isChosen: unknown = where(run, input)
+          // A promise would choose each run.
+          checkBoolean('where(run, input)', isChosen)
+          return isChosen
+        })
         if (chosen.length === 0) return
         const inputs = withHeaders(groupId, chosen, mcpHeaders)
         const replacing = replaceRuns(context, prepareRuns(context, groupId, { inputs }, write), chosen)

@@ -1,3 +1,4 @@
+import { attemptIds } from '../../../src/dashboard/page/groups/attempts.ts'
 import type { ResearchEvent, TaskOutput, TaskRun } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 import { gapEvent, groupEvent, groupSource, runEvent } from '../../../src/protocol/event.ts'
@@ -209,10 +210,19 @@ describe('groupView', () => {
       expect([...rows.keys()].toSorted()).toEqual([`${GROUP}/trun_1`, `${GROUP}/trun_9`])
       expect(runRowOf(rows)).toMatchObject({
         run: { run_id: 'trun_3', status: 'completed' },
-        attempt: { number: 3, first: 'trun_1' },
+        attempt: { number: 3, first: 'trun_1', others: ['trun_2'] },
       })
       expect(runRowOf(rows).run.error).toBeUndefined()
       expect(runRowOf(rows, 'trun_9')).not.toHaveProperty('attempt')
+    })
+
+    it('has the ids of the latest 20 other attempts, for links to them', async () => {
+      const view = await viewed(groupView())
+      const numbers = Array.from({ length: 24 }, (_, index) => index + 1)
+      const rows = await view.rows(...numbers.map((number) => attempt(number, 'failed')))
+
+      expect(runRowOf(rows).attempt?.others).toEqual(numbers.slice(3, 23).map((number) => `trun_${number}`))
+      expect(attemptIds(runRowOf(rows))).toContain('trun_23')
     })
 
     it('merges the duplicates of an attempt, and not those of two', async () => {

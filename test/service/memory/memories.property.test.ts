@@ -102,6 +102,23 @@ it('a scope has at most 500 events, the oldest are removed first, with those of 
   ])
 })
 
+it('a retrieval whose caller is gone before its turn is not made', async () => {
+  const database = openDatabase(':memory:')
+  const memories = new Memories(database, new ManualClock())
+  memories.remember('blue', { kind: 'task', id: '1', at: 1, input: 'tides', output: 'rise' })
+  const caller = new AbortController()
+  const request = { memory_scope_key: 'blue', query: 'tides' }
+  const first = memories.retrieve(request)
+  const gone = memories.retrieve(request, caller.signal)
+  const next = memories.retrieve(request)
+  caller.abort(new Error('gone'))
+
+  await expect(gone).rejects.toThrow('gone')
+  expect(await first).toHaveLength(1)
+  expect(await next).toHaveLength(1)
+  database.close()
+})
+
 it('a retrieval among as many memories as a scope can have lets the event loop have its turn', async () => {
   const database = openDatabase(':memory:')
   const memories = new Memories(database, new ManualClock())

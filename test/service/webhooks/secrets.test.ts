@@ -88,6 +88,19 @@ describe('the webhook secrets of a service', () => {
     expect(stored().match(/whsec_/g)).toHaveLength(1)
   })
 
+  it('are refused by the service if there are more than can sign, and are not shown', async () => {
+    const webhookSecret = Array.from({ length: 9 }, (_, index) => `secret ${index}`)
+    const create = (secrets: readonly string[]) =>
+      createResearchService({ sources: [], webhookSecret: secrets })
+
+    await expect(create(webhookSecret)).rejects.toMatchObject({
+      argument: 'webhookSecret',
+      message: expect.not.stringContaining('secret 0'),
+    })
+    await using service = await create(webhookSecret.slice(1))
+    expect(service.webhookSecret).toBe('secret 1')
+  })
+
   it('are not rotated with an overlap that is not from 0 to a year', async () => {
     await using service = await createResearchService({ sources: [], webhookSecret: 'option' })
 

@@ -8,6 +8,7 @@ import { formats } from '../parts/format.ts'
 import { Icon } from '../parts/icon.tsx'
 import { useMore } from '../parts/more.tsx'
 import type { GroupRunRow } from '../rows.ts'
+import { attemptIds } from './attempts.ts'
 import { addRunsFailure } from './add-runs-failure.ts'
 import { readInputs } from './run-inputs.ts'
 import type { Asked } from './run-inputs.ts'
@@ -33,7 +34,7 @@ export function AddRuns({
   const { status } = useLogStatus()
   const canAdd = status?.can.addRuns ?? true
   const [added, setAdded] = useState<readonly AddedRun[]>([])
-  const ended = new Set(runs.flatMap(({ run, attempt }) => [run.run_id, attempt?.first ?? run.run_id]))
+  const ended = new Set(runs.flatMap(attemptIds))
   const waiting = added.filter(({ id }) => !ended.has(id))
   const add = (more: readonly AddedRun[]) => setAdded((before) => [...more, ...before])
   return (

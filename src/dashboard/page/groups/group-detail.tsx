@@ -11,6 +11,7 @@ import { RelativeTime } from '../parts/time.tsx'
 import { MissedNotice, useInstead } from '../parts/view-rows.tsx'
 import type { GroupRow, GroupRunRow, NoticeRow } from '../rows.ts'
 import { SourceNotice } from '../monitors/source-notice.tsx'
+import { attemptIds } from './attempts.ts'
 import { AddRuns } from './add-runs.tsx'
 import { ProgressBar, StatusCounts } from './progress-bar.tsx'
 import { progressOf } from './progress.ts'
@@ -121,7 +122,7 @@ function RunList({
   readonly group: string
   readonly selected: string | undefined
 }): ReactNode {
-  const isSelected = (row: GroupRunRow) => row.run.run_id === selected || firstRunId(row) === selected
+  const isSelected = (row: GroupRunRow) => selected !== undefined && attemptIds(row).includes(selected)
   // The run of the address is there, however far down the list it is.
   const first = useMemo(() => {
     const found = runs.find(isSelected)
@@ -135,7 +136,7 @@ function RunList({
       <ul className="rows">
         {shown.map((row) => (
           <RunItem
-            key={firstRunId(row)}
+            key={attemptIds(row)[0]}
             row={row}
             href={hashOf({ section: 'groups', group, run: row.run.run_id })}
             isSelected={isSelected(row)}
@@ -145,11 +146,6 @@ function RunList({
       {more}
     </>
   )
-}
-
-/** The id of the first run for the input of a row. */
-function firstRunId({ run, attempt }: GroupRunRow): string {
-  return attempt?.first ?? run.run_id
 }
 
 function partsOf(rows: ReadonlyMap<string, GroupRow>) {
