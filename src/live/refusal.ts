@@ -4,6 +4,7 @@ import type { RefusalCode } from '../protocol/live.ts'
 import { parseRetryAfter } from '../protocol/retry-after-header.ts'
 import type { Environment } from './environment.ts'
 import { LiveError } from './live-error.ts'
+import { cutText } from '../protocol/cut-text.ts'
 
 /** The code of a refusal whose body has none, by its status. */
 const BY_STATUS: Readonly<Record<number, RefusalCode>> = {
@@ -51,7 +52,7 @@ export function errorOf(refusal: unknown, fallback: RefusalCode, reason: string,
   const { code, message, retryAfter = wait } = isObject(refusal) ? refusal : {}
   return new LiveError(
     isCode(code) ? code : fallback,
-    typeof message === 'string' ? message.slice(0, 1_000) : `Refused: ${reason}`,
+    typeof message === 'string' ? cutText(message, 1_000) : `Refused: ${reason}`,
     { retryAfter: bounded(retryAfter) },
   )
 }

@@ -1,3 +1,5 @@
+import { cutText } from '../protocol/cut-text.ts'
+
 /** A log refused what it was asked for. Nothing was changed. */
 export class LogError extends Error {
   override readonly name: string = 'LogError'
@@ -69,7 +71,7 @@ export class LogPositionError extends LogError {
 
   /** @param advice What to do, as a sentence after the problem: ". Name the file that it belongs to". */
   constructor(log: string, position: string, reason: PositionProblem, problem: string, advice = '') {
-    super(`the position ${JSON.stringify(position.slice(0, 100))} ${problem} ${log}${advice}`)
+    super(`the position ${JSON.stringify(cutText(position, 100))} ${problem} ${log}${advice}`)
     this.position = position
     this.reason = reason
     this.#subject = [log, problem]
@@ -309,5 +311,5 @@ export class LogClosedError extends LogError {
 }
 
 function shown(text: string): string {
-  return JSON.stringify(text.slice(0, 100))
+  return JSON.stringify(cutText(text, 100))
 }

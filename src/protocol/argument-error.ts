@@ -1,3 +1,5 @@
+import { cutText } from './cut-text.ts'
+
 /**
  * An invalid argument, reported at the call and before any request.
  *
@@ -61,7 +63,7 @@ function kindOf(value: unknown): string {
 function describe(value: unknown): string {
   if (value instanceof Hidden) return value.description
   if (typeof value === 'string')
-    return value.length > 60 ? `${JSON.stringify(value.slice(0, 60))}…` : JSON.stringify(value)
+    return value.length > 60 ? `${JSON.stringify(cutText(value, 60))}…` : JSON.stringify(value)
   if (value === null || (typeof value !== 'object' && typeof value !== 'function')) return String(value)
   return kindOf(value)
 }

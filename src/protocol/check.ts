@@ -2,6 +2,7 @@ import { ArgumentError, hidden } from './argument-error.ts'
 import { isObject } from './event.ts'
 import { ID_EXPECTED, isId } from './id.ts'
 import { MAX_TIMER_DELAY } from './timer-limit.ts'
+import { cutText } from './cut-text.ts'
 
 /*
  * Checks of arguments at the call, before any request. Each throws an {@link ArgumentError} that names the argument, the
@@ -100,7 +101,7 @@ export function checkOptions(argument: string, value: unknown, knownNames: reado
   const hint =
     nearest === undefined ? `known are ${knownNames.toSorted().join(', ')}` : `did you mean ${nearest}?`
   // Without the value: it may be a secret under a misspelled name.
-  const shown = unknown.slice(0, 60)
+  const shown = cutText(unknown, 60)
   throw new ArgumentError(shown, { message: `${argument} has no option ${shown}; ${hint}` }, undefined)
 }
 

@@ -3,6 +3,7 @@ import { isObject } from '../protocol/event.ts'
 import { checkRequest } from '../protocol/requests/check.ts'
 import { type JsonSchema, jsonSchemaOf, type Limits } from '../protocol/requests/json-schema.ts'
 import type { ObjectShape, Schema, Shape } from '../protocol/requests/schema.ts'
+import { cutText } from '../protocol/cut-text.ts'
 
 /** One call of a tool. */
 export interface ToolCall {
@@ -67,7 +68,7 @@ export function defineTool<T>({ schema, fields, run, ...described }: ToolDefinit
       const args = withoutNulls(shape, given)
       const unknown = Object.keys(Object(args)).find((name) => !hints.has(name))
       if (unknown !== undefined) {
-        const message = `there is no argument ${unknown.slice(0, 100)}, but ${[...hints.keys()].join(', ')}`
+        const message = `there is no argument ${cutText(unknown, 100)}, but ${[...hints.keys()].join(', ')}`
         throw new ArgumentError('arguments', { message }, hidden(given))
       }
       checkRequest(shape, args)

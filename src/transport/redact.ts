@@ -1,5 +1,6 @@
 import { isObject } from '../protocol/event.ts'
 import type { RivuletError } from './errors.ts'
+import { cutText } from '../protocol/cut-text.ts'
 
 /** Removes secrets from a text. */
 export type Redact = (text: string) => string
@@ -200,7 +201,7 @@ export function redactJson(value: unknown, redact: Redact): unknown {
 
 /** Removes the secrets from the error, and replaces its cause by a redacted copy without the bytes that the peer sent. */
 export function redactError<Failure extends RivuletError>(error: Failure, redact: Redact): Failure {
-  error.message = redact(error.message).slice(0, MAX_MESSAGE)
+  error.message = cutText(redact(error.message), MAX_MESSAGE)
   if (error.stack !== undefined) error.stack = redact(error.stack)
   if (error.cause !== undefined) error.cause = copyOf(error.cause, redact, 1)
   return error
@@ -212,7 +213,7 @@ const COPIED = ['code', 'errno', 'syscall', 'hostname', 'address', 'port'] as co
 function copyOf(cause: unknown, redact: Redact, depth: number): unknown {
   if (typeof cause === 'string') return redact(cause)
   if (!(cause instanceof Error)) return typeof cause === 'object' ? undefined : cause
-  const copy: Error & { errors?: readonly unknown[] } = new Error(redact(cause.message).slice(0, MAX_MESSAGE))
+  const copy: Error & { errors?: readonly unknown[] } = new Error(cutText(redact(cause.message), MAX_MESSAGE))
   Object.defineProperty(copy, 'name', { value: redact(cause.name), configurable: true })
   if (cause.stack !== undefined) copy.stack = redact(cause.stack)
   for (const field of COPIED) {

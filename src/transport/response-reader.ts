@@ -6,6 +6,7 @@ import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
 import type { ResponseContext } from './response-context.ts'
 import { redactError } from './redact.ts'
 import { apiErrorOf, MAX_EXCERPT } from './retry-policy.ts'
+import { cutText } from '../protocol/cut-text.ts'
 
 /** The response to a single request. */
 export interface ApiResponse {
@@ -140,5 +141,5 @@ function excerptOf(beginning: string, { redact }: ResponseContext): string {
 /** The response's content type, as text for a message. */
 function describeType(header: HeaderReader, { redact }: ResponseContext): string {
   const type = header('content-type')
-  return type === undefined ? 'no content type' : redact(type).slice(0, 80)
+  return type === undefined ? 'no content type' : cutText(redact(type), 80)
 }

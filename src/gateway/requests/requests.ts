@@ -24,6 +24,7 @@ import type { Journal } from '../journal.ts'
 import { bounded } from '../views/bounded.ts'
 import { MinuteLimits } from './minute-limits.ts'
 import { serviceRefusal } from './service-refusal.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** Default of `requests.search.perMinute` of a grant. */
 const SEARCHES = 30
@@ -233,7 +234,7 @@ function checkedBody<T>(
     const withheld = unnamedField(allowed, request)
     return withheld === undefined ? request : forbidden(`the field ${shown(withheld)}`)
   } catch (error) {
-    if (error instanceof ArgumentError) return refusalResponse('invalid', error.message.slice(0, 300))
+    if (error instanceof ArgumentError) return refusalResponse('invalid', cutText(error.message, 300))
     // It is nested so deeply that it overflows the stack.
     return refusalResponse('invalid', 'the body cannot be checked')
   }
@@ -241,7 +242,7 @@ function checkedBody<T>(
 
 /** The path of a field, for a message: a page chooses its names. */
 function shown(path: string): string {
-  return path.length > 200 ? `${path.slice(0, 200)}…` : path
+  return path.length > 200 ? `${cutText(path, 200)}…` : path
 }
 
 /** An answer of the service. */

@@ -1,4 +1,5 @@
 import { contentHash } from '../../protocol/identity.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** The longest part of a path, as `rowKey` writes it, in characters. Two of them and the `/` fit into the key of a process. */
 const MAX_PART = 500
@@ -17,7 +18,7 @@ const MAX_ID = 512
 
 /** An id as a row has it. */
 export function shownId(id: string): string {
-  return id.length <= MAX_ID ? id : `${id.slice(0, MAX_ID - 1)}…`
+  return id.length <= MAX_ID ? id : `${cutText(id, MAX_ID - 1)}…`
 }
 
 /** The id of a resource, from its source: `id` for `/v1/monitors/{id}` with the prefix `/v1/monitors/`. Undefined for another source. */

@@ -1,4 +1,5 @@
 import type { DeadLetterError } from '../store/dead-letter-store.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 const MAX_NAME_LENGTH = 100
 const MAX_MESSAGE_LENGTH = 1_000
@@ -27,5 +28,5 @@ export function errorText(error: unknown): string {
 }
 
 function cut(text: string, length: number): string {
-  return text.length <= length ? text : `${text.slice(0, length - 1)}…`
+  return text.length <= length ? text : `${cutText(text, length - 1)}…`
 }

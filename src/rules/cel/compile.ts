@@ -11,6 +11,7 @@ import { rewrite } from './rewrite.ts'
 import { parseExpression, sizeOf } from './syntax.ts'
 import { MISSING, VARIABLES, View, withView } from './view.ts'
 import { spend, STEP } from './work.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** The names that an expression may use, and the type that it must have. */
 export interface ExpressionScope {
@@ -121,7 +122,7 @@ const MAX_MESSAGE = 300
 
 /** The problem that an error of the library reports about the event. */
 function problemOf(error: CelError): Problem {
-  const message = error.message.slice(0, MAX_MESSAGE)
+  const message = cutText(error.message, MAX_MESSAGE)
   if (message.startsWith(MISSING)) return new Problem('missing', message.slice(MISSING.length))
   const index = /^index (-?\d+) out of bounds/.exec(message)
   if (index !== null) return new Problem('missing', `[${index[1]}]`)

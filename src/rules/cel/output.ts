@@ -3,6 +3,7 @@ import { isObject } from '../../protocol/event.ts'
 import { fieldOf, namesOf } from './json-value.ts'
 import type { View } from './view.ts'
 import { spend, VALUE } from './work.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** Maximum length of a text that is made or searched, in characters. */
 const MAX_TEXT = 256 * 1024
@@ -54,7 +55,7 @@ export function contentText(json: unknown, view: View | undefined): string {
 export function cut(text: string, view: View | undefined): string {
   if (text.length <= MAX_TEXT) return text
   if (view !== undefined) view.isCut = true
-  return text.slice(0, MAX_TEXT)
+  return cutText(text, MAX_TEXT)
 }
 
 /** The work to parse a URL for its domain. */

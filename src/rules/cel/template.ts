@@ -12,6 +12,7 @@ import { isEventField } from './rewrite.ts'
 import { namesOf, parseExpression, type Syntax } from './syntax.ts'
 import { textLiteralAt } from './tokens.ts'
 import { withView } from './view.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** The names that a template may use. */
 export interface TemplateScope {
@@ -50,7 +51,7 @@ export function compileTemplate(text: string, scope: TemplateScope): Template {
   const problems: ExpressionProblem[] = []
   const foreign = /\{\{[^{}]*\$[^{}]*\}\}/.exec(text)
   if (foreign !== null) {
-    const message = `\`${foreign[0].slice(0, 60)}\` is a template of Prometheus: write \`\${…}\`, such as \`\${value}\`.`
+    const message = `\`${cutText(foreign[0], 60)}\` is a template of Prometheus: write \`\${…}\`, such as \`\${value}\`.`
     problems.push({ message, offset: foreign.index, length: foreign[0].length })
   }
   let index = 0
@@ -206,7 +207,7 @@ class CompiledTemplate implements Template {
         text += written(withView(undefined, () => evaluated(part.evaluate, known)))
       }
     }
-    return text.slice(0, MAX_RENDERED)
+    return cutText(text, MAX_RENDERED)
   }
 }
 
@@ -214,5 +215,5 @@ class CompiledTemplate implements Template {
 function written(value: Json | Problem): string {
   if (value instanceof Problem || value === null) return ''
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
-  return text.slice(0, MAX_RENDERED)
+  return cutText(text, MAX_RENDERED)
 }

@@ -1,5 +1,6 @@
 import { hash, hashString } from '../../protocol/identity-hash.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** Longer texts of key values are hashed in the key of a state, which has at most 1,024 characters. */
 const MAX_KEY_TEXT = 400
@@ -32,7 +33,7 @@ export function keyText(value: unknown): string | undefined {
 
 /** The text, with `…` in place of what is longer. */
 export function truncated(text: string, maxLength: number): string {
-  return text.length > maxLength ? `${text.slice(0, maxLength - 1)}…` : text
+  return text.length > maxLength ? `${cutText(text, maxLength - 1)}…` : text
 }
 
 /** A hash of a text, 128 bits in hexadecimal. */

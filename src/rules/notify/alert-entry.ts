@@ -2,6 +2,7 @@ import type { Entry } from '../../log/store/entry.ts'
 import type { EventOf } from '../../protocol/event.ts'
 import { isObject, isText } from '../../protocol/event.ts'
 import { AlertEventError } from './notify-error.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** An alert that fires. */
 export type FiringEntry = Entry<EventOf<'alert.firing'>>
@@ -24,7 +25,7 @@ const MAX_BYTES = 192 * 1024
 export function checkAlert(entry: AlertEntry): void {
   const problem = problemOf(entry)
   if (problem === undefined) return
-  const shown = `${entry.type} ${JSON.stringify(entry.id.slice(0, 100))}`
+  const shown = `${entry.type} ${JSON.stringify(cutText(entry.id, 100))}`
   throw new AlertEventError(`the event ${shown} ${problem}`)
 }
 

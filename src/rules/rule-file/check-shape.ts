@@ -3,6 +3,7 @@ import { nearestName } from '../../protocol/check.ts'
 import { displayValue } from './display-value.ts'
 import { pathText } from './source.ts'
 import type { Path, Within } from './source.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** Reports a problem at a value or within it. The path is from the value that was checked. */
 export type Complain = (path: Path, message: string, at?: Within) => void
@@ -53,11 +54,11 @@ function sentence(text: string): string {
 function gotText(given: unknown, issue: z.core.$ZodIssue): string {
   if (given === null) return ', and it is empty'
   if (issue.code === 'invalid_type' && issue.expected === 'string' && !isCollection(given))
-    return `: put it into quotes, "${String(given).slice(0, 60)}"`
+    return `: put it into quotes, "${cutText(String(given), 60)}"`
   if (issue.code === 'invalid_type' && issue.expected === 'array' && typeof given === 'string')
-    return `: write [${given.slice(0, 60)}]`
+    return `: write [${cutText(given, 60)}]`
   if (issue.code === 'invalid_type' && issue.expected === 'number' && typeof given === 'string')
-    return `, not the text ${JSON.stringify(given.slice(0, 60))}`
+    return `, not the text ${JSON.stringify(cutText(given, 60))}`
   const values = valuesOf(issue)
   if (values !== undefined && typeof given === 'string') {
     const nearest = nearestName(given, values)

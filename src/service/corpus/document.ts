@@ -8,6 +8,7 @@ import { parseManifest } from './manifest.ts'
 import { parseMarkdown } from './markdown.ts'
 import { oneLine } from './one-line.ts'
 import type { ParsedText } from './parsed-text.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** A file that may be a document. */
 export interface SourceFile {
@@ -102,5 +103,5 @@ export function calendarDate(stated: string | undefined): string | undefined {
 
 /** A title on one line, truncated. */
 export function titleOf(text: string): string {
-  return oneLine(text).slice(0, MAX_TITLE_LENGTH).toWellFormed()
+  return cutText(oneLine(text), MAX_TITLE_LENGTH).toWellFormed()
 }

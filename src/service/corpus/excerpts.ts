@@ -1,7 +1,7 @@
 import type { Span } from './blocks.ts'
 import type { ExcerptBudget } from './corpus.ts'
 import type { DocumentKind } from './document-kind.ts'
-import { wholeCharacters } from './passages.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** A passage and the white space between it and the next one. */
 export interface StoredPassage {
@@ -101,7 +101,7 @@ function excerptsOf(core: readonly number[], chosen: ReadonlyMap<number, StoredP
 /** Truncates a text after a word. */
 export function shorten(text: string, length: number): string {
   if (text.length <= length) return text
-  const head = wholeCharacters(text.slice(0, length))
+  const head = cutText(text, length)
   const cut = head.search(/\s\S*$/)
   return (cut > length / 2 ? head.slice(0, cut) : head).trimEnd()
 }

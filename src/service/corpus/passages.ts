@@ -1,6 +1,7 @@
 import { type Block, blocksOf, type Span } from './blocks.ts'
 import type { DocumentKind } from './document-kind.ts'
 import { manifestPassages } from './manifest.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** A passage shorter than this, in characters, is extended by the next block. */
 const MIN_PASSAGE_LENGTH = 300
@@ -105,12 +106,7 @@ function cutBefore(text: string, start: number, limit: number): number {
   if (sentence > min) return start + sentence + 2
   const space = window.lastIndexOf(' ')
   if (space > min) return start + space + 1
-  return start + wholeCharacters(window).length
-}
-
-/** Removes a lone surrogate at the end of a text. */
-export function wholeCharacters(text: string): string {
-  return /[\uD800-\uDBFF]$/.test(text) ? text.slice(0, -1) : text
+  return cutText(text, limit).length
 }
 
 function trimmedEnd(text: string, start: number, end: number): number {

@@ -5,7 +5,6 @@ import type { Warning } from '../../protocol/problem.ts'
 import { extractRequest } from '../../protocol/requests/extract.ts'
 import { type Clock, realTimeOf } from '../clock.ts'
 import type { Corpus, CorpusDocument } from '../corpus/corpus.ts'
-import { wholeCharacters } from '../corpus/passages.ts'
 import { JsonResponse } from '../http/json-response.ts'
 import { adjusted, ignoredFields, MIN_CHARACTERS, wordsLeftOut } from '../http/parameter-warnings.ts'
 import { bodySchema } from '../http/request-schema.ts'
@@ -17,6 +16,7 @@ import { WebError } from '../web/web-error.ts'
 import { createLivePages, PageStatusError } from './live-pages.ts'
 import { selectExcerpts, unusedWords } from './page-excerpts.ts'
 import type { Page } from './page.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** Settings of {@link createExtract}. */
 export interface ExtractOptions {
@@ -175,7 +175,7 @@ export function createExtract({ corpus, web, isolated, clock }: ExtractOptions):
         const message = `The full content of ${url} was cut from ${text.length} to ${fullContent} characters`
         warnings.push({ type: 'warning', message, detail: { url } })
       }
-      results.push({ ...result, full_content: wholeCharacters(text.slice(0, fullContent)) })
+      results.push({ ...result, full_content: cutText(text, fullContent) })
     }
     return results
   }

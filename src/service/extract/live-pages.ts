@@ -7,6 +7,7 @@ import { decodeText } from './charset.ts'
 import { createLimiter } from './limiter.ts'
 import { PageCache } from './page-cache.ts'
 import { type Page, PAGE_TYPES } from './page.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** Maximum size of a page, in bytes. */
 const MAX_PAGE_BYTES = 4 * 2 ** 20
@@ -119,7 +120,7 @@ function isTemporary(error: unknown): boolean {
 function errorContent({ mediaType, headers, body }: WebResponse): string | null {
   if (!mediaType.startsWith('text/') && mediaType !== 'application/json') return null
   const text = decodeText(body, headers['content-type'] ?? '', mediaType === 'text/html')
-  return text.slice(0, MAX_ERROR_CONTENT).toWellFormed()
+  return cutText(text, MAX_ERROR_CONTENT).toWellFormed()
 }
 
 function unreadable(error: IsolatedError): WebError {

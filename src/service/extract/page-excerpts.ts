@@ -1,3 +1,4 @@
+import { cutText } from '../../protocol/cut-text.ts'
 import { setImmediate } from 'node:timers/promises'
 import type { ExcerptBudget } from '../corpus/corpus.ts'
 import type { DocumentKind } from '../corpus/document-kind.ts'
@@ -7,7 +8,7 @@ import { manifestPassages } from '../corpus/manifest.ts'
 import { anyTerm } from '../corpus/match.ts'
 import { searchTerms } from '../corpus/query-terms.ts'
 import type { Span } from '../corpus/blocks.ts'
-import { splitPassages, wholeCharacters } from '../corpus/passages.ts'
+import { splitPassages } from '../corpus/passages.ts'
 import { rankTexts } from '../corpus/text-ranking.ts'
 
 /** The text from which excerpts are selected. */
@@ -92,5 +93,5 @@ function partEnd(text: string, start: number): number {
     const found = window.lastIndexOf(separator)
     if (found > PART_LENGTH / 2) return start + found + separator.length
   }
-  return start + wholeCharacters(window).length
+  return cutText(text, limit).length
 }

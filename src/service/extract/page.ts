@@ -4,8 +4,8 @@ import { filterPlugin } from '@mdream/js/plugins'
 import { calendarDate, titleOf } from '../corpus/document.ts'
 import { readHtmlMetadata } from '../corpus/html.ts'
 import { parseMarkdown } from '../corpus/markdown.ts'
-import { wholeCharacters } from '../corpus/passages.ts'
 import { decodeText } from './charset.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** A page with its content. */
 export interface Page {
@@ -62,7 +62,7 @@ function page(text: string, title?: string, published?: string): Page {
   return {
     title: titleOf(title ?? '') || null,
     publishDate: calendarDate(published) ?? null,
-    text: wholeCharacters(text.slice(0, MAX_CHARACTERS).replaceAll(/\r\n?/g, '\n').trim()),
+    text: cutText(text, MAX_CHARACTERS).replaceAll(/\r\n?/g, '\n').trim(),
   }
 }
 

@@ -1,9 +1,10 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Corpus } from '../corpus/corpus.ts'
-import { passagesOf, wholeCharacters } from '../corpus/passages.ts'
+import { passagesOf } from '../corpus/passages.ts'
 import type { SourcePassage } from '../processor/place.ts'
 import { stemsOf } from '../processor/vocabulary.ts'
 import type { Effort } from './generators.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** A passage about an entity, with the stems of its words and of its document's title. */
 export interface EntityPassage extends SourcePassage {
@@ -20,7 +21,7 @@ export async function readEntity(corpus: Corpus, url: string, effort: Effort): P
   for (const source of corpus.entity(url, effort.documents)?.documents ?? []) {
     const document = corpus.document(source.url)
     if (document === undefined || charactersLeft <= 0) continue
-    const text = wholeCharacters(document.text.slice(0, charactersLeft))
+    const text = cutText(document.text, charactersLeft)
     charactersLeft -= text.length
     for (const { start, end } of passagesOf(text, source.kind)) {
       const passage = text.slice(start, end)

@@ -1,6 +1,6 @@
 import type { FindAllSchema, MatchCondition } from '../../protocol/find-all.ts'
-import { wholeCharacters } from '../corpus/passages.ts'
 import { words } from '../corpus/terms.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** The words before what an objective looks for. */
 const REQUEST =
@@ -29,10 +29,10 @@ export function ingest(objective: string): FindAllSchema {
   const wanted = objective.replace(REQUEST, '').replace(/[\s.?!]+$/, '') || objective.trim()
   const [head = wanted, ...rest] = wanted.split(CLAUSE)
   const clauses = rest.length === 0 ? [] : wanted.slice(head.length).trim().split(NEXT_CLAUSE)
-  const entity_type = wholeCharacters(head.trim().slice(0, MAX_NAME))
+  const entity_type = cutText(head.trim(), MAX_NAME)
   const kind = singular(words(entity_type).at(-1) ?? 'entity')
   const conditions = clauses
-    .map((clause) => wholeCharacters(clause.trim().slice(0, MAX_CONDITION)))
+    .map((clause) => cutText(clause.trim(), MAX_CONDITION))
     .filter((clause) => clause !== '')
     .slice(0, MAX_CONDITIONS)
     .map((clause) => ({
@@ -53,7 +53,7 @@ function withoutPronoun(clause: string): string {
 
 function nameOf(clause: string): string {
   const name = words(withoutPronoun(clause)).slice(0, NAME_WORDS).join('_')
-  return wholeCharacters(name.slice(0, MAX_NAME)) || 'condition'
+  return cutText(name, MAX_NAME) || 'condition'
 }
 
 function singular(word: string): string {

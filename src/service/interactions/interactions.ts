@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** One question and its answer, as text. */
 export interface Turn {
@@ -26,7 +27,7 @@ export function latestTurns(turns: readonly Turn[]): readonly Turn[] {
   const latest: Turn[] = []
   let characters = 0
   for (const { question, answer } of turns.slice(-MAX_TURNS).toReversed()) {
-    const turn = { question: question.slice(0, MAX_TEXT), answer: answer.slice(0, MAX_TEXT) }
+    const turn = { question: cutText(question, MAX_TEXT), answer: cutText(answer, MAX_TEXT) }
     characters += turn.question.length + turn.answer.length
     if (characters > MAX_CONTEXT) break
     latest.unshift(turn)
@@ -72,7 +73,7 @@ export class Interactions {
 
   /** Stores a turn, in the transaction of the caller. An id that is stored already keeps its turn. */
   add({ id, previous, question, answer }: Interaction): void {
-    this.#insert.run(id, previous ?? null, question.slice(0, MAX_TEXT), answer.slice(0, MAX_TEXT))
+    this.#insert.run(id, previous ?? null, cutText(question, MAX_TEXT), cutText(answer, MAX_TEXT))
   }
 
   /** Removes a turn, and those whose ids are its own with a dot and more. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { webUrl } from './listed-url.ts'
 import { parseXml } from './xml.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** Maximum length of an item's content, in characters; longer content is cut. */
 const MAX_CONTENT = 256 * 1_024
@@ -50,7 +51,7 @@ export function readFeed(source: string, base: string, limit: number): FeedItem[
   const append = (name: string, text: string) => {
     const known = fields?.get(name) ?? ''
     const room = (name === 'content' || name === 'summary' ? MAX_CONTENT : MAX_FIELD) - known.length
-    if (room > 0) fields?.set(name, known + text.slice(0, room))
+    if (room > 0) fields?.set(name, known + cutText(text, room))
   }
   /** The field that is read, unless an earlier element of the item has it. */
   let field: string | undefined

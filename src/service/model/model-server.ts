@@ -7,6 +7,7 @@ import { parseRetryAfter } from '../../protocol/retry-after-header.ts'
 import { redactor } from '../tool-servers/redactor.ts'
 import { completionText, CompletionStream, MAX_BODY } from './completion-stream.ts'
 import { ModelError } from './model-error.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** A model behind an OpenAI-compatible interface. */
 export interface ModelOptions {
@@ -160,7 +161,7 @@ export class ModelServer {
 
   #redacted({ message, isTransient, retryAfter }: ModelError): ModelError {
     // In this order, since a part of a secret is not recognised.
-    return new ModelError(this.#redact(message).slice(0, MAX_MESSAGE), { isTransient, retryAfter })
+    return new ModelError(cutText(this.#redact(message), MAX_MESSAGE), { isTransient, retryAfter })
   }
 }
 

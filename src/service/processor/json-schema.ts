@@ -3,6 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { isObject, isText } from '../../protocol/event.ts'
 import { addFormats } from './format.ts'
 import { readSchema } from './schema.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** A problem of a schema, or of a value, and its position. */
 export interface SchemaIssue {
@@ -161,8 +162,8 @@ function issueOf(error: ErrorObject | undefined): SchemaIssue {
   if (keyword === 'required' && isText(missingProperty)) {
     return { path: [...path, missingProperty], message: 'is required, and nothing was found for it' }
   }
-  const allowed = Array.isArray(allowedValues) ? `: ${JSON.stringify(allowedValues).slice(0, 200)}` : ''
-  return { path, message: message.slice(0, 300) + allowed }
+  const allowed = Array.isArray(allowedValues) ? `: ${cutText(JSON.stringify(allowedValues), 200)}` : ''
+  return { path, message: cutText(message, 300) + allowed }
 }
 
 function issueOfError(error: unknown): SchemaIssue {
@@ -174,5 +175,5 @@ function reasonOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   return message.startsWith("can't resolve reference")
     ? `${message}: only references within the schema are resolved`
-    : message.slice(0, 300)
+    : cutText(message, 300)
 }

@@ -1,9 +1,10 @@
 import type { SourcePolicy } from '../../protocol/task.ts'
 import type { Corpus, CorpusDocument, DocumentSource } from '../corpus/corpus.ts'
-import { passagesOf, wholeCharacters } from '../corpus/passages.ts'
+import { passagesOf } from '../corpus/passages.ts'
 import { allowsDocument } from '../corpus/source-policy.ts'
 import { stemsOf } from './vocabulary.ts'
 import { type Heading, manifestUnits, type PlacedUnit, readUnits } from './units.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** A passage of a document. */
 export type SourcePassage = Pick<DocumentSource, 'url' | 'title'> &
@@ -84,7 +85,7 @@ export function corpusPlace(corpus: Corpus, sourcePolicy: SourcePolicy | undefin
       const known = readings.get(key)
       if (known !== undefined) return known
       const text = document(source.url)?.text ?? ''
-      const reading = readText(source, wholeCharacters(text.slice(0, characters)))
+      const reading = readText(source, cutText(text, characters))
       if (readings.size >= MAX_CACHED) readings.clear()
       readings.set(key, reading)
       return reading

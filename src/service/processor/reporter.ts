@@ -2,6 +2,7 @@ import type { Answer } from './answer.ts'
 import type { Findings } from './evidence.ts'
 import type { RunTask } from './processor.ts'
 import type { Subject } from './subject.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** Maximum length of a value in a message, in characters. */
 const MAX_VALUE = 200
@@ -37,7 +38,7 @@ export class Reporter {
     const where = about === undefined ? 'all documents' : `the documents named ${about}`
     this.#report({ message: { kind: 'search', text: `${field}: searched ${where} for “${query}”` } })
     const [best] = answer?.evidence ?? []
-    const value = (JSON.stringify(answer?.value) ?? '').slice(0, MAX_VALUE)
+    const value = cutText(JSON.stringify(answer?.value) ?? '', MAX_VALUE)
     const result = best === undefined ? 'nothing found' : `found ${value} in ${best.passage.url}`
     this.#report({
       message: { kind: 'result', text: `${field}: ${result}` },

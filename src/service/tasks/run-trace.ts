@@ -1,6 +1,6 @@
 import type { RunProgressMessage, RunProgressStats } from '../../protocol/run-trace.ts'
-import { wholeCharacters } from '../corpus/passages.ts'
 import type { RunProgress } from '../processor/processor.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** Maximum number of messages of a trace; one more says that the others are omitted. */
 const MAX_MESSAGES = 500
@@ -40,7 +40,7 @@ export class RunTrace implements StoredTrace {
     const changes = [meter, sourcesConsidered, sourcesRead, sourcesSample]
     if (changes.every((change) => change === undefined)) return
     const { source_stats: previous, progress_meter } = this.#stats
-    const sample = sourcesSample?.slice(0, MAX_SAMPLE).map((url) => url.slice(0, MAX_TEXT))
+    const sample = sourcesSample?.slice(0, MAX_SAMPLE).map((url) => cutText(url, MAX_TEXT))
     this.#stats = {
       type: 'task_run.progress_stats',
       source_stats: {
@@ -67,7 +67,7 @@ export class RunTrace implements StoredTrace {
     if (length > MAX_MESSAGES) return
     const [type, message] =
       length < MAX_MESSAGES
-        ? [kind, wholeCharacters(text.slice(0, MAX_TEXT))]
+        ? [kind, cutText(text, MAX_TEXT)]
         : ['exec_status', 'Further messages are omitted']
     this.#messages.push({ type: `task_run.progress_msg.${type}`, message, timestamp })
   }

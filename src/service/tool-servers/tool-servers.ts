@@ -2,12 +2,12 @@ import { isObject } from '../../protocol/event.ts'
 import type { McpToolCall } from '../../protocol/output.ts'
 import type { Warning } from '../../protocol/problem.ts'
 import type { McpServer, RunInput } from '../../protocol/task.ts'
-import { wholeCharacters } from '../corpus/passages.ts'
 import { identifier } from '../identifier.ts'
 import type { Processor, RunTask } from '../processor/processor.ts'
 import type { Web } from '../web/safe-fetch.ts'
 import { McpSession, type Tool } from './mcp-session.ts'
 import { redactor } from './redactor.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** Settings of {@link withToolServers}. */
 export interface ToolServersOptions {
@@ -102,15 +102,15 @@ async function tryServer(server: McpServer, attempt: Attempt): Promise<Tried> {
       }
     }
     step = {
-      tool_name: wholeCharacters(redacted(found.name).slice(0, MAX_NAME)),
+      tool_name: cutText(redacted(found.name), MAX_NAME),
       arguments: JSON.stringify(found.input),
     }
     say(`Call the tool ${step.tool_name} of the server ${server.name}`)
     const content = await session.call(found.name, found.input)
-    return called({ content: wholeCharacters(redacted(content).slice(0, MAX_CONTENT)) })
+    return called({ content: cutText(redacted(content), MAX_CONTENT) })
   } catch (error) {
     signal.throwIfAborted()
-    const message = redacted(error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR)
+    const message = cutText(redacted(error instanceof Error ? error.message : String(error)), MAX_ERROR)
     say(`The tool server ${server.name} failed: ${message}`)
     return called({ error: message })
   }
@@ -162,7 +162,7 @@ function isOfType(schema: unknown, type: string): boolean {
 
 function questionOf({ input }: RunInput): string {
   const text = typeof input === 'string' ? input : JSON.stringify(input)
-  return wholeCharacters(text.slice(0, MAX_QUESTION))
+  return cutText(text, MAX_QUESTION)
 }
 
 function warning(message: string): Warning {

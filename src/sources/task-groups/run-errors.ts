@@ -20,6 +20,7 @@ import { awaitableAs, sourceOf } from '../shapes/source.ts'
 import type { AwaitableSource, SourceOptions } from '../shapes/source.ts'
 import { groupRuns } from './runs.ts'
 import { groupRun } from './read.ts'
+import { cutText } from '../../protocol/cut-text.ts'
 
 /** Failed runs of a group with the same error. */
 export interface RunErrorGroup {
@@ -132,10 +133,10 @@ const IDS =
 function describe({ run_id, taskgroup_id, error }: TaskRun): Pick<RunErrorGroup, 'kind' | 'message'> {
   const { message, details, detail }: Readonly<Record<string, unknown>> = isObject(error) ? error : {}
   const kinds = [details, detail].flatMap((part) => (isObject(part) ? [part['type'], part['code']] : []))
-  const kind = kinds.find(isText)?.slice(0, MAX_MESSAGE) ?? null
+  const kind = cutText(kinds.find(isText) ?? '', MAX_MESSAGE) || null
   if (!isText(message)) return { kind, message: null }
   // Shortened first, so that a huge message costs no time.
   const ids = [run_id, taskgroup_id].filter(isText)
-  const text = ids.reduce((rest, id) => rest.replaceAll(id, '…'), message.slice(0, 2 * MAX_MESSAGE))
-  return { kind, message: text.replaceAll(IDS, '…').slice(0, MAX_MESSAGE) }
+  const text = ids.reduce((rest, id) => rest.replaceAll(id, '…'), cutText(message, 2 * MAX_MESSAGE))
+  return { kind, message: cutText(text.replaceAll(IDS, '…'), MAX_MESSAGE) }
 }

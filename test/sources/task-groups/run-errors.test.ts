@@ -72,6 +72,8 @@ describe('errors of a group', () => {
     [{ message: 'x', details: [1], detail: { code: 'quota', type: 7 } }, 'quota', 'x'],
     [{ message: { nested: true }, details: { type: 'timeout' } }, 'timeout', null],
     [{ message: `${'y'.repeat(600)}` }, null, 'y'.repeat(500)],
+    [{ message: `${'y'.repeat(499)}😀 z` }, null, 'y'.repeat(499)],
+    [{ message: 'a', details: { type: `${'k'.repeat(499)}😀` } }, 'k'.repeat(499), 'a'],
     ['text', null, null],
     [[], null, null],
   ])('describes the error %j by the kind %j and the message %j', async (error, kind, message) => {

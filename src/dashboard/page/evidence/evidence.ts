@@ -116,5 +116,5 @@ export function oneLine(value: string, length: number): string {
     .slice(0, length * 4)
     .replaceAll(/\s+/g, ' ')
     .trim()
-  return line.length > length ? `${line.slice(0, length).trimEnd()}…` : line
+  return line.length > length ? `${line.slice(0, length).toWellFormed().trimEnd()}…` : line
 }

@@ -73,7 +73,7 @@ export function Text({ text }: { readonly text: string }): ReactNode {
   return (
     <>
       <span className="text" dir="auto">
-        {visible(isCut ? `${text.slice(0, TEXT)}…` : text)}
+        {visible(isCut ? `${text.slice(0, TEXT).toWellFormed()}…` : text)}
       </span>
       {isCut && (
         <button type="button" className="button small" onClick={() => setWhole(true)}>
