@@ -1,10 +1,13 @@
 import { chmodSync, existsSync } from 'node:fs'
-import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
+import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite'
 import { hasWalResetBug, walResetBugMessage } from '../protocol/wal-reset-bug.ts'
 import { InUseError, LockedDatabase } from './locked-database.ts'
 
 /** Version of the service's tables; a file with a newer version is refused. */
 const SCHEMA_VERSION = 1
+
+/** A row of a result, by the names of its columns. */
+export type Row = Readonly<Record<string, SQLOutputValue>>
 
 /** A file that cannot be used as the service's database. `cause` is SQLite's error, if there is one. */
 export class DataFileError extends Error {

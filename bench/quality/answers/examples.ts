@@ -4,7 +4,7 @@ import {
   findEvidence,
   type EvidenceSearch,
   type Inquiry,
-  type Searched,
+  type ComparedStatements,
 } from '../../../src/service/processor/evidence.ts'
 import { inquiryOf } from '../../../src/service/processor/fields.ts'
 import type { PatternMatcher } from '../../../src/service/processor/pattern.ts'
@@ -54,8 +54,8 @@ export async function examplesOf(
   for (const item of items) {
     const place = corpusPlace(corpus, undefined)
     const subject = readSubject(place, item.question)
-    const search = (inquiry: Inquiry): Searched | undefined => {
-      const searched: Searched[] = []
+    const search = (inquiry: Inquiry): ComparedStatements | undefined => {
+      const searched: ComparedStatements[] = []
       const observed: EvidenceSearch = { place, subject, depth: DEPTH, observe: (one) => searched.push(one) }
       const { by } = findEvidence(observed, inquiry)
       return by === 'words' ? searched[0] : undefined
@@ -83,7 +83,7 @@ export async function examplesOf(
 
 function proseExample(
   { id, subject, expect, form }: Exclude<Question, { readonly form: 'json' }>,
-  { statements }: Searched,
+  { statements }: ComparedStatements,
 ): Example {
   const scoreOf = (quotes: readonly Statement[]) => scoreText(quotes.map(quoteOf).join('\n\n'), expect, form)
   const candidates = statements.map((statement) => {
@@ -124,7 +124,7 @@ function fieldsOf(item: Extract<Question, { readonly form: 'json' }>): ScoredFie
 async function fieldExample(
   item: Extract<Question, { readonly form: 'json' }>,
   { name, spec }: ScoredField,
-  { asked, statements }: Searched,
+  { asked, statements }: ComparedStatements,
   taking: Pick<Taking, 'field' | 'patterns'>,
 ): Promise<Example> {
   const expected = expectedFields(item)[name] ?? 'unknown'

@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util'
 import { createResearchService } from 'rivulet/service'
 import { installedDocuments } from '../../../src/cli/installed.ts'
 import { createIsolated } from '../../../src/service/isolated/isolated.ts'
-import { RANKING_FEATURES, type Features } from '../../../src/service/processor/features.ts'
+import { RANKING_FEATURES, type StatementFeatures } from '../../../src/service/processor/features.ts'
 import { createPatternMatcher } from '../../../src/service/processor/pattern.ts'
 import {
   ACCEPTANCE_INPUTS,
@@ -103,12 +103,12 @@ function compare(candidates: readonly Candidate[], by: Linear) {
   return compareStatements(featured, (features) => by.apply(rankingInputs(features)))
 }
 
-function rankingInputs(features: Features): number[] {
+function rankingInputs(features: StatementFeatures): number[] {
   return RANKING_FEATURES.map((name) => features[name])
 }
 
 function inputsOf(one: {
-  readonly features: Features
+  readonly features: StatementFeatures
   readonly rank: number
   readonly lead: number
 }): number[] {

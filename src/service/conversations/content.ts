@@ -1,5 +1,6 @@
 import { isObject } from '../../protocol/event.ts'
 import type { FieldBasis, TaskOutput } from '../../protocol/output.ts'
+import type { Span } from '../corpus/blocks.ts'
 import { isUnknown } from '../processor/unknown.ts'
 
 /** The form of an answer. `object` is any JSON object. */
@@ -8,16 +9,10 @@ export type AnswerForm =
   | { readonly type: 'object' }
   | { readonly type: 'schema'; readonly schema: Readonly<Record<string, unknown>> }
 
-/** The position of a part of an answer within its text, in UTF-16 code units. */
-export interface Span {
-  readonly start: number
-  readonly end: number
-}
-
 /** An answer as text. */
 export interface AnswerContent {
   readonly text: string
-  /** The position of each top-level field of a JSON answer. */
+  /** The range of each top-level field of a JSON answer in the text, in UTF-16 code units. */
   readonly fields: ReadonlyMap<string, Span>
   readonly basis: readonly FieldBasis[]
   /** Whether anything was found. */

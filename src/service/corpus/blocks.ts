@@ -57,7 +57,7 @@ export function blocksOf(text: string): Block[] {
   return covering({ text, lines }, nodesOf(markdown.parse(text, {})), 0, lines.length)
 }
 
-interface Source {
+interface LinedText {
   readonly text: string
   readonly lines: readonly Span[]
 }
@@ -126,7 +126,7 @@ function nodesOf(tokens: readonly Token[]): Node[] {
 }
 
 /** The blocks in the lines from `first` to `end`, exclusive. Text outside of all nodes becomes blocks of kind `other`. */
-function covering(source: Source, nodes: readonly Node[], first: number, end: number): Block[] {
+function covering(source: LinedText, nodes: readonly Node[], first: number, end: number): Block[] {
   const blocks: Block[] = []
   let line = first
   function fill(to: number): void {
@@ -147,7 +147,7 @@ function covering(source: Source, nodes: readonly Node[], first: number, end: nu
 }
 
 /** The lines from `first` to `end`, exclusive, without the white space around them; undefined if they are blank. */
-function trimmed({ text, lines }: Source, first: number, end: number): Span | undefined {
+function trimmed({ text, lines }: LinedText, first: number, end: number): Span | undefined {
   const from = lines[first]?.start
   const to = lines[end - 1]?.end
   if (from === undefined || to === undefined || from >= to) return undefined

@@ -10,10 +10,10 @@ import { TermMatcher } from './term-matcher.ts'
 export interface Candidate {
   readonly document: StoredDocument
   /** Its matching passages, best first. None for a README that its manifest has brought. */
-  readonly passages: readonly RankedPassage[]
+  readonly passages: readonly ScoredPassage[]
 }
 
-interface RankedPassage {
+interface ScoredPassage {
   readonly passage: number
   /** Its BM25, higher is better. */
   readonly score: number
@@ -64,7 +64,7 @@ const KIND_WORDS: readonly (readonly [kind: DocumentKind, stems: ReadonlySet<str
 ]
 
 /** A term of a query, as it is found in documents. */
-interface Term {
+interface SearchTerm {
   readonly matcher: TermMatcher
   readonly weight: number
 }
@@ -87,13 +87,13 @@ export interface Parts {
  * A README and the manifest of its folder are about the same thing, so each also has the terms of the other.
  */
 export class DocumentScore {
-  readonly #queries: readonly (readonly Term[])[]
+  readonly #queries: readonly (readonly SearchTerm[])[]
   /** The kinds of documents that the query asks for. */
   readonly #asked: ReadonlySet<DocumentKind>
 
   constructor({ queries }: SearchTerms) {
     this.#queries = queries.map((query) =>
-      query.map((term): Term => ({ matcher: new TermMatcher(term), weight: term.weight })),
+      query.map((term): SearchTerm => ({ matcher: new TermMatcher(term), weight: term.weight })),
     )
     this.#asked = new Set(
       KIND_WORDS.filter(([, stems]) =>
@@ -122,7 +122,7 @@ export class DocumentScore {
       texts.get(id)?.text.toLowerCase(),
     )
     const { kind } = document.source
-    const place = ({ matcher }: Term) => {
+    const place = ({ matcher }: SearchTerm) => {
       const isElsewhere = () => others.some((text) => text !== undefined && matcher.isIn(text))
       const isInBeginning = beginning !== undefined && matcher.isIn(beginning)
       if (kind === 'manifest') return isInBeginning || isElsewhere() ? IN_DESCRIPTION : 0

@@ -25,7 +25,7 @@ const MAX_FILES = 500
 export const LOCATED = 'root, path, place, url, title, publish_date, kind'
 
 /** A document, and the location of its file. */
-export interface Located extends DocumentSource {
+export interface LocatedDocument extends DocumentSource {
   readonly root: string
   readonly path: string
   /** Its path within the corpus's folder, from `/`; for a page, the path of its URL. */
@@ -65,7 +65,7 @@ export class Entities {
   }
 
   /** The subject of a document. */
-  around(file: Located, limit: number): CorpusEntity {
+  around(file: LocatedDocument, limit: number): CorpusEntity {
     const { root } = file
     for (let folder = dirname(file.path); folder.startsWith(root + sep); folder = dirname(folder)) {
       if (this.isIntroduced(folder)) return this.in(folder, file, limit)
@@ -85,7 +85,7 @@ export class Entities {
   }
 
   /** A folder as a thing. `file` is one of its documents. */
-  in(folder: string, file: Located, limit: number): CorpusEntity {
+  in(folder: string, file: LocatedDocument, limit: number): CorpusEntity {
     const all = this.#documents(folder)
     const inner = all
       .filter(({ path }) => dirname(path) !== folder && INTRODUCTIONS.includes(basename(path)))
@@ -96,7 +96,7 @@ export class Entities {
   }
 
   /** The documents below a folder: its own by their kind, then those of nested folders. */
-  #documents(folder: string): Located[] {
+  #documents(folder: string): LocatedDocument[] {
     const some = this.#files.all(...pathsBelow(folder)).map(toLocated)
     if (some.length < MAX_FILES) return inOrder(folder, some)
     // The documents about the folder may come after the first files.
@@ -106,7 +106,7 @@ export class Entities {
   }
 
   /** The documents of a folder that are about it as a whole. */
-  #aboutDocuments(folder: string): Located[] {
+  #aboutDocuments(folder: string): LocatedDocument[] {
     const [$start, $end] = pathsBelow(folder)
     return this.#aboutFolder
       .all({ $start, $end })
@@ -122,8 +122,8 @@ function pathsBelow(folder: string): [start: string, end: string] {
 }
 
 /** Sorts documents below a folder: its own by their kind, then those of nested folders. */
-function inOrder(folder: string, documents: readonly Located[]): Located[] {
-  const rank = ({ path, kind }: Located) => {
+function inOrder(folder: string, documents: readonly LocatedDocument[]): LocatedDocument[] {
+  const rank = ({ path, kind }: LocatedDocument) => {
     const name = basename(path)
     if (dirname(path) !== folder) return ORDER.length + 2
     // A README in another language introduces the folder less well.
@@ -141,16 +141,16 @@ export function nameOf(folder: string): string {
 }
 
 /** An entity of one document that is about a thing of its own. */
-export function alone(file: Located): CorpusEntity {
+export function alone(file: LocatedDocument): CorpusEntity {
   return { name: file.title, url: file.url, documents: [withoutPath(file)] }
 }
 
-function withoutPath({ url, title, publishDate, kind }: Located): DocumentSource {
+function withoutPath({ url, title, publishDate, kind }: LocatedDocument): DocumentSource {
   return { url, title, publishDate, kind }
 }
 
 /** The document of a row with the columns {@link LOCATED}. */
-export function toLocated(row: Record<string, SQLOutputValue>): Located {
+export function toLocated(row: Record<string, SQLOutputValue>): LocatedDocument {
   return {
     ...toSource(row),
     root: String(row['root']),

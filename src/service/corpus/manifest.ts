@@ -43,7 +43,7 @@ export function manifestLines(text: string): string[] {
 }
 
 /** A member of a manifest, and its position. */
-interface Member extends Span {
+interface ManifestMember extends Span {
   readonly name: string
   readonly value: unknown
 }
@@ -52,8 +52,8 @@ interface Member extends Span {
 const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g
 
 /** The members of an object that may describe a package, but for those that are too long or no JSON. */
-function membersOf(object: string): Member[] {
-  const members: Member[] = []
+function membersOf(object: string): ManifestMember[] {
+  const members: ManifestMember[] = []
   let depth = 0
   let key: { readonly name: unknown; readonly start: number } | undefined
   for (const { 0: token, index } of object.matchAll(TOKENS)) {
@@ -72,21 +72,21 @@ function membersOf(object: string): Member[] {
   return members
 }
 
-function memberAt(start: number, name: unknown, text: string): Member | undefined {
+function memberAt(start: number, name: unknown, text: string): ManifestMember | undefined {
   if (typeof name !== 'string' || !DESCRIBING.has(name) || text.length > MAX_MEMBER_LENGTH) return undefined
   const parsed = parseJson(`{${text}}`)
   return isObject(parsed) ? { name, value: parsed[name], start, end: start + text.length } : undefined
 }
 
 /** The members in a manifest's text, which has no braces around them. */
-function bareMembersOf(text: string): Member[] {
+function bareMembersOf(text: string): ManifestMember[] {
   return membersOf(`{${text}}`).map(({ name, value, start, end }) => {
     return { name, value, start: start - 1, end: end - 1 }
   })
 }
 
 /** The passages of members: those that follow each other are one, up to its maximum length. */
-function joined(text: string, members: readonly Member[]): Span[] {
+function joined(text: string, members: readonly ManifestMember[]): Span[] {
   const passages: Span[] = []
   for (const { start, end } of members) {
     const last = passages.at(-1)
@@ -114,7 +114,7 @@ const DESCRIBING: ReadonlyMap<string, readonly [key: string, read: (value: unkno
   ])
 
 /** A member in readable form, on one line; undefined if it does not describe the package. */
-function lineOf({ name, value }: Member): string | undefined {
+function lineOf({ name, value }: ManifestMember): string | undefined {
   const [key, read] = DESCRIBING.get(name) ?? []
   const text = read?.(value)
   return text === undefined ? undefined : `${key}: ${text}`

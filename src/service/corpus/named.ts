@@ -1,7 +1,7 @@
 import { basename, dirname, relative, sep } from 'node:path'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { CorpusEntity } from './corpus.ts'
-import { alone, type Entities, LOCATED, type Located, nameOf, toLocated } from './entities.ts'
+import { alone, type Entities, LOCATED, type LocatedDocument, nameOf, toLocated } from './entities.ts'
 import { isCopied, namesOf, normalName } from './names.ts'
 
 /** Maximum number of documents with a name that are looked at. */
@@ -14,7 +14,7 @@ const MAX_ENTITY_DOCUMENTS = 100
 const FORMS = ['introduced folder', 'introduction', 'folder', 'title', 'file name'] as const
 
 /** A folder or a document with a name. */
-interface Thing {
+interface NamedThing {
   readonly form: (typeof FORMS)[number]
   /** Whether it is in a folder of copies, such as `node_modules` of another package. */
   readonly copied: boolean
@@ -43,7 +43,7 @@ export class NamedThings {
   /** See `Corpus.named`. */
   find(name: string, limit: number): CorpusEntity[] {
     const wanted = normalName(name)
-    const things = new Map<string, Thing>()
+    const things = new Map<string, NamedThing>()
     for (const file of this.#named.all(wanted).map(toLocated)) {
       const folder = innermostNamed(wanted, file)
       const path = folder ?? file.path
@@ -62,7 +62,7 @@ export class NamedThings {
     return [...found.values()]
   }
 
-  #folder(wanted: string, folder: string, file: Located): Thing {
+  #folder(wanted: string, folder: string, file: LocatedDocument): NamedThing {
     const place = relative(file.root, folder)
     return {
       form: this.#entities.isIntroduced(folder) ? 'introduced folder' : 'folder',
@@ -73,7 +73,7 @@ export class NamedThings {
     }
   }
 
-  #document(wanted: string, file: Located): Thing {
+  #document(wanted: string, file: LocatedDocument): NamedThing {
     const { place } = file
     const introduces = file.kind === 'manifest' || file.kind === 'readme'
     const isTitle = normalName(file.title) === wanted
@@ -88,13 +88,13 @@ export class NamedThings {
 }
 
 /** Whether the document itself has the name, rather than a part of a page's URL. */
-function isNamed(wanted: string, { title, place }: Located): boolean {
+function isNamed(wanted: string, { title, place }: LocatedDocument): boolean {
   const [file = ''] = place.split('/').slice(-1)
   return namesOf(`/${file}`, title).has(wanted)
 }
 
 /** The innermost parent folder with the name. */
-function innermostNamed(wanted: string, { root, path }: Located): string | undefined {
+function innermostNamed(wanted: string, { root, path }: LocatedDocument): string | undefined {
   for (let folder = dirname(path); folder.startsWith(root + sep); folder = dirname(folder)) {
     if (normalName(basename(folder)) === wanted || normalName(nameOf(folder)) === wanted) return folder
   }
@@ -102,7 +102,7 @@ function innermostNamed(wanted: string, { root, path }: Located): string | undef
 }
 
 /** Best first; equally good ones by their depth, and by their path, so that the order is always the same. */
-function byFitness(a: Thing, b: Thing): number {
+function byFitness(a: NamedThing, b: NamedThing): number {
   return (
     FORMS.indexOf(a.form) - FORMS.indexOf(b.form) ||
     Number(a.copied) - Number(b.copied) ||
@@ -112,6 +112,6 @@ function byFitness(a: Thing, b: Thing): number {
   )
 }
 
-function depth({ place }: Thing): number {
+function depth({ place }: NamedThing): number {
   return place.split(/[/\\]/).length
 }

@@ -111,7 +111,7 @@ async function realFolder(folder: string): Promise<string> {
   return await realpath(path)
 }
 
-type Located = Pick<FoundFile, 'root' | 'relative'>
+type FileLocation = Pick<FoundFile, 'root' | 'relative'>
 
 class IndexedCorpus implements CorpusWithPages {
   readonly #database: DatabaseSync
@@ -221,7 +221,7 @@ class IndexedCorpus implements CorpusWithPages {
     )
   }
 
-  async #refresh(files: readonly Located[]): Promise<void> {
+  async #refresh(files: readonly FileLocation[]): Promise<void> {
     const found = await Promise.all(files.map(({ root, relative }) => findFile(root, relative)))
     const missing = files.filter((_, index) => found[index] === undefined)
     await checkRoots(missing.map(({ root }) => root))

@@ -23,7 +23,7 @@ export function passagesOf(text: string, kind: DocumentKind | undefined): Span[]
  */
 export function splitPassages(text: string): Span[] {
   const passages: Span[] = []
-  let current: Draft | undefined
+  let current: GrowingPassage | undefined
   for (const whole of blocksOf(text)) {
     for (const block of pieces(text, whole)) {
       if (current !== undefined && belongs(current, block)) {
@@ -44,13 +44,13 @@ export function splitPassages(text: string): Span[] {
 }
 
 /** A passage that may still grow. */
-interface Draft extends Span {
+interface GrowingPassage extends Span {
   /** Level of the heading that it begins with; 0 if there is none. */
   readonly level: number
   readonly headingOnly: boolean
 }
 
-function belongs(draft: Draft, block: Block): boolean {
+function belongs(draft: GrowingPassage, block: Block): boolean {
   const length = block.end - draft.start
   if (length > (block.kind === 'code' ? MAX_CODE_LENGTH : MAX_PASSAGE_LENGTH)) return false
   const short = draft.end - draft.start < MIN_PASSAGE_LENGTH
@@ -59,7 +59,7 @@ function belongs(draft: Draft, block: Block): boolean {
   return draft.level > 0 && block.level > draft.level && (short || draft.headingOnly)
 }
 
-function extended(draft: Draft, block: Block): Draft {
+function extended(draft: GrowingPassage, block: Block): GrowingPassage {
   return { ...draft, end: block.end, headingOnly: draft.headingOnly && block.kind === 'heading' }
 }
 

@@ -42,7 +42,7 @@ interface Match {
 }
 
 /** A matching document, with its matching passages, best first. */
-interface Finding {
+interface DocumentMatch {
   readonly source: DocumentSource
   readonly score: number
   readonly passages: readonly number[]
@@ -115,7 +115,7 @@ export class CorpusSearch {
     matches: readonly Match[],
     restriction: Restriction | undefined,
     texts: PassageTexts,
-  ): Finding[] {
+  ): DocumentMatch[] {
     const byDocument = Map.groupBy(matches, ({ document }) => document)
     const found = this.#documents.withIds([...byDocument.keys()])
     if (query.match !== 'all') found.push(...this.#readmesOf(found, restriction))
@@ -130,7 +130,7 @@ export class CorpusSearch {
     )
   }
 
-  #hits(findings: readonly Finding[], budget: ExcerptBudget, texts: PassageTexts): DocumentHit[] {
+  #hits(findings: readonly DocumentMatch[], budget: ExcerptBudget, texts: PassageTexts): DocumentHit[] {
     texts.load(findings.flatMap(({ passages }) => passagesAround(passages, budget)))
     let charactersLeft = budget.charactersInTotal ?? Infinity
     return findings.map(({ source: { url, title, publishDate, kind }, score, passages }, index) => {

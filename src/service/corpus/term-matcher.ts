@@ -2,7 +2,7 @@ import type { QueryTerm } from './query-terms.ts'
 import { stem } from './stems.ts'
 
 /** A form of a term: the stems of its words, and how all words with the first stem begin. */
-interface Form {
+interface TermForm {
   readonly beginning: string
   readonly stems: readonly string[]
 }
@@ -17,7 +17,7 @@ const SEPARATOR = /[^\p{L}\p{N}\p{M}]{1,3}/uy
  * faster than all stems of a text.
  */
 export class TermMatcher {
-  readonly #forms: readonly Form[]
+  readonly #forms: readonly TermForm[]
 
   constructor({ forms }: QueryTerm) {
     this.#forms = forms.map((form) => {
@@ -37,7 +37,7 @@ export class TermMatcher {
   }
 }
 
-function hasForm(text: string, { beginning, stems }: Form): boolean {
+function hasForm(text: string, { beginning, stems }: TermForm): boolean {
   if (beginning === '') return false
   for (let at = text.indexOf(beginning); at >= 0; at = text.indexOf(beginning, at + 1)) {
     if (at > 0 && LETTER.test(text.charAt(at - 1))) continue

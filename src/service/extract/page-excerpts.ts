@@ -12,7 +12,7 @@ import { splitPassages } from '../corpus/passages.ts'
 import { rankTexts } from '../corpus/text-ranking.ts'
 
 /** The text from which excerpts are selected. */
-interface Source {
+interface ExcerptSource {
   readonly text: string
   /** Kind of a document of the index; undefined for a page. */
   readonly kind?: DocumentKind
@@ -44,7 +44,7 @@ export function unusedWords(query: ExcerptQuery): readonly string[] {
  * are searched, fewer when the signal is aborted. Yields to the event loop.
  */
 export async function selectExcerpts(
-  { text, kind }: Source,
+  { text, kind }: ExcerptSource,
   query: ExcerptQuery,
   budget: ExcerptBudget,
   signal: AbortSignal,

@@ -7,7 +7,7 @@ import type {
 import type { Citation, FieldBasis } from '../../protocol/output.ts'
 import { words } from '../corpus/terms.ts'
 import { type Evidence, Judge } from '../processor/judge.ts'
-import { type Question, questionOf, splitName, stemsOf, type Term } from '../processor/vocabulary.ts'
+import { type ParsedQuestion, questionOf, splitName, stemsOf, type Term } from '../processor/vocabulary.ts'
 import { type Comparison, readComparison } from './comparison.ts'
 import type { EntityPassage } from './entity-text.ts'
 
@@ -135,7 +135,7 @@ function judgeCondition(
 function readCondition(
   { name, description }: MatchCondition,
   entityType: string,
-): { readonly question: Question; readonly comparison: Comparison | undefined } {
+): { readonly question: ParsedQuestion; readonly comparison: Comparison | undefined } {
   const { text, comparison } = readComparison(description)
   const except = [
     ...CONDITION_WORDS,
@@ -157,7 +157,7 @@ function formsOf(entityType: string): string[] {
 }
 
 /** The passages that have most terms of the question, in a stable order. */
-function relevant(passages: readonly EntityPassage[], { terms }: Question): EntityPassage[] {
+function relevant(passages: readonly EntityPassage[], { terms }: ParsedQuestion): EntityPassage[] {
   const count = ({ stems, text }: EntityPassage) =>
     terms.filter((term) => hasTerm(stems, term) || term.answer?.test(text) === true).length
   return passages
@@ -178,7 +178,7 @@ function hasTerm(stems: ReadonlySet<string>, term: Term): boolean {
  */
 function bestOf(
   found: readonly (readonly Evidence[])[],
-  question: Question,
+  question: ParsedQuestion,
   comparison: Comparison | undefined,
 ): readonly Evidence[] {
   const fits = ({ unit }: Evidence) => comparison === undefined || comparison.holds(unit.text)
@@ -193,7 +193,7 @@ function bestOf(
 }
 
 /** The terms of a condition that stand neither in the statements nor in their headings or title. */
-function uncheckedTerms(statements: readonly Evidence[], { terms }: Question): readonly Term[] {
+function uncheckedTerms(statements: readonly Evidence[], { terms }: ParsedQuestion): readonly Term[] {
   const stems = stemsOf(
     statements.flatMap(({ unit, passage }) => [unit.text, unit.heading, passage.title]).join('\n'),
   )
@@ -202,7 +202,7 @@ function uncheckedTerms(statements: readonly Evidence[], { terms }: Question): r
 }
 
 /** A few statements of one passage that together have enough terms of the question; none if there are none. */
-function jointly(evidence: readonly Evidence[], { terms }: Question): readonly Evidence[] {
+function jointly(evidence: readonly Evidence[], { terms }: ParsedQuestion): readonly Evidence[] {
   const missing = new Set(terms)
   const taken: Evidence[] = []
   for (const candidate of evidence) {
@@ -224,14 +224,14 @@ function citationsOf(statements: readonly Evidence[]): Citation[] {
     : [{ url: first.passage.url, title: first.passage.title, excerpts: [first.passage.text] }]
 }
 
-function confidenceOf(statements: readonly Evidence[], { terms }: Question): 'low' | 'medium' | 'high' {
+function confidenceOf(statements: readonly Evidence[], { terms }: ParsedQuestion): 'low' | 'medium' | 'high' {
   const [first] = statements
   if (first === undefined || statements.length > 1) return 'low'
   return first.coverage >= 0.9 && terms.length > 1 ? 'high' : 'medium'
 }
 
 interface Judgement {
-  readonly question: Question
+  readonly question: ParsedQuestion
   readonly statements: readonly Evidence[]
   readonly unchecked: readonly Term[]
   readonly isDenied: boolean

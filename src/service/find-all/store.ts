@@ -9,7 +9,7 @@ import type {
 import { RUN_STATUSES, type McpServer, type RunStatus } from '../../protocol/task.ts'
 import type { FindAllWebhook } from '../../protocol/webhook.ts'
 import type { Clock } from '../clock.ts'
-import { transaction, truncateLog } from '../database.ts'
+import { type Row, transaction, truncateLog } from '../database.ts'
 import { identifier } from '../identifier.ts'
 import type { Memories } from '../memory/memories.ts'
 import { Listeners } from '../tasks/listeners.ts'
@@ -60,7 +60,6 @@ export interface PendingEnrichment {
   readonly isWithoutCredentials: boolean
 }
 
-type Row = Readonly<Record<string, SQLOutputValue>>
 type CandidateChange = 'generated' | 'matched' | 'unmatched' | 'discarded' | 'enriched'
 
 const ACTIVE: ReadonlySet<RunStatus> = new Set<RunStatus>(['queued', 'running', 'cancelling'])

@@ -1,3 +1,4 @@
+import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
 import type { ParsedText } from '../corpus/parsed-text.ts'
 import type { Page, PageSource } from '../extract/page.ts'
 import type { ListingContent, ListingRefusal, ListingSource } from '../live-documents/listing-content.ts'
@@ -9,8 +10,6 @@ import type { jobs } from './jobs.ts'
 import type { PatternMatch } from './match-pattern.ts'
 import { WORKER_FILE } from './worker-file.ts'
 
-type Schema = Readonly<Record<string, unknown>>
-
 /**
  * Work on schemas, patterns and pages that may be hostile, in a separate thread: the event loop of the service continues. Work
  * that was lost with its thread is tried once more. All methods reject with an {@link IsolatedError} unless they say otherwise.
@@ -20,14 +19,14 @@ export interface Isolated {
    * Why a JSON schema cannot be used; empty if it can. A schema that exceeds its time or memory has an issue. Rejects when too many
    * jobs wait, and when the thread crashes.
    */
-  checkSchema(schema: Schema): Promise<readonly SchemaIssue[]>
+  checkSchema(schema: JsonSchema): Promise<readonly SchemaIssue[]>
   /** The fields of a JSON schema. */
-  readSchema(schema: Schema): Promise<SchemaReading>
+  readSchema(schema: JsonSchema): Promise<SchemaReading>
   /**
    * The first reason why a value, as JSON, does not satisfy a schema; undefined if it does. A validation that exceeds its time or
    * memory has an issue.
    */
-  validate(schema: Schema, value: unknown): Promise<SchemaIssue | undefined>
+  validate(schema: JsonSchema, value: unknown): Promise<SchemaIssue | undefined>
   /** Matches a pattern of a JSON schema against texts, with a result for each. */
   matchPattern(pattern: string, texts: readonly string[]): Promise<readonly PatternMatch[]>
   /** Reads a page as Markdown. Rejects with the signal's reason when it aborts. */

@@ -31,7 +31,7 @@ export interface Robots {
   crawlDelay(url: URL): number | undefined
 }
 
-interface Site {
+interface SiteAccess {
   readonly rules: RobotsRules
   /** When the rules were read, Unix ms. */
   readonly readAt: number
@@ -40,7 +40,7 @@ interface Site {
 
 /** Creates the access to the robots.txt of sites. `clock` is the clock of connections. */
 export function createRobots(web: Web, clock: Clock, headers: SourceHeaders): Robots {
-  const sites = new Map<string, Site>()
+  const sites = new Map<string, SiteAccess>()
 
   async function read(origin: string, signal: AbortSignal): Promise<RobotsRules> {
     const request = {

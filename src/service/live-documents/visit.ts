@@ -31,7 +31,7 @@ const XML_TYPES = [
 ]
 
 /** The result of a request. */
-type Finding =
+type VisitResult =
   /** The copy in the index is the current one. */
   | { readonly type: 'unchanged'; readonly validators: Validators }
   | { readonly type: 'page'; readonly document: CorpusDocument; readonly validators: Validators }
@@ -44,7 +44,7 @@ type Finding =
 /** A request with its outcome. */
 export interface Visited {
   readonly status: number | null
-  readonly finding: Finding
+  readonly finding: VisitResult
   /** How long the response may be used, in ms. */
   readonly maxAge: number
 }
@@ -133,7 +133,7 @@ async function findingOf(
   response: WebResponse,
   { readers, now }: Pick<VisitContext, 'readers' | 'now'>,
   signal: AbortSignal,
-): Promise<Finding> {
+): Promise<VisitResult> {
   const { role, hash, etag, lastModified, listedDate } = resource
   const { status, headers, url } = response
   if (status === 304) {

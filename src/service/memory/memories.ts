@@ -7,7 +7,7 @@ import { EQUAL_TERMS } from '../corpus/frequencies.ts'
 import { anyTerm } from '../corpus/match.ts'
 import { searchTerms } from '../corpus/query-terms.ts'
 import { rankTexts } from '../corpus/text-ranking.ts'
-import { transaction } from '../database.ts'
+import { type Row, transaction } from '../database.ts'
 
 /** Maximum number of memories of a scope. Together with the lengths, it bounds what a retrieval indexes: about 700 KB. */
 const MAX_MEMORIES = 500
@@ -32,7 +32,6 @@ export type NewMemory = { readonly id: string; readonly input: unknown; readonly
 )
 
 type Scope = MemoryScope['memory_scope_key']
-type Row = Readonly<Record<string, SQLOutputValue>>
 
 /** A text of a memory, or of one of its events. */
 interface Text {
@@ -43,7 +42,7 @@ interface Text {
 }
 
 /** A memory that a retrieval has found, with its events, best first. */
-interface Found {
+interface FoundMemory {
   readonly row: Row
   readonly events: readonly Row[]
 }
@@ -125,13 +124,13 @@ export class Memories {
     const scope = memory_scope_key ?? PERSONAL
     const rows = this.#sql.recent.all(scope, kind, since == null ? null : Date.parse(since))
     const eventsOf = Map.groupBy(this.#sql.events.all(scope), ({ memory }) => memory)
-    const all = rows.map((row): Found => ({ row, events: eventsOf.get(row['number']) ?? [] }))
+    const all = rows.map((row): FoundMemory => ({ row, events: eventsOf.get(row['number']) ?? [] }))
     const found = query == null || query.trim() === '' ? all : await this.#matching(query, all, signal)
     return found.slice(0, limit).map(toMemory)
   }
 
   /** The memories and events that match, best first. The texts of the scope alone are compared. */
-  async #matching(query: string, all: readonly Found[], signal?: AbortSignal): Promise<Found[]> {
+  async #matching(query: string, all: readonly FoundMemory[], signal?: AbortSignal): Promise<FoundMemory[]> {
     const expression = anyTerm(searchTerms({ queries: [query] }, EQUAL_TERMS).queries)
     if (expression === undefined) return []
     const texts = all.flatMap(({ row, events }): Text[] => [
@@ -249,7 +248,7 @@ function prepareAll(database: DatabaseSync) {
   }
 }
 
-function toMemory({ row, events }: Found): Memory {
+function toMemory({ row, events }: FoundMemory): Memory {
   const { kind } = row
   const common = {
     id: String(row['id']),

@@ -1,4 +1,5 @@
 import type { Passage } from '../corpus/corpus.ts'
+import type { Heading } from '../processor/units.ts'
 import type { ChangedBlock } from './interest.ts'
 import { readableText, statementsOf } from './statements.ts'
 
@@ -7,11 +8,6 @@ const MAX_ABOVE = 40_000
 const HEADING = /^ {0,3}(#{1,6})\s+(\S.{0,300})/
 /** Blank lines, and the beginnings of list items, headings and table rows, separate blocks. */
 const BETWEEN_BLOCKS = /\n\s*\n|\n(?=\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|\|)\s)/
-
-interface Heading {
-  readonly level: number
-  readonly text: string
-}
 
 /** The blocks of a passage that have some of these statements. `text` is the readable text of its document. */
 export function changedBlocks(

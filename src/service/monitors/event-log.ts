@@ -1,6 +1,7 @@
-import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import type { MonitorEvent } from '../../protocol/monitor.ts'
 import type { Warning } from '../../protocol/problem.ts'
+import type { Row } from '../database.ts'
 
 /** Maximum number of stored executions of a monitor; beyond the interface document. */
 const MAX_EXECUTIONS = 300
@@ -21,7 +22,7 @@ export interface Execution {
 }
 
 /** A page of a monitor's events, newest first. */
-export interface LogPage {
+export interface MonitorEventPage {
   readonly events: readonly MonitorEvent[]
   readonly warnings: readonly Warning[]
   /** The position of the last event of the page; undefined on the last page. */
@@ -107,7 +108,12 @@ export class EventLog {
   }
 
   /** Events before a position, newest first; without one from the newest. Warns when those before the position were pruned. */
-  page(monitorId: string, before: number | undefined, limit: number, withCompletions: boolean): LogPage {
+  page(
+    monitorId: string,
+    before: number | undefined,
+    limit: number,
+    withCompletions: boolean,
+  ): MonitorEventPage {
     const from = before ?? Number.MAX_SAFE_INTEGER
     const rows = this.#page.all(withCompletions ? 1 : 0, monitorId, from, limit + 1)
     // A page ends with a position only if there are events before it.
@@ -120,7 +126,7 @@ export class EventLog {
   }
 
   /** All events of one execution, newest first. */
-  execution(monitorId: string, groupId: string, withCompletions: boolean): LogPage {
+  execution(monitorId: string, groupId: string, withCompletions: boolean): MonitorEventPage {
     const rows = this.#group.all(withCompletions ? 1 : 0, monitorId, groupId)
     return { events: rows.map(toEvent), warnings: distinctWarnings(rows), next: undefined }
   }
@@ -130,8 +136,6 @@ export class EventLog {
     return this.#all.all().map((row) => ({ monitor_id: String(row['monitor_id']), event: toEvent(row) }))
   }
 }
-
-type Row = Record<string, SQLOutputValue>
 
 function toEvent(row: Row): MonitorEvent {
   return JSON.parse(String(row['event']))

@@ -35,18 +35,18 @@ export interface ExecutionContext extends RerunContext {
 }
 
 /** An execution that is being stored. */
-interface Execution {
+interface NewExecution {
   readonly monitor: StoredMonitor
   readonly groupId: string
   readonly at: string
 }
 
 /** The findings of an execution, or the reason why it failed. */
-type Found =
+type ExecutionFindings =
   | {
       readonly warnings: readonly Warning[]
       /** Returns the changes since the previous execution, and stores the data with which the next one compares. */
-      readonly detect: (execution: Execution) => readonly MonitorEvent[]
+      readonly detect: (execution: NewExecution) => readonly MonitorEvent[]
     }
   | { readonly error: string }
 
@@ -96,7 +96,7 @@ export async function execute(
   })
 }
 
-function outcome(found: Found, execution: Execution): readonly MonitorEvent[] {
+function outcome(found: ExecutionFindings, execution: NewExecution): readonly MonitorEvent[] {
   const timestamp = execution.at
   if ('error' in found) return [{ event_type: 'error', error_message: found.error, timestamp }]
   const changes = found.detect(execution)
@@ -108,7 +108,7 @@ async function search(
   request: EventStreamRequest,
   { corpus, store, seen, isolated }: ExecutionContext,
   signal: AbortSignal,
-): Promise<Found> {
+): Promise<ExecutionFindings> {
   try {
     await corpus.settled()
     const findings = searchFor(request, corpus)
@@ -140,7 +140,7 @@ async function repeatRun(
   request: SnapshotRequest,
   context: ExecutionContext,
   signal: AbortSignal,
-): Promise<Found> {
+): Promise<ExecutionFindings> {
   const rerun = await runAgain(request, context, signal)
   if ('error' in rerun) return rerun
   const { output, warnings } = rerun

@@ -213,9 +213,9 @@ function topicMatch({ says, asks, inHeadings }: Topic, { statements, headings }:
   return isBelow ? MATCH.heading : 0
 }
 
-type Surroundings = readonly (readonly [match: number, stems: ReadonlySet<string>])[]
+type SurroundingStems = readonly (readonly [match: number, stems: ReadonlySet<string>])[]
 
-function stemsAround({ statements, text, headings, passage, title, url }: ChangedBlock): Surroundings {
+function stemsAround({ statements, text, headings, passage, title, url }: ChangedBlock): SurroundingStems {
   return [
     [MATCH.statement, stemsIn(statements.join(' '))],
     [MATCH.heading, stemsIn(headings.join(' '))],
@@ -226,7 +226,7 @@ function stemsAround({ statements, text, headings, passage, title, url }: Change
   ]
 }
 
-function termMatch({ stems, synonyms }: InterestTerm, around: Surroundings): number {
+function termMatch({ stems, synonyms }: InterestTerm, around: SurroundingStems): number {
   let best = 0
   for (const [match, found] of around) {
     if (hasAny(found, stems)) best = Math.max(best, match)

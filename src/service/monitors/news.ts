@@ -1,5 +1,5 @@
 import type { Passage } from '../corpus/corpus.ts'
-import type { Findings } from './search.ts'
+import type { MonitorFindings } from './search.ts'
 import type { FreshPassage, TextOf } from './seen.ts'
 import { readableText, statementsOf } from './statements.ts'
 import type { StoredMonitor } from './store.ts'
@@ -22,7 +22,7 @@ const BACKFILL_SAMPLE = 10
  */
 export function detectNews(
   { hasBaseline, owesBackfill }: StoredMonitor,
-  { passages, reasonFor }: Findings,
+  { passages, reasonFor }: MonitorFindings,
   unseen: readonly FreshPassage[],
   textOf: TextOf,
 ): News[] {

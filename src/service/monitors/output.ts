@@ -1,5 +1,6 @@
 import type { FieldBasis, JsonOutput, TaskOutput } from '../../protocol/output.ts'
 import type { Warning } from '../../protocol/problem.ts'
+import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
 import type { EventStreamSettings } from './request.ts'
 import type { Isolated } from '../isolated/isolated.ts'
 import { extractFrom } from '../processor/extract-from.ts'
@@ -7,8 +8,6 @@ import { confidenceOf } from '../processor/confidence.ts'
 import type { News } from './news.ts'
 import { namedFields, requiredFields } from './schema-faults.ts'
 import { sourceOf, takesNull } from './schema-fields.ts'
-
-type Schema = Readonly<Record<string, unknown>>
 
 /** The output of an event, and its date. */
 export interface EventOutput {
@@ -67,7 +66,7 @@ export async function outputsOf(
 async function jsonOutput(
   news: News,
   question: string,
-  schema: Schema,
+  schema: JsonSchema,
   isolated: Isolated,
   signal: AbortSignal,
 ): Promise<JsonOutput> {
@@ -75,7 +74,7 @@ async function jsonOutput(
   // The extraction fails without a required field, but an event must not be lost.
   const lenient = { ...schema, required: [] }
   const extracted = await extractFrom([passage], { schema: lenient, question, isolated, signal })
-  const found: Schema = extracted.output.type === 'json' ? extracted.output.content : {}
+  const found: JsonSchema = extracted.output.type === 'json' ? extracted.output.content : {}
   const content: [field: string, value: unknown][] = []
   const bases: FieldBasis[] = []
   for (const [field, property] of namedFields(schema)) {

@@ -10,7 +10,7 @@ import { problem } from '../http/problem.ts'
 import { bodySchema, querySchema } from '../http/request-schema.ts'
 import { issue, readJson, readQuery, unprocessable } from '../http/validation.ts'
 import { decodeCursor, encodeCursor } from './cursor.ts'
-import type { EventLog, LogPage } from './event-log.ts'
+import type { EventLog, MonitorEventPage } from './event-log.ts'
 import { createMonitorBody, type MonitorRequest } from './request.ts'
 import type { MonitorStore, StoredMonitor } from './store.ts'
 import { toWire } from './wire.ts'
@@ -100,7 +100,7 @@ export function monitorRoutes({ store, log, create, update, cancel, trigger }: M
     })
   })
 
-  function readPage(c: Context, id: string): LogPage {
+  function readPage(c: Context, id: string): MonitorEventPage {
     // An execution has a single page. Paging parameters are ignored, even invalid ones (§4.1).
     const group = c.req.query('event_group_id') || c.req.query('monitor_group_id') || undefined
     const query = readQuery(c, eventsQuery, unprocessable, group === undefined ? [] : ['cursor', 'limit'])

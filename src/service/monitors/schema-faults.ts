@@ -1,15 +1,14 @@
 import { isObject } from '../../protocol/event.ts'
-
-type JsonObject = Readonly<Record<string, unknown>>
+import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
 
 /** The fields of a schema, each with its own schema. */
-export function namedFields(schema: JsonObject): [field: string, property: unknown][] {
+export function namedFields(schema: JsonSchema): [field: string, property: unknown][] {
   const { properties } = schema
   return isObject(properties) ? Object.entries(properties) : []
 }
 
 /** The names of the required fields of a schema. */
-export function requiredFields(schema: JsonObject): string[] {
+export function requiredFields(schema: JsonSchema): string[] {
   return Array.isArray(schema['required']) ? schema['required'].map(String) : []
 }
 
@@ -20,7 +19,7 @@ export interface SchemaFault {
 }
 
 /** The reasons why no event can follow a schema. Such a schema is refused at creation. */
-export function schemaFaults(schema: JsonObject): SchemaFault[] {
+export function schemaFaults(schema: JsonSchema): SchemaFault[] {
   const fields = new Map(namedFields(schema))
   if ((schema['type'] ?? 'object') !== 'object' || fields.size === 0)
     return [{ reason: 'Expected an object whose fields are named in properties' }]

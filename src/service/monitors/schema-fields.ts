@@ -1,8 +1,7 @@
 import { isObject } from '../../protocol/event.ts'
+import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
 import { dates, type Form, versions } from '../processor/forms.ts'
 import type { News } from './news.ts'
-
-type JsonObject = Readonly<Record<string, unknown>>
 
 /** Fills a field of a schema, word for word, besides extraction. */
 export interface FieldSource {
@@ -95,7 +94,7 @@ export function takesNull(property: unknown): boolean {
   return isObject(property) && types(property).includes('null')
 }
 
-function types(property: JsonObject): unknown[] {
+function types(property: JsonSchema): unknown[] {
   const type = property['type'] ?? 'string'
   return Array.isArray(type) ? type : [type]
 }

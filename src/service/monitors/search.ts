@@ -15,7 +15,7 @@ const MAX_PASSAGES: Readonly<Record<MonitorProcessor, number>> = { lite: 1_000, 
 const MAX_READ = 10_000
 
 /** The passages that a monitor compares, best first, and warnings for its clients. */
-export interface Findings {
+export interface MonitorFindings {
   readonly passages: readonly Passage[]
   readonly warnings: readonly Warning[]
   /** Why new statements of a passage are reported, as a sentence; undefined if they are not. */
@@ -26,7 +26,7 @@ export interface Findings {
   ) => string | undefined
 }
 
-type Found = Omit<Findings, 'warnings'>
+type QueryFindings = Omit<MonitorFindings, 'warnings'>
 
 /**
  * The passages that a monitor's query is about, in its allowed sources.
@@ -34,7 +34,7 @@ type Found = Omit<Findings, 'warnings'>
  * A query of plain words finds the passages that have all of them. One in natural language names a subject, whose documents are
  * read, or topics and words, which most new statements that are reported must have.
  */
-export function searchFor({ processor, settings }: EventStreamRequest, corpus: Corpus): Findings {
+export function searchFor({ processor, settings }: EventStreamRequest, corpus: Corpus): MonitorFindings {
   const { query, advanced_settings } = settings
   const sourcePolicy = advanced_settings?.source_policy
   const limit = MAX_PASSAGES[processor]
@@ -63,14 +63,20 @@ export function searchFor({ processor, settings }: EventStreamRequest, corpus: C
   }
 }
 
-type Search = (options: Omit<CorpusQuery, 'limit' | 'sourcePolicy'>, most: number) => Passage[]
+type PassageSearch = (options: Omit<CorpusQuery, 'limit' | 'sourcePolicy'>, most: number) => Passage[]
 
-function withAllWords(query: string, search: Search, limit: number): Found {
+function withAllWords(query: string, search: PassageSearch, limit: number): QueryFindings {
   const reason = `It has all words of "${query}".`
   return { passages: search({ queries: [query], match: 'all' }, limit), reasonFor: () => reason }
 }
 
-function withInterest(query: string, interest: Interest, place: Place, search: Search, limit: number): Found {
+function withInterest(
+  query: string,
+  interest: Interest,
+  place: Place,
+  search: PassageSearch,
+  limit: number,
+): QueryFindings {
   const { subjects, topics, terms } = interest
   const queries = searchWords(interest)
   const passages =
@@ -111,7 +117,7 @@ function passagesAbout({ documents }: Thing, place: Place): Passage[] {
 }
 
 /** The results of both queries; the results for the words of a plain query come first. */
-function joined(literal: Found | undefined, read: Found | undefined): Found {
+function joined(literal: QueryFindings | undefined, read: QueryFindings | undefined): QueryFindings {
   if (literal === undefined || read === undefined)
     return literal ?? read ?? { passages: [], reasonFor: () => undefined }
   const all = new Map([...literal.passages, ...read.passages].map((passage) => [passage.hash, passage]))

@@ -21,7 +21,7 @@ export interface FreshPassage extends Passage {
 }
 
 /** The new statements in some passages. */
-export interface Comparison {
+export interface NewStatements {
   /** The passages with a new statement: one that was not seen in the document, and that no earlier one of the passages has. */
   readonly fresh: readonly FreshPassage[]
   /** Marks the passages, and their documents as they were, as seen. */
@@ -55,7 +55,7 @@ export class SeenPassages {
   }
 
   /** Compares passages with the statements that the monitor has seen. */
-  compare(monitorId: string, passages: readonly Passage[], textOf: TextOf): Comparison {
+  compare(monitorId: string, passages: readonly Passage[], textOf: TextOf): NewStatements {
     const documents = new Map<string, { readonly known: boolean; readonly fresh: Set<string> }>()
     const fresh: FreshPassage[] = []
     for (const passage of passages) {

@@ -16,7 +16,7 @@ import type { TextPart } from '../isolated/match-pattern.ts'
 import { stem } from '../corpus/stems.ts'
 import { words } from '../corpus/terms.ts'
 import { isAddress, type Unit } from './units.ts'
-import { type Question, splitName, stemsOf } from './vocabulary.ts'
+import { type ParsedQuestion, splitName, stemsOf } from './vocabulary.ts'
 
 /** A value and its evidence. */
 export interface Answer {
@@ -63,7 +63,7 @@ async function takeFirst(spec: FieldSpec, taking: Taking): Promise<Answer | unde
   const { evidence } = taking.found
   if (spec.kind === 'array') return await takeList(spec, taking)
   if (spec.kind === 'null' || spec.kind === 'object') return undefined
-  if (spec.allowed !== undefined) return takeAllowed(choicesOf(spec.allowed), taking)
+  if (spec.allowed !== undefined) return takeAllowed(allowedValuesOf(spec.allowed), taking)
   if (spec.kind === 'boolean') return takeTruth(taking)
   if (spec.kind === 'string' && spec.pattern !== undefined) {
     return await takeMatch(spec, spec.pattern, taking)
@@ -230,7 +230,7 @@ const COUNT = new RegExp(
 )
 
 /** The number that a text states in words before a word of the question: `no dependencies` is 0. */
-function countIn(text: string, { terms }: Question): number | undefined {
+function countIn(text: string, { terms }: ParsedQuestion): number | undefined {
   for (const { groups } of text.matchAll(COUNT)) {
     const noun = stem(groups?.['noun']?.toLowerCase() ?? '')
     if (!terms.some((term) => term.stems.has(noun))) continue
@@ -257,7 +257,7 @@ function fitsNumber(spec: FieldSpec, value: number): boolean {
 }
 
 /** The texts of a unit that may be the value of a string field, best first. */
-function textsFor({ format }: FieldSpec, unit: Unit, question: Question): readonly string[] {
+function textsFor({ format }: FieldSpec, unit: Unit, question: ParsedQuestion): readonly string[] {
   if (format === 'date') return nearestOf(unit.text, dates(unit.text), question).map(({ key }) => key)
   const form = FORMS[format ?? '']
   if (form !== undefined) return nearest(unit.text, matchesOf(unit.text, form), question)
@@ -268,7 +268,7 @@ function textsFor({ format }: FieldSpec, unit: Unit, question: Question): readon
 }
 
 /** Whether a unit is only a URL, and the question does not ask for one. */
-function isMereAddress(unit: Unit, { terms }: Question): boolean {
+function isMereAddress(unit: Unit, { terms }: ParsedQuestion): boolean {
   return isAddress(unit) && !terms.some(({ answer }) => answer?.test(unit.text))
 }
 
@@ -277,14 +277,14 @@ function matchesOf(text: string, pattern: RegExp): TextPart[] {
 }
 
 /** The parts of a text, nearest to the question's terms first. */
-function nearest(text: string, parts: readonly TextPart[], question: Question): string[] {
+function nearest(text: string, parts: readonly TextPart[], question: ParsedQuestion): string[] {
   return nearestOf(text, parts, question).map((part) => part.text)
 }
 
 function nearestOf<Part extends { readonly index: number }>(
   text: string,
   parts: readonly Part[],
-  question: Question,
+  question: ParsedQuestion,
 ): Part[] {
   const positions = [...text.matchAll(/[\p{L}\p{N}]+/gu)]
     .filter(([word]) => question.terms.some((term) => term.stems.has(stem(word.toLowerCase()))))
@@ -299,7 +299,7 @@ function nearestOf<Part extends { readonly index: number }>(
 }
 
 /** An allowed value, and how it is searched for. */
-interface Choice {
+interface AllowedValue {
   readonly value: string | number | boolean
   readonly lower: string
   /** Matches the value as a whole word. Created lazily, since most values do not occur. */
@@ -307,7 +307,7 @@ interface Choice {
 }
 
 /** The longest first, since a text with `Apache-2.0` contains `Apache` too. */
-function choicesOf(allowed: readonly (string | number | boolean)[]): readonly Choice[] {
+function allowedValuesOf(allowed: readonly (string | number | boolean)[]): readonly AllowedValue[] {
   return allowed
     .filter((value) => String(value).trim() !== '')
     .toSorted((a, b) => String(b).length - String(a).length)
@@ -324,7 +324,7 @@ function choicesOf(allowed: readonly (string | number | boolean)[]): readonly Ch
 }
 
 /** The allowed value that occurs verbatim in the best evidence: of a default in its cell, else the nearest to the question. */
-function takeAllowed(choices: readonly Choice[], taking: Taking): Answer | undefined {
+function takeAllowed(choices: readonly AllowedValue[], taking: Taking): Answer | undefined {
   const { evidence, asked } = taking.found
   for (const candidate of evidence) {
     const [cell] = asksForDefault(taking) ? defaultCells(candidate) : []
@@ -337,9 +337,9 @@ function takeAllowed(choices: readonly Choice[], taking: Taking): Answer | undef
 
 /** The allowed values in a statement, nearest to the question first. */
 function allowedIn(
-  choices: readonly Choice[],
+  choices: readonly AllowedValue[],
   { unit, value }: Pick<Evidence, 'unit' | 'value'>,
-  question: Question,
+  question: ParsedQuestion,
 ): (string | number | boolean)[] {
   // A licence has several names.
   const id = value === undefined ? undefined : licenceId(value)
@@ -347,7 +347,7 @@ function allowedIn(
   if (same !== undefined) return [same.value]
   const text = value ?? unit.text
   const lower = text.toLowerCase()
-  const found: { readonly value: Choice['value']; readonly index: number; readonly end: number }[] = []
+  const found: { readonly value: AllowedValue['value']; readonly index: number; readonly end: number }[] = []
   // The substring search is faster than the expression, and usually sufficient.
   for (const choice of choices.filter((one) => lower.includes(one.lower))) {
     for (const { 0: part, index } of text.matchAll(choice.expression())) {
@@ -396,7 +396,7 @@ async function takeList(spec: FieldSpec, taking: Taking): Promise<Answer | undef
   const [best] = evidence
   if (best === undefined || items === undefined || spec.allowed !== undefined) return undefined
   const maxItems = Math.min(spec.maxItems, MAX_ITEMS)
-  const choices = items.allowed === undefined ? undefined : choicesOf(items.allowed)
+  const choices = items.allowed === undefined ? undefined : allowedValuesOf(items.allowed)
   const isText = items.kind === 'string' && items.pattern === undefined && choices === undefined
   if (isText && items.format === undefined) {
     const wanted = wantedOf(taking.field.name, `${spec.description} ${items.description}`.trim())

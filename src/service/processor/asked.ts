@@ -5,7 +5,7 @@ import { type Attribute, attributeOf } from './attributes.ts'
 import { kindOf } from './kinds.ts'
 import { literal } from './literal.ts'
 import { synonymsOf } from './synonyms.ts'
-import { type Question, questionOf, splitName } from './vocabulary.ts'
+import { type ParsedQuestion, questionOf, splitName } from './vocabulary.ts'
 
 /** The form that an answer must have, according to the words of the question. */
 export type AskedForm = 'command' | 'default' | 'number' | 'date' | 'version' | 'address' | 'name'
@@ -38,7 +38,7 @@ export interface Asked {
   readonly asksForName: boolean
   readonly terms: readonly AskedTerm[]
   /** The question as FindAll's judge reads it. */
-  readonly question: Question
+  readonly question: ParsedQuestion
 }
 
 const FORMS: readonly (readonly [AskedForm, RegExp])[] = [

@@ -3,18 +3,18 @@ import type { Citation, FieldBasis } from '../../protocol/output.ts'
 import type { Answer } from './answer.ts'
 import type { Findings } from './evidence.ts'
 import type { Evidence } from './judge.ts'
-import { type Confidence, confidenceOf as levelOf, explain, type Features } from './confidence.ts'
+import { type Confidence, confidenceOf as levelOf, explain, type AnswerFeatures } from './confidence.ts'
 import type { FieldSpec } from './schema.ts'
 import { UNKNOWN } from './unknown.ts'
 
 /** The evidence for a field, and the answer taken from it. */
-export interface Searched {
+export interface FieldEvidence {
   readonly found: Findings
   readonly answer: Answer | undefined
 }
 
 /** The search for a field that is not an object. */
-export interface Finding extends Searched {
+export interface Finding extends FieldEvidence {
   readonly spec: FieldSpec
   /** Its name, with the names of its parent objects. */
   readonly path: string
@@ -43,7 +43,7 @@ export function elementBasisOf(findings: readonly Finding[]): FieldBasis[] {
     return value.flatMap((element, index) => {
       // A list has one piece of evidence for each of its elements.
       const evidence = answer.evidence.slice(index, index + 1)
-      const one: Searched = { found, answer: { value: element, evidence } }
+      const one: FieldEvidence = { found, answer: { value: element, evidence } }
       const names = isObject(element) ? Object.keys(element).map((name) => `.${name}`) : ['']
       return names.map((name) => entry(`${path}.${index}${name}`, one))
     })
@@ -51,7 +51,7 @@ export function elementBasisOf(findings: readonly Finding[]): FieldBasis[] {
 }
 
 /** The basis of one field with one answer. */
-export function entry(field: string, searched: Searched): FieldBasis {
+export function entry(field: string, searched: FieldEvidence): FieldBasis {
   return {
     field,
     reasoning: reasoningOf(field, searched),
@@ -73,13 +73,13 @@ function citationsOf(evidence: readonly Evidence[]): Citation[] {
   return [...citations].map(([url, { title, excerpts }]) => ({ url, title, excerpts: [...excerpts] }))
 }
 
-function confidenceOf(searched: Searched): Confidence {
+function confidenceOf(searched: FieldEvidence): Confidence {
   const features = featuresOf(searched)
   return features === undefined ? 'low' : levelOf(features)
 }
 
 /** The features of an answer; undefined if there is none. */
-function featuresOf({ found, answer }: Searched): Features | undefined {
+function featuresOf({ found, answer }: FieldEvidence): AnswerFeatures | undefined {
   const [best] = answer?.evidence ?? []
   if (best === undefined) return undefined
   const { asked, by, about, evidence } = found
@@ -131,7 +131,7 @@ function documentsOf(evidence: readonly Evidence[]): number {
   return new Set(evidence.map(({ passage }) => passage.url)).size
 }
 
-function reasoningOf(field: string, searched: Searched): string {
+function reasoningOf(field: string, searched: FieldEvidence): string {
   const { found, answer } = searched
   const { asked, query, about, passages } = found
   const where = about === undefined ? 'all documents' : `the documents named ${about}`

@@ -10,7 +10,7 @@ export function cellsOf(row: string): string[] {
 }
 
 /** A row of a table, and the cells of its header. */
-interface Row {
+interface TableRow {
   readonly text: string
   readonly columns?: readonly string[]
 }
@@ -19,7 +19,7 @@ interface Row {
  * The cell below the column that has the most of these words. Undefined if the unit is no row, no column has one of them, or the
  * column is the first, whose cells name the rows.
  */
-export function cellFor({ text, columns = [] }: Row, wanted: ReadonlySet<string>): string | undefined {
+export function cellFor({ text, columns = [] }: TableRow, wanted: ReadonlySet<string>): string | undefined {
   const cells = columns.length === 0 ? [] : cellsOf(text)
   let best = 0
   let found: string | undefined

@@ -1,7 +1,7 @@
 import { HIGH, MEDIUM } from './statement-weights.ts'
 
 /** The features of an answer that decide its confidence. */
-export interface Features {
+export interface AnswerFeatures {
   /** How likely a statement is the answer, 0 to 1; undefined for an attribute or the changes of a version. */
   readonly likelihood: number | undefined
   /** Whether it has the form that was asked for; undefined if the question asks for no known form. */
@@ -30,7 +30,7 @@ export interface Features {
 export type Confidence = 'low' | 'medium' | 'high'
 
 /** How sure an answer is, by its features. */
-export function confidenceOf(features: Features): Confidence {
+export function confidenceOf(features: AnswerFeatures): Confidence {
   const { likelihood, own, form, hasRivals } = features
   if (likelihood === undefined) return confidenceOfFact(features)
   if (likelihood >= HIGH && own && form !== false && !hasRivals) return 'high'
@@ -38,14 +38,14 @@ export function confidenceOf(features: Features): Confidence {
 }
 
 /** The confidence in an attribute, or in the changes of a version: stated in a field of its own, and not contradicted by another document. */
-function confidenceOfFact({ own, stated, agreeing, disagreeing, isAuthorOnly }: Features): Confidence {
+function confidenceOfFact({ own, stated, agreeing, disagreeing, isAuthorOnly }: AnswerFeatures): Confidence {
   if (own && !isAuthorOnly && (stated ? disagreeing <= agreeing : agreeing > 1 && disagreeing === 0))
     return 'high'
   return own && disagreeing <= agreeing ? 'medium' : 'low'
 }
 
 /** The features in words. */
-export function explain(features: Features): string {
+export function explain(features: AnswerFeatures): string {
   const { likelihood, form, agreeing, disagreeing, nearness, direct, own, stated, missing, hasRivals } =
     features
   const parts = [

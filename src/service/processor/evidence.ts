@@ -50,11 +50,11 @@ export interface EvidenceSearch {
   /** Maximum number of passages that a search returns. */
   readonly depth: number
   /** Receives all statements that were compared for an inquiry, accepted or not: the model is fitted with them. */
-  readonly observe?: (searched: Searched) => void
+  readonly observe?: (searched: ComparedStatements) => void
 }
 
 /** The statements that were compared for an inquiry. */
-export interface Searched {
+export interface ComparedStatements {
   readonly asked: Asked
   /** The name whose documents were searched; undefined for all documents. */
   readonly about: string | undefined

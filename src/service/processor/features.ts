@@ -73,7 +73,7 @@ export const ACCEPTANCE_FEATURES = [
 type Feature = (typeof RANKING_FEATURES)[number] | (typeof ACCEPTANCE_FEATURES)[number]
 
 /** The features of a statement. */
-export type Features = Readonly<Record<Feature, number>>
+export type StatementFeatures = Readonly<Record<Feature, number>>
 
 /** The observations from which the features of a statement are computed. */
 export interface Observed {
@@ -110,7 +110,7 @@ const LIGHT = 0.2
 const LAST = 60
 
 /** The features of a statement. */
-export function featuresOf(observed: Observed): Features {
+export function featuresOf(observed: Observed): StatementFeatures {
   const { asked, terms, one, around, matched, passage, rank, isOfForm, defines } = observed
   const { unit, stems } = one
   const { length } = unit.text

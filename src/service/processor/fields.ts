@@ -64,7 +64,7 @@ interface FieldFinding extends Finding {
 }
 
 /** The value of a field, found or empty. */
-interface Extraction {
+interface ExtractedField {
   /** The alternative that the value follows. */
   readonly spec: FieldSpec
   /** Undefined to omit the field. */
@@ -81,11 +81,11 @@ async function extractField(
   options: FieldOptions,
   spec: FieldSpec,
   names: readonly string[],
-): Promise<Extraction> {
+): Promise<ExtractedField> {
   const choices = [spec, ...spec.alternatives]
   if (!choices.some(({ kind }) => kind === 'object')) return await extractValue(options, spec, names)
 
-  let best: Extraction | undefined
+  let best: ExtractedField | undefined
   for (const choice of choices) {
     const one = { ...choice, alternatives: [] }
     const extraction =
@@ -104,7 +104,7 @@ async function extractObject(
   options: FieldOptions,
   spec: FieldSpec,
   names: readonly string[],
-): Promise<Extraction> {
+): Promise<ExtractedField> {
   const entries: [string, unknown][] = []
   const findings: FieldFinding[] = []
   let missing: string | undefined
@@ -125,7 +125,7 @@ async function extractValue(
   { search, patterns, reporter, signal, isOnly }: FieldOptions,
   spec: FieldSpec,
   names: readonly string[],
-): Promise<Extraction> {
+): Promise<ExtractedField> {
   // Yields to the event loop between two fields.
   await setImmediate()
   signal.throwIfAborted()

@@ -1,12 +1,10 @@
 import { isObject, isText } from '../../protocol/event.ts'
-
-/** A JSON schema that is an object. */
-export type Schema = Readonly<Record<string, unknown>>
+import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
 
 /** Settings of {@link flatten}. */
 export interface FlattenOptions {
   /** The schema that references point into. */
-  readonly root: Schema
+  readonly root: JsonSchema
   /** Returns false when no more schemas may be read, so that the work is bounded. */
   readonly take: () => boolean
   /** Called for what cannot be read. */
@@ -23,11 +21,11 @@ const MAX_ALTERNATIVES = 16
  * at most. Empty if the schema allows no value. Not every value of an alternative satisfies the schema: `oneOf` also
  * excludes the values of the others.
  */
-export function flatten(given: unknown, options: FlattenOptions): readonly Schema[] {
+export function flatten(given: unknown, options: FlattenOptions): readonly JsonSchema[] {
   return branches(given, options, 0).flatMap(byType).slice(0, MAX_ALTERNATIVES)
 }
 
-function branches(given: unknown, options: FlattenOptions, hops: number): readonly Schema[] {
+function branches(given: unknown, options: FlattenOptions, hops: number): readonly JsonSchema[] {
   if (given === false) return []
   if (!isObject(given)) return [{}]
   if (hops > MAX_REFERENCES) {
@@ -40,7 +38,7 @@ function branches(given: unknown, options: FlattenOptions, hops: number): readon
   }
   const { $ref, allOf, anyOf, oneOf, ...own } = given
   const inner = (schema: unknown) => branches(schema, options, hops + 1)
-  const parts: (readonly Schema[])[] = [[withoutConst(own)]]
+  const parts: (readonly JsonSchema[])[] = [[withoutConst(own)]]
   if (isText($ref)) {
     const target = targetOf(options.root, $ref)
     if (target === undefined) options.warn(`the reference ${$ref} cannot be resolved`)
@@ -52,8 +50,8 @@ function branches(given: unknown, options: FlattenOptions, hops: number): readon
 }
 
 /** Every alternative of one list together with every alternative of the other. */
-function combine(left: readonly Schema[], right: readonly Schema[]): readonly Schema[] {
-  const all: Schema[] = []
+function combine(left: readonly JsonSchema[], right: readonly JsonSchema[]): readonly JsonSchema[] {
+  const all: JsonSchema[] = []
   for (const a of left) {
     for (const b of right) {
       const merged = merge(a, b)
@@ -65,7 +63,7 @@ function combine(left: readonly Schema[], right: readonly Schema[]): readonly Sc
 }
 
 /** A schema for the values that satisfy both; undefined if there are none. Keywords that cannot be merged are the first's. */
-function merge(a: Schema, b: Schema): Schema | undefined {
+function merge(a: JsonSchema, b: JsonSchema): JsonSchema | undefined {
   const merged: Record<string, unknown> = { ...b, ...a }
   for (const [keyword, join] of Object.entries(JOINS)) {
     if (a[keyword] !== undefined && b[keyword] !== undefined) merged[keyword] = join(a[keyword], b[keyword])
@@ -113,7 +111,7 @@ const JOINS: Readonly<Record<string, Join>> = {
 }
 
 /** The properties of both schemas. One that the other schema forbids is left out. */
-function mergedProperties(a: Schema, b: Schema): Schema | undefined {
+function mergedProperties(a: JsonSchema, b: JsonSchema): JsonSchema | undefined {
   const [left, right] = [propertiesOf(a), propertiesOf(b)]
   if (left === undefined && right === undefined) return undefined
   const names = new Set([...Object.keys(left ?? {}), ...Object.keys(right ?? {})])
@@ -125,21 +123,25 @@ function mergedProperties(a: Schema, b: Schema): Schema | undefined {
   return Object.fromEntries(entries)
 }
 
-function part({ additionalProperties }: Schema, properties: Schema | undefined, name: string): unknown {
+function part(
+  { additionalProperties }: JsonSchema,
+  properties: JsonSchema | undefined,
+  name: string,
+): unknown {
   if (properties !== undefined && Object.hasOwn(properties, name)) return properties[name]
   return additionalProperties === false ? false : undefined
 }
 
-function propertiesOf({ properties }: Schema): Schema | undefined {
+function propertiesOf({ properties }: JsonSchema): JsonSchema | undefined {
   return isObject(properties) ? properties : undefined
 }
 
-function withoutConst({ const: only, ...schema }: Schema): Schema {
+function withoutConst({ const: only, ...schema }: JsonSchema): JsonSchema {
   return only === undefined ? schema : (merge({ enum: [only] }, schema) ?? { ...schema, enum: [] })
 }
 
 /** One schema for each type that the schema names. */
-function byType(schema: Schema): readonly Schema[] {
+function byType(schema: JsonSchema): readonly JsonSchema[] {
   const types = listOf(schema['type'])
   return types.length < 2 ? [schema] : types.map((type) => Object.assign({}, schema, { type }))
 }
@@ -150,7 +152,7 @@ export function listOf(value: unknown): readonly unknown[] {
 }
 
 /** The target of a reference within the schema (`#/$defs/name`). */
-function targetOf(root: Schema, reference: string): unknown {
+function targetOf(root: JsonSchema, reference: string): unknown {
   if (!reference.startsWith('#')) return undefined
   let target: unknown = root
   for (const step of reference.slice(1).split('/').slice(1)) {

@@ -1,6 +1,7 @@
 import { Ajv, type ErrorObject, type Options } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { isObject, isText } from '../../protocol/event.ts'
+import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
 import { addFormats } from './format.ts'
 import { readSchema } from './schema.ts'
 import { cutText } from '../../protocol/cut-text.ts'
@@ -22,17 +23,15 @@ interface CompiledSchema {
   validate(value: unknown): SchemaIssue | undefined
 }
 
-type Schema = Readonly<Record<string, unknown>>
-
 /** Number of compiled schemas that are kept. */
 const CACHE_SIZE = 64
 const OPTIONS: Options = { strict: false, logger: false }
-const DRAFTS = { 'draft-07': Ajv, '2020-12': Ajv2020 }
-type Draft = keyof typeof DRAFTS
+const DIALECTS = { 'draft-07': Ajv, '2020-12': Ajv2020 }
+type Dialect = keyof typeof DIALECTS
 
 const cache = new Map<string, CompiledSchema>()
 /** Validate schemas. They compile the schemas of schemas here, so that their time does not count as a job's time. */
-const CHECKERS: Readonly<Record<Draft, Ajv>> = {
+const CHECKERS: Readonly<Record<Dialect, Ajv>> = {
   'draft-07': createChecker('draft-07'),
   '2020-12': createChecker('2020-12'),
 }
@@ -59,21 +58,21 @@ function compiled(text: string): CompiledSchema {
   return made
 }
 
-function compile(schema: Schema): CompiledSchema {
+function compile(schema: JsonSchema): CompiledSchema {
   let issues: readonly SchemaIssue[] | undefined
-  for (const draft of draftsOf(schema)) {
-    const found = issuesOf(schema, draft)
-    if (found.length === 0) return compileAs(draft, schema)
+  for (const dialect of dialectsOf(schema)) {
+    const found = issuesOf(schema, dialect)
+    if (found.length === 0) return compileAs(dialect, schema)
     issues ??= found
   }
   return unusable(issues ?? [])
 }
 
-function compileAs(draft: Draft, schema: Schema): CompiledSchema {
+function compileAs(dialect: Dialect, schema: JsonSchema): CompiledSchema {
   const more = [...wrongPatterns(schema), ...unsupported(schema)]
   if (more.length > 0) return unusable(more)
   try {
-    const ajv = new DRAFTS[draft]({ ...OPTIONS, validateSchema: false, meta: false })
+    const ajv = new DIALECTS[dialect]({ ...OPTIONS, validateSchema: false, meta: false })
     addFormats(ajv)
     const test = ajv.compile(schema)
     // References without end, and a schema that takes too long to read, end here instead of in a run.
@@ -97,20 +96,20 @@ function unusable(issues: readonly SchemaIssue[]): CompiledSchema {
 }
 
 /** The versions of JSON Schema that a schema may follow: the version that it names, else both. */
-function draftsOf({ $schema }: Schema): readonly Draft[] {
+function dialectsOf({ $schema }: JsonSchema): readonly Dialect[] {
   if (!isText($schema)) return ['2020-12', 'draft-07']
   return /draft-0[67]/.test($schema) ? ['draft-07'] : ['2020-12']
 }
 
-function createChecker(draft: Draft): Ajv {
-  const checker = new DRAFTS[draft](OPTIONS)
+function createChecker(dialect: Dialect): Ajv {
+  const checker = new DIALECTS[dialect](OPTIONS)
   checker.validateSchema({})
   return checker
 }
 
 /** Validates a schema against the schema of schemas. */
-function issuesOf(schema: Schema, draft: Draft): SchemaIssue[] {
-  const checker = CHECKERS[draft]
+function issuesOf(schema: JsonSchema, dialect: Dialect): SchemaIssue[] {
+  const checker = CHECKERS[dialect]
   const { $schema: _named, ...rest } = schema
   try {
     return checker.validateSchema(rest) === true ? [] : [issueOf(checker.errors?.[0])]
@@ -144,7 +143,7 @@ function isPattern(text: string): boolean {
   }
 }
 
-function unsupported(schema: Schema): SchemaIssue[] {
+function unsupported(schema: JsonSchema): SchemaIssue[] {
   if (schema['$async'] !== undefined) return [{ path: ['$async'], message: 'This keyword is not supported' }]
   const { type } = schema
   const isForObjects = type === undefined || [type].flat().includes('object')

@@ -4,7 +4,7 @@ import { literal } from './literal.ts'
 import type { Subject } from './subject.ts'
 import type { SourcePassage } from './place.ts'
 import { manifestUnits, type Unit, unitsOf } from './units.ts'
-import { type Question, stemsOf, type Term } from './vocabulary.ts'
+import { type ParsedQuestion, stemsOf, type Term } from './vocabulary.ts'
 
 /** A unit of a passage that may answer a question. */
 export interface Evidence {
@@ -56,7 +56,7 @@ const KIND_OF_THING =
 
 /** Scores the units of a passage. */
 export class Judge {
-  readonly #question: Question
+  readonly #question: ParsedQuestion
   readonly #about: string | undefined
   readonly #subjectStems: ReadonlySet<string>
   /** Matches the subject's name as a whole word: `hono`, but not in `@hono/node-server`. */
@@ -64,7 +64,7 @@ export class Judge {
   /** Whether passages are in the order of the document instead of best first. */
   readonly #isLead: boolean
 
-  constructor(question: Question, subject: Subject, about: string | undefined) {
+  constructor(question: ParsedQuestion, subject: Subject, about: string | undefined) {
     this.#question = question
     this.#about = about
     this.#isLead = question.terms.length === 0 && about !== undefined

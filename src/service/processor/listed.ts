@@ -1,5 +1,5 @@
 import type { Evidence } from './judge.ts'
-import { bareText, headOf, markedSpans, type Span } from './spans.ts'
+import { bareText, headOf, markedSpans, type MarkedSpan } from './spans.ts'
 
 /** The separator of two values of a list: a comma, a bar, a word. */
 const SEPARATOR = /^[\s,;/]*(?:\\?\||and\/or|and|or|&|as well as)?[\s,]*$/i
@@ -50,8 +50,8 @@ export function headOfItem(item: string): string | undefined {
 
 /** The most marked parts of a text in a row. */
 function longestRun(text: string): string[] {
-  let best: Span[] = []
-  let run: Span[] = []
+  let best: MarkedSpan[] = []
+  let run: MarkedSpan[] = []
   for (const span of markedSpans(text)) {
     const last = run.at(-1)
     const isNext =

@@ -1,6 +1,7 @@
 import { isObject, isText } from '../../protocol/event.ts'
 import type { Warning } from '../../protocol/problem.ts'
-import { flatten, listOf, type Schema } from './flatten.ts'
+import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
+import { flatten, listOf } from './flatten.ts'
 
 /** A field of the output, from its JSON schema. */
 export interface FieldSpec {
@@ -66,7 +67,7 @@ const KINDS = ['string', 'number', 'integer', 'boolean', 'array', 'object', 'nul
  * Reads the fields of an output schema. Parts that do not help to find answers cause a warning, never an error: the answer
  * is validated against the whole schema later.
  */
-export function readSchema(root: Schema): SchemaReading {
+export function readSchema(root: JsonSchema): SchemaReading {
   const messages = new Set<string>()
   let count = 0
   let schemas = 0
@@ -75,7 +76,7 @@ export function readSchema(root: Schema): SchemaReading {
     if (messages.size < MAX_WARNINGS) messages.add(message)
   }
 
-  function alternativesOf(given: unknown, path: string): readonly Schema[] {
+  function alternativesOf(given: unknown, path: string): readonly JsonSchema[] {
     return flatten(given, {
       root,
       take: () => ++schemas <= MAX_SCHEMAS,
@@ -83,7 +84,7 @@ export function readSchema(root: Schema): SchemaReading {
     })
   }
 
-  function readProperties(schema: Schema, path: string, depth: number): FieldSpec[] {
+  function readProperties(schema: JsonSchema, path: string, depth: number): FieldSpec[] {
     const properties = isObject(schema['properties']) ? schema['properties'] : {}
     const required = new Set(listOf(schema['required']).filter(isText))
     // A required property without a schema may be anything that `additionalProperties` allows.
@@ -116,7 +117,7 @@ export function readSchema(root: Schema): SchemaReading {
   }
 
   function readOne(
-    schema: Schema,
+    schema: JsonSchema,
     name: string,
     path: string,
     required: boolean,
@@ -178,12 +179,12 @@ function isOfKind(value: unknown, kind: FieldSpec['kind'] | undefined): boolean 
   return kind === undefined || kind === type || (kind === 'integer' && Number.isInteger(value))
 }
 
-function allowsNull({ type, enum: values }: Schema): boolean {
+function allowsNull({ type, enum: values }: JsonSchema): boolean {
   if (Array.isArray(values)) return values.includes(null) && (type === undefined || type === 'null')
   return type === 'null'
 }
 
-function kindOf(schema: Schema): FieldSpec['kind'] {
+function kindOf(schema: JsonSchema): FieldSpec['kind'] {
   const [type] = listOf(schema['type'])
   const named = KINDS.find((kind) => kind === type)
   if (named !== undefined) return named

@@ -1,5 +1,5 @@
 import { addresses, dates } from './forms.ts'
-import { type Mark, plainSpans, type Span } from './spans.ts'
+import { type Mark, plainSpans, type MarkedSpan } from './spans.ts'
 
 /** The shape of a short value: which parts of a statement may be one. */
 export interface Shape {
@@ -13,7 +13,7 @@ export interface Shape {
   /** Whether a part of a statement with this mark may be a value. */
   fits(text: string, mark: Mark): boolean
   /** Finds values without marks, if the shape is known without them. */
-  readonly plain?: (statement: string) => Span[]
+  readonly plain?: (statement: string) => MarkedSpan[]
 }
 
 const LITERAL = /^(?:true|false|null|undefined|NaN|Infinity|[-−]?\d[\d_,.]*)$/

@@ -4,7 +4,7 @@ import { cellFor, cellsOf } from './cells.ts'
 import type { Evidence } from './judge.ts'
 import { literal } from './literal.ts'
 import { type Shape } from './shapes.ts'
-import { bareText, headingName, headOf, markedSpans, type Span } from './spans.ts'
+import { bareText, headingName, headOf, markedSpans, type MarkedSpan } from './spans.ts'
 import { stemsOf } from './vocabulary.ts'
 
 /** The words of a field, for the choice of a short value. */
@@ -25,7 +25,8 @@ export function shortValuesOf(shape: Shape, evidence: Evidence, field: FieldWord
   // A name that contains the subject's name is the subject, unless it is a part of it such as an import.
   const isOwn = (text: string) =>
     shape.name === 'phrase' && field.subject.some((name) => text.toLowerCase().includes(name.toLowerCase()))
-  const fits = (span: Span) => shape.fits(span.text, span.mark) && !isKnown(span.text) && !isOwn(span.text)
+  const fits = (span: MarkedSpan) =>
+    shape.fits(span.text, span.mark) && !isKnown(span.text) && !isOwn(span.text)
   const wanted = stemsOf(`${field.name} ${field.description}`)
   const cell = cellFor(unit, wanted)
   if (cell !== undefined) {
@@ -42,10 +43,10 @@ export function shortValuesOf(shape: Shape, evidence: Evidence, field: FieldWord
   return describesHead(unit.text) ? [...head, ...others] : [...others, ...head]
 }
 
-function spansIn(shape: Shape, text: string): Span[] {
+function spansIn(shape: Shape, text: string): MarkedSpan[] {
   const plain = shape.plain?.(text) ?? []
   const marked = markedSpans(text)
-  const isOwn = ({ start, end }: Span) =>
+  const isOwn = ({ start, end }: MarkedSpan) =>
     !plain.some(
       (span) => start >= span.start && end <= span.end && span.text.length > 0 && start !== span.start,
     )
@@ -83,7 +84,7 @@ function describesHead(text: string): boolean {
 const UNDER_HEADINGS = new Set(['function', 'option', 'symbol', 'file', 'flag', 'command', 'variable'])
 
 /** The name that the statement describes: the first cell of its row, the beginning of its line, or the heading above it. */
-function headFor(shape: Shape, { unit }: Evidence, fits: (span: Span) => boolean): string[] {
+function headFor(shape: Shape, { unit }: Evidence, fits: (span: MarkedSpan) => boolean): string[] {
   if (!shape.isThing) return []
   const isRow = (unit.columns ?? []).length > 0
   const [first] = isRow ? cellsOf(unit.text) : []
@@ -99,7 +100,7 @@ function headFor(shape: Shape, { unit }: Evidence, fits: (span: Span) => boolean
 function announcedValue(
   shape: Shape,
   { unit, continuation }: Evidence,
-  fits: (span: Span) => boolean,
+  fits: (span: MarkedSpan) => boolean,
 ): string[] {
   if (
     shape.name === 'phrase' ||
@@ -123,14 +124,18 @@ const AFTER_OLD =
   /^[`"'*\])]*\s*(?:is (?:now|replaced)|was (?:renamed|replaced|removed)|has been (?:renamed|replaced|removed)|→|->|=>)/i
 
 /** The spans of the old or the new value, as the field asks, if a text states how a value has changed; else all spans. */
-function onSide(text: string, spans: readonly Span[], { name, description }: FieldWords): readonly Span[] {
+function onSide(
+  text: string,
+  spans: readonly MarkedSpan[],
+  { name, description }: FieldWords,
+): readonly MarkedSpan[] {
   const question = `${name} ${description}`
   const asksOld = /\b(?:old|former|formerly|previous|previously|before|earlier|replaced|was)\b/i.test(
     question,
   )
   const asksNew = /\b(?:new|now|current|currently|after|replacement|instead|nowadays)\b/i.test(question)
   if (asksOld === asksNew) return spans
-  const isOld = ({ start, end }: Span) =>
+  const isOld = ({ start, end }: MarkedSpan) =>
     BEFORE_OLD.test(text.slice(Math.max(0, start - 30), start)) || AFTER_OLD.test(text.slice(end, end + 30))
   const old = spans.filter(isOld)
   const fresh = spans.filter((span) => !old.includes(span))
@@ -139,7 +144,7 @@ function onSide(text: string, spans: readonly Span[], { name, description }: Fie
 }
 
 /** The nearest to the words of the question first. */
-function byDistance(text: string, spans: readonly Span[], wanted: ReadonlySet<string>): Span[] {
+function byDistance(text: string, spans: readonly MarkedSpan[], wanted: ReadonlySet<string>): MarkedSpan[] {
   const positions = [...text.matchAll(/[\p{L}\p{N}]+/gu)]
     .filter(({ 0: word, index }) => {
       // A word of another value is no reason to choose this one.
@@ -147,7 +152,7 @@ function byDistance(text: string, spans: readonly Span[], wanted: ReadonlySet<st
       return !isOfValue && !isStopWord(word.toLowerCase()) && wanted.has(stem(word.toLowerCase()))
     })
     .map(({ 0: word, index }) => ({ start: index, end: index + word.length }))
-  const distance = ({ start, end }: Span) =>
+  const distance = ({ start, end }: MarkedSpan) =>
     positions.reduce((nearest, at) => {
       return Math.min(nearest, at.start >= end ? at.start - end : Math.max(0, start - at.end))
     }, 4_000)
@@ -158,8 +163,8 @@ function byDistance(text: string, spans: readonly Span[], wanted: ReadonlySet<st
 }
 
 /** Names without marks, after a word of the question: `tests are written with mocha`, `the main user is Vitest`. */
-function relatedNames(text: string, wanted: ReadonlySet<string>): Span[] {
-  const found: Span[] = []
+function relatedNames(text: string, wanted: ReadonlySet<string>): MarkedSpan[] {
+  const found: MarkedSpan[] = []
   for (const { groups = {}, index, 0: whole } of text
     .slice(0, MAX_QUESTION)
     .matchAll(

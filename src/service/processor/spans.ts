@@ -2,7 +2,7 @@
 export type Mark = 'code' | 'link' | 'strong' | 'quote' | 'plain'
 
 /** A part of a statement that may be a value. */
-export interface Span {
+export interface MarkedSpan {
   /** Text of the span, without marks and quotes. */
   readonly text: string
   readonly mark: Mark
@@ -32,9 +32,9 @@ const MARKS: readonly (readonly [Mark, RegExp])[] = [
 ]
 
 /** The parts of a statement in code marks, links, emphasis and quotes, in its order. */
-export function markedSpans(statement: string): Span[] {
+export function markedSpans(statement: string): MarkedSpan[] {
   let text = statement.slice(0, MAX_TEXT)
-  const spans: Span[] = []
+  const spans: MarkedSpan[] = []
   for (const [mark, pattern] of MARKS) {
     for (const { 0: whole, index, groups = {} } of text.matchAll(pattern)) {
       const value = groups['value'] ?? groups['second'] ?? groups['third'] ?? ''
@@ -51,17 +51,17 @@ export function markedSpans(statement: string): Span[] {
   return spans.toSorted((a, b) => a.start - b.start)
 }
 
-function inside(spans: readonly Span[], start: number, end: number): Span | undefined {
+function inside(spans: readonly MarkedSpan[], start: number, end: number): MarkedSpan | undefined {
   return spans.find((span) => span.start >= start && span.end <= end)
 }
 
-function drop(spans: Span[], start: number, end: number): void {
+function drop(spans: MarkedSpan[], start: number, end: number): void {
   const at = spans.findIndex((span) => span.start >= start && span.end <= end)
   if (at !== -1) spans.splice(at, 1)
 }
 
 /** The parts of a statement that match a pattern. */
-export function plainSpans(statement: string, pattern: RegExp): Span[] {
+export function plainSpans(statement: string, pattern: RegExp): MarkedSpan[] {
   return [...statement.slice(0, MAX_TEXT).matchAll(pattern)].map(({ 0: text, index }) => ({
     text,
     mark: 'plain',

@@ -1,10 +1,10 @@
-import { ACCEPTANCE_FEATURES, type Features, RANKING_FEATURES } from './features.ts'
+import { ACCEPTANCE_FEATURES, type StatementFeatures, RANKING_FEATURES } from './features.ts'
 import { ACCEPTANCE, RANKING } from './statement-weights.ts'
 
 /** A statement with its features. */
 export interface Featured {
   readonly unit: { readonly text: string }
-  readonly features: Features
+  readonly features: StatementFeatures
 }
 
 /** How a statement compares with the others of its question. */
@@ -29,7 +29,7 @@ const RANKS_PER_SCORE = 5
 /** Compares the statements of a question, and returns them best first. */
 export function compareStatements<Item extends Featured>(
   statements: readonly Item[],
-  rankOf: (features: Features) => number = fittedRank,
+  rankOf: (features: StatementFeatures) => number = fittedRank,
 ): (Item & Compared)[] {
   const ranked = statements
     .map((statement) => ({ statement, rank: rankOf(statement.features) }))
@@ -50,7 +50,7 @@ export function compareStatements<Item extends Featured>(
   return compared
 }
 
-function fittedRank(features: Features): number {
+function fittedRank(features: StatementFeatures): number {
   return RANKING_FEATURES.reduce((sum, name) => sum + RANKING[name] * features[name], 0)
 }
 

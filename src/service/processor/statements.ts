@@ -1,7 +1,7 @@
 import { stem } from '../corpus/stems.ts'
 import { isStopWord, words } from '../corpus/terms.ts'
 import type { Asked, AskedForm } from './asked.ts'
-import { type Features, featuresOf } from './features.ts'
+import { type StatementFeatures, featuresOf } from './features.ts'
 import { dates, defaults, type Form, type FormValue, hasNumber, installations, versions } from './forms.ts'
 import { literal } from './literal.ts'
 import type { Evidence } from './judge.ts'
@@ -36,7 +36,7 @@ const FORMS: Readonly<Partial<Record<AskedForm, Form>>> = {
 
 /** A statement that may answer a question, compared with the others. */
 export interface Statement extends Evidence {
-  readonly features: Features
+  readonly features: StatementFeatures
   /** How likely it is the answer, 0 to 1. */
   readonly likelihood: number
 }

@@ -1,4 +1,5 @@
 import { isObject } from '../../protocol/event.ts'
+import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
 
 /** The words before the list of a question. */
 const LEAD = /^(?:what (?:are|is)|which are|give me|tell me|list|find|show(?: me)?|extract)\s+/i
@@ -22,8 +23,6 @@ const MAX_FIELDS = 12
 const MAX_WORDS = 3
 /** Maximum length of a field, in characters. */
 const MAX_NAME = 80
-
-type JsonSchema = Readonly<Record<string, unknown>>
 
 /**
  * The schema that an input suggests: one nullable field for each thing that a question lists, as in "the licence, version and

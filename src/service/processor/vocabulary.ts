@@ -55,14 +55,14 @@ export interface Term {
 }
 
 /** A parsed question. */
-export interface Question {
+export interface ParsedQuestion {
   readonly terms: readonly Term[]
   /** Whether it asks for a definition. */
   readonly asksForDefinition: boolean
 }
 
 /** Parses a question. `except` are words that are not terms, such as the name of the document. */
-export function questionOf(text: string, except: readonly string[] = []): Question {
+export function questionOf(text: string, except: readonly string[] = []): ParsedQuestion {
   const skipped = new Set(except)
   const terms = new Map<string, Term>()
   let asksForDefinition = false

@@ -1,6 +1,7 @@
 import type { Citation } from '../../protocol/output.ts'
 import type { UrlCitation } from '../../protocol/response.ts'
-import type { AnswerContent, Span } from '../conversations/content.ts'
+import type { AnswerContent } from '../conversations/content.ts'
+import type { Span } from '../corpus/blocks.ts'
 
 /** Maximum number of citations of an answer. */
 const MAX_CITATIONS = 500

@@ -5,7 +5,7 @@ import type { Corpus, DocumentHit, ExcerptBudget } from '../corpus/corpus.ts'
 import { adjusted, MIN_CHARACTERS, wordsLeftOut } from '../http/parameter-warnings.ts'
 
 /** The parameters of both search endpoints. */
-export interface Search {
+export interface SearchParameters {
   readonly queries: readonly string[]
   readonly objective?: string | undefined
   readonly mode: SearchMode
@@ -18,7 +18,7 @@ export interface Search {
 }
 
 /** The results of a search, and warnings about adjusted parameters. */
-export interface Found {
+export interface SearchOutcome {
   readonly results: SearchResult[]
   readonly warnings: Warning[]
 }
@@ -37,7 +37,7 @@ const MODES = {
 } as const satisfies Readonly<Record<SearchMode, object>>
 
 /** Searches the documents (§4.6, §4.7). */
-export function search(corpus: Corpus, request: Search): Found {
+export function search(corpus: Corpus, request: SearchParameters): SearchOutcome {
   const warnings: Warning[] = []
   const limit = adjusted(warnings, 'max_results', request.maxResults ?? DEFAULT_RESULTS, 1, MAX_RESULTS)
   const perResult =

@@ -6,7 +6,7 @@ import type { AddRunsResponse, TaskGroup, TaskGroupStatus } from '../../protocol
 import { RUN_STATUSES } from '../../protocol/task.ts'
 import type { RunInput, RunStatus, TaskRun, TaskRunError } from '../../protocol/task.ts'
 import type { Clock } from '../clock.ts'
-import { transaction, truncateLog } from '../database.ts'
+import { type Row, transaction, truncateLog } from '../database.ts'
 import type { Interactions, Turn } from '../interactions/interactions.ts'
 import type { Memories } from '../memory/memories.ts'
 import type { RunProgress, RunTask } from '../processor/processor.ts'
@@ -50,8 +50,6 @@ const ACTIVE: ReadonlySet<RunStatus> = new Set<RunStatus>([
   'running',
   'cancelling',
 ])
-
-type Row = Readonly<Record<string, SQLOutputValue>>
 
 /** Groups and runs in the service's database. Each change is one transaction. */
 export class TaskStore {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import {
-  type Features,
+  type StatementFeatures,
   RANKING_FEATURES,
   ACCEPTANCE_FEATURES,
 } from '../../../src/service/processor/features.ts'
@@ -19,12 +19,12 @@ import {
 import { minimise } from '../../../bench/quality/answers/minimise.ts'
 import { fitAcceptance } from '../../../bench/quality/answers/model.ts'
 
-const NONE: Features = Object.assign(
+const NONE: StatementFeatures = Object.assign(
   {},
   ...[...RANKING_FEATURES, ...ACCEPTANCE_FEATURES].map((name) => ({ [name]: 0 })),
 )
 
-const statement = (text: string, features: Partial<Features>) => ({
+const statement = (text: string, features: Partial<StatementFeatures>) => ({
   unit: { text },
   features: { ...NONE, ...features },
 })

@@ -3,7 +3,7 @@ import * as s from './kinds.ts'
 import { fieldBasis } from './outputs.ts'
 import { errorResponse } from './problems.ts'
 
-type Choice = ChatCompletion['choices'][number]
+type CompletionChoice = ChatCompletion['choices'][number]
 type ChunkChoice = ChatChunk['choices'][number]
 
 const finishReason = s.orNull(s.openOneOf<FinishReason>(['stop', 'length']))
@@ -25,10 +25,10 @@ export const chatCompletion = s.component(
       created: s.count,
       model: s.text,
       choices: s.list(
-        s.object<Choice>(
+        s.object<CompletionChoice>(
           {
             index: s.count,
-            message: s.object<Choice['message']>(
+            message: s.object<CompletionChoice['message']>(
               { role: s.oneOf(['assistant']), content: s.orNull(s.text) },
               {},
             ),

@@ -35,7 +35,11 @@ type Required<T> = { readonly [Key in Exclude<keyof T, OptionalKey<T>>]: AnswerS
 type Optional<T> = { readonly [Key in OptionalKey<T>]-?: AnswerSchema<Exclude<T[Key], undefined>> }
 
 /** The members of `T` whose discriminator may have the value. */
-type Member<T, Key extends keyof T, Value> = T extends unknown ? (Value extends T[Key] ? T : never) : never
+type UnionMember<T, Key extends keyof T, Value> = T extends unknown
+  ? Value extends T[Key]
+    ? T
+    : never
+  : never
 
 /** Any string. */
 export const text: AnswerSchema<string> = { type: 'string' }
@@ -122,7 +126,7 @@ export function requested<T>(name: string, schema: Schema<T>): AnswerSchema<T> {
 
 /** The members of a union. The compiler checks that there is one for each value of the discriminator. */
 export function variants<T, Key extends keyof T & string>(members: {
-  readonly [Value in Extract<T[Key], string>]: AnswerSchema<Member<T, Key, Value>>
+  readonly [Value in Extract<T[Key], string>]: AnswerSchema<UnionMember<T, Key, Value>>
 }): AnswerSchema<T> {
   return { anyOf: [...new Set(Object.values<AnyAnswer>(members))] }
 }
