@@ -12,14 +12,14 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>
  */
 export function createExchange(fetch: Fetch = (url, init) => globalThis.fetch(url, init)): Exchange {
   return (request, sink) => {
-    const call = new Call(request, sink, fetch)
+    const call = new FetchCall(request, sink, fetch)
     call.start()
     return call.incoming
   }
 }
 
 /** One request in flight. */
-class Call implements Wire {
+class FetchCall implements Wire {
   readonly incoming: Incoming
   readonly #request: WireRequest
   readonly #fetch: Fetch

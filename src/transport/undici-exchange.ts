@@ -9,7 +9,7 @@ import type { Wire } from './incoming.ts'
 
 /** HTTP on Node: undici's dispatch, without a Node stream in between. Each exchange has its own sockets. */
 export function createExchange(): Exchange {
-  let dialling: Call | undefined
+  let dialling: UndiciCall | undefined
   // A call has its own connect timeout, so the connector has none. HTTP/1.1, where a paused stream blocks only its own socket.
   const dial = buildConnector({ timeout: 0, allowH2: false })
   const agent = new Agent({
@@ -19,7 +19,7 @@ export function createExchange(): Exchange {
       if (dialling !== undefined && socket instanceof Socket) dialling.socket = socket
     },
   })
-  const dispatch = (call: Call, options: Dispatcher.DispatchOptions) => {
+  const dispatch = (call: UndiciCall, options: Dispatcher.DispatchOptions) => {
     // Undici requests a new connection before dispatch returns. So the call learns which socket is connecting for it, and can
     // destroy it on abort.
     dialling = call
@@ -30,7 +30,7 @@ export function createExchange(): Exchange {
     }
   }
   return (request, sink) => {
-    const call = new Call(request, sink)
+    const call = new UndiciCall(request, sink)
     // Asynchronously: the caller must have its flow before anything can fail, and undici's parser is not reentrant while it
     // is within another response's chunk.
     queueMicrotask(() => {
@@ -41,7 +41,7 @@ export function createExchange(): Exchange {
 }
 
 /** One request in flight. */
-class Call implements Wire, Dispatcher.DispatchHandler, DecodedSink {
+class UndiciCall implements Wire, Dispatcher.DispatchHandler, DecodedSink {
   readonly incoming: Incoming
   /** The socket that is being connected for this call, while it is. */
   socket: Socket | undefined
@@ -62,7 +62,7 @@ class Call implements Wire, Dispatcher.DispatchHandler, DecodedSink {
     this.incoming = new Incoming(request, sink, this)
   }
 
-  start(dispatch: (call: Call, options: Dispatcher.DispatchOptions) => void): void {
+  start(dispatch: (call: UndiciCall, options: Dispatcher.DispatchOptions) => void): void {
     const { origin, path, method, headers, body } = this.#request
     this.incoming.connecting()
     // Disabled, since undici's own timeouts keep running while a flow is paused.
