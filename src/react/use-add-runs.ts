@@ -18,9 +18,9 @@ export interface UseAddRunsResult {
   readonly error: Error | undefined
 }
 
-type State = Omit<UseAddRunsResult, 'addRuns'>
+type AddRunsState = Omit<UseAddRunsResult, 'addRuns'>
 
-const IDLE: State = { status: 'idle', response: undefined, error: undefined }
+const IDLE: AddRunsState = { status: 'idle', response: undefined, error: undefined }
 
 /** Adds runs to groups through the gateway, for grants that allow it. They appear in the group's view. */
 export function useAddRuns(live: Pick<Live<ViewShapes>, 'addRuns'>): UseAddRunsResult {
@@ -29,7 +29,7 @@ export function useAddRuns(live: Pick<Live<ViewShapes>, 'addRuns'>): UseAddRunsR
   const addRuns = useCallback(
     async (group: string, request: AddRunsRequest) => {
       const call = ++calls.current
-      const update = (next: Partial<State>) => {
+      const update = (next: Partial<AddRunsState>) => {
         if (call === calls.current) setState({ ...IDLE, ...next })
       }
       update({ status: 'pending' })

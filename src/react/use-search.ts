@@ -23,9 +23,9 @@ export interface UseSearchResult {
   readonly error: Error | undefined
 }
 
-type State = Omit<UseSearchResult, 'search' | 'results'>
+type SearchState = Omit<UseSearchResult, 'search' | 'results'>
 
-const IDLE: State = { status: 'idle', response: undefined, error: undefined }
+const IDLE: SearchState = { status: 'idle', response: undefined, error: undefined }
 const NONE: readonly SearchResult[] = []
 
 /**
@@ -53,7 +53,7 @@ export function useSearch(
   { debounce = 250 }: UseSearchOptions = {},
 ): UseSearchResult {
   // Answers of another connection are dropped, since they were made with other rights.
-  const [{ of, ...state }, setState] = useState<State & { readonly of: unknown }>({ ...IDLE, of: live })
+  const [{ of, ...state }, setState] = useState<SearchState & { readonly of: unknown }>({ ...IDLE, of: live })
   const abortLast = useRef<() => void>(() => {})
   const session = useRef<string>(undefined)
 
@@ -65,7 +65,7 @@ export function useSearch(
 
       const controller = new AbortController()
       const { signal } = controller
-      const update = (change: Partial<State>) => {
+      const update = (change: Partial<SearchState>) => {
         if (!signal.aborted)
           setState((last) => ({ ...(last.of === live ? last : IDLE), ...change, of: live }))
       }
