@@ -16,7 +16,7 @@ import { oneLine } from './plain.ts'
 import { runInputs } from './run-inputs.ts'
 import type { InputOptions } from './run-inputs.ts'
 
-interface CreateOptions extends ConnectionOptions {
+interface GroupCreateOptions extends ConnectionOptions {
   readonly metadata?: readonly (readonly [string, string])[]
 }
 
@@ -73,7 +73,7 @@ function addCreate(group: Command, signal: AbortSignal): void {
     .description('Create an empty task group, and print its id.')
     .option('--metadata <name=value>', 'stored with it; may be repeated', collect(metadataEntry))
   addConnectionOptions(command, "print the service's response as one line of JSON").action(
-    async ({ metadata, ...options }: CreateOptions) => {
+    async ({ metadata, ...options }: GroupCreateOptions) => {
       const { client, output } = connect(options, signal)
       const entries = metadata !== undefined && { metadata: Object.fromEntries(metadata) }
       const created = await client.taskGroups.create({ ...entries, signal })

@@ -16,7 +16,7 @@ interface ScopeOptions extends ConnectionOptions {
   readonly scope?: string
 }
 
-interface SearchOptions extends ScopeOptions {
+interface MemorySearchOptions extends ScopeOptions {
   readonly kind?: MemoryKind
   readonly limit?: number
   readonly since?: string
@@ -48,7 +48,7 @@ export function addMemory(program: Command, signal: AbortSignal): void {
       .option('--limit <number>', 'the most memories', wholeNumber(1))
       .option('--since <time>', 'only what completed then or later, such as 2026-01-31T12:00:00Z'),
     "print the service's response as one line of JSON",
-  ).action((words: string[], options: SearchOptions) => search(words, options, signal))
+  ).action((words: string[], options: MemorySearchOptions) => search(words, options, signal))
 
   addScoped(
     memory
@@ -116,7 +116,11 @@ export async function isConfirmed(
   return /^y(?:es)?$/i.test(answer.trim())
 }
 
-async function search(words: readonly string[], options: SearchOptions, signal: AbortSignal): Promise<void> {
+async function search(
+  words: readonly string[],
+  options: MemorySearchOptions,
+  signal: AbortSignal,
+): Promise<void> {
   const { client, output } = connect(options, signal)
   const { kind, limit, since } = options
   const request = {

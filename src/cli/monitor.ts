@@ -11,7 +11,7 @@ import { collect, metadataEntry } from './options.ts'
 import type { Output } from './output.ts'
 import { oneLine } from './plain.ts'
 
-interface CreateOptions extends ConnectionOptions {
+interface MonitorCreateOptions extends ConnectionOptions {
   readonly query: string
   readonly frequency: string
   readonly processor?: MonitorProcessor
@@ -23,7 +23,7 @@ interface CreateOptions extends ConnectionOptions {
   readonly metadata?: readonly (readonly [string, string])[]
 }
 
-interface ListOptions extends ConnectionOptions {
+interface MonitorListOptions extends ConnectionOptions {
   readonly status?: Monitor['status']
 }
 
@@ -77,7 +77,7 @@ function addCreate(monitor: Command, signal: AbortSignal): void {
     .option('--metadata <name=value>', 'stored with it; may be repeated', collect(metadataEntry))
   addConnectionOptions(command, "print the service's response as one line of JSON")
     .addHelpText('after', CREATE_EXAMPLES)
-    .action(async (options: CreateOptions) => {
+    .action(async (options: MonitorCreateOptions) => {
       const { client, output } = connect(options, signal)
       const created = await client.monitors.create(createRequest(options), { signal })
       await printMonitor(created, output)
@@ -85,7 +85,7 @@ function addCreate(monitor: Command, signal: AbortSignal): void {
     })
 }
 
-function createRequest(options: CreateOptions): CreateMonitorRequest {
+function createRequest(options: MonitorCreateOptions): CreateMonitorRequest {
   const {
     query,
     frequency,
@@ -124,7 +124,7 @@ function addList(monitor: Command, signal: AbortSignal): void {
     .description('List monitors.')
     .addOption(new Option('--status <status>', 'only with this status').choices(['active', 'cancelled']))
   addConnectionOptions(command, 'print each monitor as one line of JSON').action(
-    async (options: ListOptions) => {
+    async (options: MonitorListOptions) => {
       const { client, output } = connect(options, signal)
       const { status } = options
       let count = 0

@@ -8,7 +8,7 @@ import { createOutput } from '../output.ts'
 import type { Output, Style } from '../output.ts'
 import { oneLine } from '../plain.ts'
 
-interface ListOptions extends CommonOptions {
+interface AlertListOptions extends CommonOptions {
   readonly log: string
   readonly name?: string
 }
@@ -40,7 +40,7 @@ export function addList(group: Command, signal: AbortSignal): void {
     .option('--name <name>', 'name of the process in the log (default: rules)')
   addCommonOptions(command, 'print all as one line of JSON')
     .addHelpText('after', EXAMPLES)
-    .action(async ({ log: file, name = 'rules', json = false }: ListOptions) => {
+    .action(async ({ log: file, name = 'rules', json = false }: AlertListOptions) => {
       await using opened = await openLogAt(file)
       const { ruleStatus } = await import('rivulet/rules')
       const status = await ruleStatus(opened.log, { name })

@@ -15,7 +15,7 @@ import type { Output } from '../output.ts'
 import { readRules } from './problems.ts'
 import { watchRuleFiles } from './rule-files.ts'
 
-interface RunOptions extends CommonOptions {
+interface RulesRunOptions extends CommonOptions {
   readonly log: string
   readonly rules: readonly string[]
   readonly name?: string
@@ -71,14 +71,14 @@ export function addRun(group: Command, signal: AbortSignal): void {
     .option('--wait', 'wait while another process runs these rules, instead of an error')
   addCommonOptions(command, 'print each alert event as one line of JSON')
     .addHelpText('after', EXAMPLES)
-    .action(async (options: RunOptions) => {
+    .action(async (options: RulesRunOptions) => {
       await run(options, signal)
       signal.throwIfAborted()
     })
 }
 
 /** Resolves after the signal aborts, when everything is saved and closed. */
-async function run(options: RunOptions, signal: AbortSignal): Promise<void> {
+async function run(options: RulesRunOptions, signal: AbortSignal): Promise<void> {
   const { log: file, rules: files, name = 'rules', start = 'end', wait = false } = options
   const settings = notifierSettings(options)
   const rules = await readRules(files)
@@ -122,7 +122,7 @@ function notifierSettings({
   webhook: url,
   webhookSecretEnv,
   slackUrlEnv,
-}: RunOptions): NotifierSettings {
+}: RulesRunOptions): NotifierSettings {
   if (url === undefined && webhookSecretEnv !== undefined)
     throw new UsageError('--webhook-secret-env is for --webhook')
   const secrets = webhookSecretEnv === undefined ? undefined : secretOf(webhookSecretEnv)
