@@ -33,7 +33,7 @@ import { UncertainRequestError } from '../shapes/acted-on-once.ts'
 import { outputSchema, validatorOf } from '../shapes/answer-schema.ts'
 import { checkedInOrder } from '../shapes/checked-in-order.ts'
 import { awaitableAs, sourceOf } from '../shapes/source.ts'
-import type { AwaitableSource, SourceOptions } from '../shapes/source.ts'
+import type { AwaitableSource, SourceOptions, SourceStep } from '../shapes/source.ts'
 import { withReconnect } from '../shapes/with-reconnect.ts'
 import { checkedEvent, checkedFindAllResult } from './enrichment.ts'
 import type { CheckedFindAllEvent, CheckedFindAllResult } from './enrichment.ts'
@@ -60,9 +60,6 @@ export interface EnrichedFindAllOptions<Content> extends RunFindAllOptions {
 }
 
 type AnyOptions = RunFindAllOptions & Partial<EnrichedFindAllOptions<unknown>>
-
-/** A run's event, or its result at the end. */
-type Step<Event, Result> = { readonly event: Event } | { readonly result: Result }
 
 const OPTIONS = Object.keys({
   generator: true,
@@ -219,7 +216,7 @@ function followed(
   findAllId: string,
   enrichment: FindAllEnrichment | undefined,
   cancelOnUnsubscribe: boolean,
-): Observable<Step<FindAllEvent, FindAllResult>> {
+): Observable<SourceStep<FindAllEvent, FindAllResult>> {
   return defer(() => {
     let isOver = false
     const events = findAllEvents(context, findAllId).pipe(

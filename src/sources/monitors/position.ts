@@ -47,7 +47,7 @@ export class MonitorPosition {
 
   /** An immutable copy of the position. {@link parse} reads its text. */
   get snapshot(): StreamPosition {
-    return new MonitorSnapshot(this.lastId, this.time, this.#saved, this.isFirstWalk)
+    return new MonitorPositionSnapshot(this.lastId, this.time, this.#saved, this.isFirstWalk)
   }
 
   /** Whether the event is remembered as emitted. */
@@ -78,7 +78,7 @@ export class MonitorPosition {
 }
 
 /** A {@link MonitorPosition} at one moment. */
-class MonitorSnapshot implements StreamPosition {
+class MonitorPositionSnapshot implements StreamPosition {
   readonly #lastId: string | undefined
   readonly #time: string | null
   readonly #before: readonly string[]

@@ -137,12 +137,12 @@ function topLevelOf(field: string): string {
   return field.split(/[.[]/, 1)[0] ?? field
 }
 
-type Checked<T> = T | Promise<T>
+type MaybePromise<T> = T | Promise<T>
 
 function checkedSnapshot<Content>(
   schema: AnswerSchema<Content>,
   { changed, previous, current, event }: MonitorSnapshot,
-): Checked<CheckedMonitorSnapshot<Content>> {
+): MaybePromise<CheckedMonitorSnapshot<Content>> {
   const check = (output: TaskOutput | null) => (output === null ? null : checkedOutput(schema, output))
   const before = check(previous)
   const after = check(current)

@@ -88,7 +88,7 @@ export async function checkOutput<Content>(
 export function checkedOutput<Content>(
   schema: AnswerSchema<Content>,
   output: TaskOutput | null,
-): Checked<Content> | Promise<Checked<Content>> {
+): CheckResult<Content> | Promise<CheckResult<Content>> {
   if (output?.type !== 'json') {
     const message = output === null ? 'the run has no output' : `its type is ${nameOf(output.type)}, not json`
     return new OutputSchemaError([{ message }], output)
@@ -113,7 +113,7 @@ function nameOf(type: unknown): string {
   return typeof type === 'object' && type !== null ? 'an object' : String(type)
 }
 
-type Checked<Content> = CheckedOutput<Content> | OutputSchemaError
+type CheckResult<Content> = CheckedOutput<Content> | OutputSchemaError
 
 /** Returns the Standard Schema. Throws an ArgumentError for any other value. */
 export function validatorOf<Content>(schema: AnswerSchema<Content>): StandardSchema<Content> {

@@ -22,6 +22,9 @@ export class Source<T> extends Observable<T> implements AsyncIterable<T> {
   }
 }
 
+/** An event of a source that ends with a result, or that result. */
+export type SourceStep<Event, Result> = { readonly event: Event } | { readonly result: Result }
+
 /** Options of every source. */
 export interface SourceOptions {
   /** When aborted, the source errors with the signal's reason. */

@@ -133,8 +133,8 @@ export function createExecute(context: Context): ExecuteRuns {
 }
 
 /** Validates an output. */
-type Check = (output: TaskOutput | null) => Checked | Promise<Checked>
-type Checked = object | null
+type Check = (output: TaskOutput | null) => CheckedValue | Promise<CheckedValue>
+type CheckedValue = object | null
 
 /** Settings of an execution. */
 interface ExecutionSettings {
@@ -289,7 +289,7 @@ class Execution {
     )
   }
 
-  #emit({ index, input }: Entry, run: TaskRun, checked: Checked): void {
+  #emit({ index, input }: Entry, run: TaskRun, checked: CheckedValue): void {
     if (this.#subscriber.closed) return
     this.#remaining -= 1
     const ended = { index, input, run }

@@ -70,17 +70,15 @@ export function createRuns(context: Context): GroupRuns {
   return runs
 }
 
-type Checked<Content> = CheckedGroupRunEvent<Content> | Promise<CheckedGroupRunEvent<Content>>
-
 /** Returns the event with its output checked; the event itself if there is nothing to check. */
 function checkedRun<Content>(
   schema: AnswerSchema<Content>,
   event: GroupRunEvent,
   hasOutputs: boolean,
-): Checked<Content> {
+): CheckedGroupRunEvent<Content> | Promise<CheckedGroupRunEvent<Content>> {
   if (hasNothingToCheck(event, hasOutputs)) return event
   const { output = null, ...state } = event.data
-  const withOutput = (result: CheckedOutput<Content> | OutputSchemaError): CheckedRunEvent<Content> =>
+  const withOutput = (result: CheckedOutput<Content> | OutputSchemaError): CheckedGroupRunEvent<Content> =>
     result instanceof OutputSchemaError
       ? { ...event, data: { ...state, output: null, misfit: result } }
       : { ...event, data: { ...state, output: result } }

@@ -23,7 +23,7 @@ import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { validatorOf } from '../shapes/answer-schema.ts'
 import { awaitableAs, sourceOf } from '../shapes/source.ts'
-import type { AwaitableSource, SourceOptions } from '../shapes/source.ts'
+import type { AwaitableSource, SourceOptions, SourceStep } from '../shapes/source.ts'
 import { prepareRun, sendRun } from './create.ts'
 import { hasEnded } from './ended.ts'
 import { RunFailedError, RunInterruptedError } from './errors.ts'
@@ -47,9 +47,6 @@ export interface TypedRunTaskOptions<Content> extends RunTaskOptions {
   /** The schema of the output. It is sent as `task_spec.output_schema`, and validates the output. */
   readonly schema: AnswerSchema<Content>
 }
-
-/** A run's event, or its result at the end. */
-type Step<Result> = { readonly event: RunEvent } | { readonly result: Result }
 
 /** `tasks.run`. Its overloads are declared here since an inferred type has no comments for them. */
 export interface RunTask {
@@ -116,13 +113,13 @@ function runSteps<Result>(
   request: ApiRequest,
   timeout: number,
   check: (result: TaskRunResult) => Observable<Result>,
-): Observable<Step<Result>> {
+): Observable<SourceStep<RunEvent, Result>> {
   return sendRun(context, request).pipe(
     concatMap((created) => {
       const event = runEvent({ run: created }, 'poll', undefined, context.scheduler.now())
       const rest = follow(context, created, event.id).pipe(
         endingAfter(context, created.run_id, timeout),
-        concatMap((step): Observable<Step<Result>> =>
+        concatMap((step): Observable<SourceStep<RunEvent, Result>> =>
           'result' in step ? check(step.result).pipe(map((result) => ({ result }))) : of(step),
         ),
         catchError((error: unknown) => throwError(() => afterCreation(created, error))),
@@ -133,7 +130,11 @@ function runSteps<Result>(
 }
 
 /** Follows a run to its end by its stream, else by its result. */
-function follow(context: Context, { run_id }: TaskRun, seen: string): Observable<Step<TaskRunResult>> {
+function follow(
+  context: Context,
+  { run_id }: TaskRun,
+  seen: string,
+): Observable<SourceStep<RunEvent, TaskRunResult>> {
   return defer(() => {
     let last: EventOf<'task_run.state'> | undefined
     const events = eventsOf(runItems(context, run_id, { seen })).pipe(
@@ -160,19 +161,21 @@ function resultAfter(
   context: Context,
   runId: string,
   last: EventOf<'task_run.state'> | undefined,
-): Observable<Step<TaskRunResult>> {
+): Observable<SourceStep<RunEvent, TaskRunResult>> {
   const request = { method: 'GET', path: `${runSource(runId)}/events` }
   if (last !== undefined) {
     const { run, output } = last.data
     if (run.status !== 'completed') return throwError(() => new RunFailedError(request, run))
     if (isOutput(output)) return of({ result: { run, output } })
   }
-  const stateOf = (data: { readonly run: TaskRun }): Step<TaskRunResult> => ({
+  const stateOf = (data: { readonly run: TaskRun }): SourceStep<RunEvent, TaskRunResult> => ({
     event: runEvent(data, 'poll', undefined, context.scheduler.now()),
   })
   const isNew = last === undefined
   return resultOf(context, runId, Infinity).pipe(
-    concatMap((result): Step<TaskRunResult>[] => (isNew ? [stateOf(result), { result }] : [{ result }])),
+    concatMap((result): SourceStep<RunEvent, TaskRunResult>[] =>
+      isNew ? [stateOf(result), { result }] : [{ result }],
+    ),
     catchError((error: unknown) => {
       const failed = throwError(() => error)
       return isNew && error instanceof RunFailedError
