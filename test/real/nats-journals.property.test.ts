@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { FencedError } from '../../src/log/errors.ts'
-import { DeadLetters } from '../../src/log/memory/dead-letters.ts'
+import { MemoryDeadLetters } from '../../src/log/memory/dead-letters.ts'
 import { Processes } from '../../src/log/state/processes.ts'
 import type { Fence, Position } from '../../src/log/store/contract.ts'
 import type { NewDeadLetter } from '../../src/log/store/dead-letter-store.ts'
@@ -80,12 +80,12 @@ type CommitStep = Pick<Extract<Step, { step: 'commit' }>, 'changes' | 'failed' |
 /** What the log has to be. */
 class Model {
   readonly processes: Processes
-  readonly letters: DeadLetters
+  readonly letters: MemoryDeadLetters
   cursor: Position | null = null
 
   constructor(of: LogOfJournals) {
     this.processes = new Processes('the log', of.entries.epoch)
-    this.letters = new DeadLetters(of.entries)
+    this.letters = new MemoryDeadLetters(of.entries)
   }
 }
 

@@ -8,7 +8,7 @@ import { openLog } from 'rivulet'
 import { deliver } from 'rivulet/operators'
 import { lastValueFrom, take } from 'rxjs'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { OpenLogSettings } from '../../src/log/nats/open-log.ts'
+import type { OpenNatsLogSettings } from '../../src/log/nats/open-log.ts'
 import { NatsLogStore } from '../../src/log/nats/store.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
 import { LogServerError } from '../../src/log/errors.ts'
@@ -318,7 +318,7 @@ describe('the sign-in of a log at a NATS server', () => {
 describe('a log on a NATS server, in the long run', () => {
   const HOUR = 3_600_000
 
-  function openWith(settings: Partial<OpenLogSettings>): NatsLogStore {
+  function openWith(settings: Partial<OpenNatsLogSettings>): NatsLogStore {
     const log = new NatsLogStore({
       client: { servers: server.url },
       log: `log-${++logs}`,

@@ -6,7 +6,7 @@ import type { DeadLetterError, NewDeadLetter, Redelivery } from '../store/dead-l
 const MAX_DEAD_LETTER_BYTES = 96 * 1024
 const MAX_REDELIVERED = 1_000
 
-interface Slot {
+interface WindowSlot {
   position: Position
   /**
    * A skipped entry is not stored as acknowledged: another filter may want it after a restart. The commit that has the dead letter of
@@ -36,16 +36,16 @@ interface Slot {
 export class AckWindow {
   #cursor: Position
   /** Slots in the order of the log. The slots before `#first` are behind the cursor. */
-  #slots: Slot[] = []
+  #slots: WindowSlot[] = []
   #first = 0
   /** The slots that are open. */
-  readonly #open = new Map<Position, Slot>()
+  readonly #open = new Map<Position, WindowSlot>()
   /** Number of slots with a `received` above 0. */
   #beingHandled = 0
   /** Length of the open slots as JSON, in characters. */
   #length = 0
   /** Slots whose dead letters are not in a commit yet. */
-  #dead: Slot[] = []
+  #dead: WindowSlot[] = []
   /** Positions of redelivered dead letters that are handled. */
   #redelivered: Position[] = []
   /** Positions that were acknowledged before a restart, and not read since. */
@@ -128,7 +128,7 @@ export class AckWindow {
     return true
   }
 
-  #opened(slot: Slot): void {
+  #opened(slot: WindowSlot): void {
     this.#open.set(slot.position, slot)
     this.#length += slot.length
   }
@@ -202,7 +202,7 @@ export class AckWindow {
     return true
   }
 
-  #settle(slot: Slot): void {
+  #settle(slot: WindowSlot): void {
     slot.received -= 1
     if (slot.received === 0) this.#beingHandled -= 1
   }
@@ -290,10 +290,10 @@ export class AckWindow {
 
 function slotOf(
   position: Position,
-  state: Slot['state'],
+  state: WindowSlot['state'],
   length: number,
-  { redelivery, gap }: Partial<Pick<Slot, 'redelivery' | 'gap'>> = {},
-): Slot {
+  { redelivery, gap }: Partial<Pick<WindowSlot, 'redelivery' | 'gap'>> = {},
+): WindowSlot {
   return { position, state, length, redelivery, gap, deadLetter: undefined, received: 0, isReleased: false }
 }
 

@@ -109,7 +109,7 @@ interface Assigned<E> {
 }
 
 /** A destination of dead letters other than the log. */
-type DeadLetters<E> = Exclude<NonNullable<DeliverConfig<E>['deadLetters']>, 'log'>
+type DeadLetterDestination<E> = Exclude<NonNullable<DeliverConfig<E>['deadLetters']>, 'log'>
 
 /** Whether it is a handler with effects. */
 export function hasEffects<E>(handler: unknown): handler is EffectHandler<E> {
@@ -132,8 +132,8 @@ export function effectDelivery<E extends Entry>(
 
 function effectDeadLetters<E extends Entry>(
   consumer: ConsumerEffects<E>,
-  deadLetters: DeadLetters<E> | 'log',
-): DeadLetters<E> {
+  deadLetters: DeadLetterDestination<E> | 'log',
+): DeadLetterDestination<E> {
   return {
     get observed() {
       return deadLetters === 'log' || deadLetters.observed !== false

@@ -91,7 +91,7 @@ export function effectHandler<E extends Entry, P, Connection>(
 }
 
 /** An item for the next transaction. */
-interface Waiting<Connection> {
+interface WaitingEffect<Connection> {
   readonly effect: Effect<Connection>
   readonly signal: AbortSignal | undefined
   resolve(): void
@@ -100,7 +100,7 @@ interface Waiting<Connection> {
 
 /** An item that a commit has looked at. */
 interface Tried<Connection> {
-  readonly item: Waiting<Connection>
+  readonly item: WaitingEffect<Connection>
   /** False for one that is too late for its consumer: the store has not got it. */
   readonly isGiven: boolean
 }
@@ -112,7 +112,7 @@ class StoredEffects<E extends Entry, P, Connection> implements Effects<E> {
   readonly #store: EffectStore<Connection>
   readonly #effect: PreparedEffect<E, P, Connection> | PlainEffect<E, Connection>
   #taken: { readonly fence: Fence; readonly consumer: EffectConsumer } | undefined
-  readonly #waiting: Waiting<Connection>[] = []
+  readonly #waiting: WaitingEffect<Connection>[] = []
   #isRunning = false
   /** The last commit. The next one stores the state behind it. */
   #last: Promise<unknown> = Promise.resolve()

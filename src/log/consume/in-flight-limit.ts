@@ -5,7 +5,7 @@ import type { AckWindow } from './ack-window.ts'
 const MAX_OUT_LENGTH = 16 * 1024 * 1024
 
 /** A reader whose entries count. */
-interface Member {
+interface LimitedReader {
   /** Undefined until it has begun. */
   readonly window: AckWindow | undefined
 }
@@ -18,7 +18,7 @@ export interface Permit {
 }
 
 /** Limits the entries of one consumer that are in flight, over all its readers, which take turns. */
-export class InFlightLimit<Reader extends Member = Member> {
+export class InFlightLimit<Reader extends LimitedReader = LimitedReader> {
   readonly #max: number
   readonly #page: number
   readonly #readers = new Set<Reader>()

@@ -3,19 +3,19 @@ import { FencedError, LogInUseError } from '../errors.ts'
 import { WaitingCalls } from './waiting-calls.ts'
 
 /** An open log that claims names. */
-interface Claimer {
+interface MemoryClaimer {
   readonly owner: string
 }
 
 interface Claim {
   /** Token of the last fence. A release raises it too, which makes that fence void. */
   token: number
-  holder: Claimer | undefined
-  readonly waiting: WaitingCalls<Claimer, Fence>
+  holder: MemoryClaimer | undefined
+  readonly waiting: WaitingCalls<MemoryClaimer, Fence>
 }
 
 /** Which open log holds which name. */
-export class Claims {
+export class MemoryClaims {
   readonly #log: string
   readonly #claims = new Map<string, Claim>()
 
@@ -24,7 +24,7 @@ export class Claims {
   }
 
   /** Claims a name, or waits for it where there is a signal. */
-  async claim(name: string, claimer: Claimer, wait: AbortSignal | undefined): Promise<Fence> {
+  async claim(name: string, claimer: MemoryClaimer, wait: AbortSignal | undefined): Promise<Fence> {
     wait?.throwIfAborted()
     let claim = this.#claims.get(name)
     if (claim === undefined) {
@@ -59,7 +59,7 @@ export class Claims {
     if (claim !== undefined) claim.token += 1
   }
 
-  release({ name, token }: Fence, claimer: Claimer): void {
+  release({ name, token }: Fence, claimer: MemoryClaimer): void {
     const claim = this.#claims.get(name)
     if (claim === undefined || claim.token !== token || claim.holder !== claimer) return
     claim.token += 1
@@ -67,12 +67,12 @@ export class Claims {
   }
 
   /** Frees what the claimer holds. Its fences are valid until another claims their names. */
-  lose(claimer: Claimer): void {
+  lose(claimer: MemoryClaimer): void {
     for (const [name, claim] of this.#claims) if (claim.holder === claimer) free(name, claim)
   }
 
   /** Releases what the claimer holds. Its waiting claims reject. */
-  close(claimer: Claimer, error: Error): void {
+  close(claimer: MemoryClaimer, error: Error): void {
     for (const { waiting } of this.#claims.values()) waiting.reject(claimer, error)
     for (const [name, claim] of this.#claims) {
       if (claim.holder === claimer) this.release({ name, token: claim.token }, claimer)
@@ -80,7 +80,7 @@ export class Claims {
   }
 }
 
-function give(name: string, claim: Claim, claimer: Claimer): Fence {
+function give(name: string, claim: Claim, claimer: MemoryClaimer): Fence {
   claim.holder = claimer
   claim.token += 1
   return { name, token: claim.token }

@@ -7,14 +7,14 @@ import type {
 } from '../store/dead-letter-store.ts'
 import { ReaderDeadLetters } from '../state/reader-dead-letters.ts'
 import type { ReaderDeadLetter, MarkedReaderDeadLetter } from '../state/reader-dead-letters.ts'
-import type { Partitions } from './partitions.ts'
+import type { MemoryPartitions } from './partitions.ts'
 
 /** The dead letters of each reader. Entries are JSON, so that a caller and the log never share a value. */
-export class DeadLetters {
-  readonly #entries: Partitions
+export class MemoryDeadLetters {
+  readonly #entries: MemoryPartitions
   readonly #readers = new Map<string, ReaderDeadLetters<string>>()
 
-  constructor(entries: Partitions) {
+  constructor(entries: MemoryPartitions) {
     this.#entries = entries
   }
 

@@ -6,7 +6,7 @@ import type { EntryIdentity, PreparedEntry } from '../store/prepared-entry.ts'
 import type { StoredEntry } from './partition.ts'
 
 /** The latest revision of an identity. */
-interface Known {
+interface LatestRevision {
   readonly revision: number
   readonly completeness: number
   /** The number of the append of its latest revision. */
@@ -41,9 +41,9 @@ class ByIdentity<Value> {
 }
 
 /** The identities of the entries of a log in memory, and their age. */
-export class Identities {
+export class MemoryIdentities {
   readonly #limits: IdentityLimits
-  readonly #known = new ByIdentity<Known>()
+  readonly #known = new ByIdentity<LatestRevision>()
   #added = 0
   #uptime: Uptime = { uptime: 0, clock: 0 }
   #marks: readonly Mark[] = []
@@ -55,8 +55,8 @@ export class Identities {
 
   /** An append. Nothing is changed before its `commit`, when all of its entries are known to be sound. */
   merging() {
-    const staged = new ByIdentity<Known>()
-    const changes: [PreparedEntry, Known][] = []
+    const staged = new ByIdentity<LatestRevision>()
+    const changes: [PreparedEntry, LatestRevision][] = []
     return {
       /** The entry as it is to be stored; undefined for one that is known. */
       add: (
@@ -121,7 +121,7 @@ export class Identities {
 }
 
 /** The entry with what only the earlier one has, which may have been deleted. */
-function merged(known: Known | undefined, entry: PreparedEntry): PreparedEntry {
+function merged(known: LatestRevision | undefined, entry: PreparedEntry): PreparedEntry {
   if (known === undefined || isAtLeastAsComplete(entry.completeness, known.completeness)) return entry
   const completeness = known.completeness | entry.completeness
   if (known.entry === undefined) return { ...entry, completeness }

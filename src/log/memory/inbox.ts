@@ -14,7 +14,7 @@ interface StoredDelivery extends PreparedDelivery {
 const FORGOTTEN_PER_PUT = 8
 
 /** The webhooks of a log in memory. */
-export class Inbox<Caller> {
+export class MemoryInbox<Caller> {
   /** Calls that wait for deliveries, each with the place after which it waits. */
   readonly waiting = new WaitingCalls<Caller, true>()
   readonly #limits: Required<InboxLimits>

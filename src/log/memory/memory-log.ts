@@ -17,15 +17,15 @@ import { clocksOf } from '../store/log-clock.ts'
 import type { WallAndMonotonic } from '../store/log-clock.ts'
 import { inboxLimits } from '../store/inbox-store.ts'
 import type { InboxLimits, InboxStore } from '../store/inbox-store.ts'
-import { Claims } from './claims.ts'
-import { DeadLetters } from './dead-letters.ts'
-import { Inbox } from './inbox.ts'
-import { Partitions } from './partitions.ts'
+import { MemoryClaims } from './claims.ts'
+import { MemoryDeadLetters } from './dead-letters.ts'
+import { MemoryInbox } from './inbox.ts'
+import { MemoryPartitions } from './partitions.ts'
 import { memoryRetention } from './retention.ts'
 import { Processes } from '../state/processes.ts'
 import type { RetentionStore } from '../store/retention-store.ts'
 import { WaitingCalls } from './waiting-calls.ts'
-import { WorkGroups } from './work-groups.ts'
+import { MemoryWorkGroups } from './work-groups.ts'
 import { preparedAppend } from '../store/prepared-append.ts'
 import { preparedCommit } from '../store/prepared-commit.ts'
 import type { ProcessStore } from '../store/process-store.ts'
@@ -97,19 +97,19 @@ export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
 
 /** The stored log, which all open logs share. */
 class Contents {
-  readonly claims = new Claims(LOG)
-  readonly groups = new WorkGroups<OpenLog>(LOG)
-  readonly entries: Partitions
+  readonly claims = new MemoryClaims(LOG)
+  readonly groups = new MemoryWorkGroups<OpenMemoryLog>(LOG)
+  readonly entries: MemoryPartitions
   /** Calls that wait for entries. */
-  readonly waiting = new WaitingCalls<OpenLog, true>()
+  readonly waiting = new WaitingCalls<OpenMemoryLog, true>()
   readonly streams = new Map<string, string>()
   readonly processes: Processes
   /** Calls that wait for changes of a process, by its name. */
-  readonly waitingForChanges = new Map<string, WaitingCalls<OpenLog, true>>()
+  readonly waitingForChanges = new Map<string, WaitingCalls<OpenMemoryLog, true>>()
   /** JSON, so that a reader and the log never share a value. */
   readonly readers = new Map<string, { readonly cursor: Position; readonly json: string }>()
-  readonly deadLetters: DeadLetters
-  readonly inbox: Inbox<OpenLog>
+  readonly deadLetters: MemoryDeadLetters
+  readonly inbox: MemoryInbox<OpenMemoryLog>
   readonly clocks: WallAndMonotonic
   /** The reader that keeps recorders from appending. */
   pausedBy: string | null = null
@@ -117,9 +117,9 @@ class Contents {
   connections = 0
 
   constructor(partitions: number, clocks: WallAndMonotonic, inbox: Required<InboxLimits>) {
-    this.entries = new Partitions(LOG, partitions)
-    this.deadLetters = new DeadLetters(this.entries)
-    this.inbox = new Inbox(inbox)
+    this.entries = new MemoryPartitions(LOG, partitions)
+    this.deadLetters = new MemoryDeadLetters(this.entries)
+    this.inbox = new MemoryInbox(inbox)
     this.processes = new Processes(LOG, this.entries.epoch)
     this.clocks = clocks
   }
@@ -135,10 +135,10 @@ function connect(contents: Contents, options: MemoryLogConnection): MemoryLog {
   checkText('owner', owner)
   checkFunction('latency', latency)
   checkFunction('faults', faults)
-  return new OpenLog(contents, { owner, latency, faults })
+  return new OpenMemoryLog(contents, { owner, latency, faults })
 }
 
-class OpenLog implements MemoryLog {
+class OpenMemoryLog implements MemoryLog {
   readonly processes: ProcessStore
   readonly owner: string
   readonly inbox: InboxStore
@@ -321,7 +321,7 @@ class OpenLog implements MemoryLog {
       wait: (name, after, signal) =>
         this.#call(async () => {
           while (!processes.hasMore(name, after)) {
-            const calls = waitingForChanges.get(name) ?? new WaitingCalls<OpenLog, true>()
+            const calls = waitingForChanges.get(name) ?? new WaitingCalls<OpenMemoryLog, true>()
             waitingForChanges.set(name, calls)
             await calls.add(this, signal)
           }
@@ -339,7 +339,7 @@ class OpenLog implements MemoryLog {
   #sharingStore({ entries, groups }: Contents): SharingStore {
     return {
       partitions: () => this.#call(() => entries.sources),
-      share: async function* (this: OpenLog, group: string, parts: number, signal: AbortSignal) {
+      share: async function* (this: OpenMemoryLog, group: string, parts: number, signal: AbortSignal) {
         await this.#call(() => {})
         yield* groups.share(group, parts, this, signal)
       }.bind(this),

@@ -10,7 +10,7 @@ import type { LogTime, WallAndMonotonic } from '../store/log-clock.ts'
 import type { PreparedEntry } from '../store/prepared-entry.ts'
 import type { Partitions as SourcePartitions } from '../store/sharing-store.ts'
 import type { Trimmed, TrimLimit } from '../store/retention-store.ts'
-import { Identities } from './identities.ts'
+import { MemoryIdentities } from './identities.ts'
 import { Partition } from './partition.ts'
 import type { StoredEntry } from './partition.ts'
 
@@ -31,11 +31,11 @@ const MAX_EXAMINED = 10_000
  * partition, beginning with another one each time. So the order in which sources alternate is not that of the appends, as in
  * a log over many machines; and yet it is the same each time, since no entry is added to a group that was read.
  */
-export class Partitions {
+export class MemoryPartitions {
   readonly #log: string
   readonly epoch = randomText()
   readonly #partitions: readonly Partition[]
-  readonly #latest: Identities
+  readonly #latest: MemoryIdentities
   #append = 0
   #trimmedRecorded = 0
   /** Number of the append that had the last trimmed entry. */
@@ -50,7 +50,7 @@ export class Partitions {
   constructor(log: string, count: number, limits: IdentityLimits = IDENTITY_LIMITS) {
     this.#log = log
     this.#partitions = Array.from({ length: count }, () => new Partition())
-    this.#latest = new Identities(limits)
+    this.#latest = new MemoryIdentities(limits)
   }
 
   /** The division of sources into partitions. */

@@ -3,10 +3,10 @@ import { LogUnsupportedError } from '../errors.ts'
 import type { WallAndMonotonic } from '../store/log-clock.ts'
 import { isOfSource, isWebhookOfSource } from '../of-source.ts'
 import type { RetentionStore, StoreStats } from '../store/retention-store.ts'
-import type { Claims } from './claims.ts'
-import type { DeadLetters } from './dead-letters.ts'
+import type { MemoryClaims } from './claims.ts'
+import type { MemoryDeadLetters } from './dead-letters.ts'
 import type { Processes } from '../state/processes.ts'
-import type { Partitions } from './partitions.ts'
+import type { MemoryPartitions } from './partitions.ts'
 
 /** The part of an inbox that retention needs. */
 interface ForgettingInbox {
@@ -16,14 +16,14 @@ interface ForgettingInbox {
 
 /** Dependencies of the retention of a log in memory. */
 export interface RetainedContents {
-  readonly entries: Partitions
+  readonly entries: MemoryPartitions
   readonly readers: Map<string, { readonly cursor: Position; readonly json: string }>
-  readonly claims: Claims
+  readonly claims: MemoryClaims
   readonly processes: Processes
   /** Calls that wait for changes of a process, by its name. */
   readonly waitingForChanges: ReadonlyMap<string, { settle(result: () => true): void }>
   readonly streams: ReadonlyMap<string, string>
-  readonly deadLetters: DeadLetters
+  readonly deadLetters: MemoryDeadLetters
   readonly inbox: ForgettingInbox
   readonly clocks: WallAndMonotonic
   pausedBy: string | null

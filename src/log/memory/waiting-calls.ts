@@ -1,4 +1,4 @@
-interface Call<Caller, Result> {
+interface WaitingCall<Caller, Result> {
   readonly caller: Caller
   resolve(result: Result): void
   reject(reason: unknown): void
@@ -6,7 +6,7 @@ interface Call<Caller, Result> {
 
 /** Calls that wait, each until its signal is aborted. */
 export class WaitingCalls<Caller, Result> {
-  readonly #calls = new Set<Call<Caller, Result>>()
+  readonly #calls = new Set<WaitingCall<Caller, Result>>()
 
   /** Resolves once {@link settle} has a result for it. Rejects with the signal's reason. */
   add(caller: Caller, signal: AbortSignal): Promise<Result> {
@@ -16,7 +16,7 @@ export class WaitingCalls<Caller, Result> {
         this.#calls.delete(call)
         signal.removeEventListener('abort', abort)
       }
-      const call: Call<Caller, Result> = {
+      const call: WaitingCall<Caller, Result> = {
         caller,
         resolve(result) {
           remove()

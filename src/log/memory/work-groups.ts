@@ -11,7 +11,7 @@ interface WorkGroup<Member> {
 }
 
 /** Open logs that divide work. */
-export class WorkGroups<Member extends { readonly owner: string }> {
+export class MemoryWorkGroups<Member extends { readonly owner: string }> {
   readonly #log: string
   readonly #groups = new Map<string, WorkGroup<Member>>()
   #joined = 0

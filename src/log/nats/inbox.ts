@@ -49,7 +49,7 @@ const CONCURRENCY = 32
  * The webhooks of a log. Each has a subject of its own, on which it is stored only if the subject is empty: so each is stored once,
  * whichever open logs receive it. The other open logs see it there.
  */
-export class Inbox {
+export class NatsInbox {
   readonly #connection: Connection
   readonly #payloads: ChunkedPayloads
   readonly #changes: Changes

@@ -1,18 +1,18 @@
 import { ProcessPositions } from '../state/process-position.ts'
 import type { Position } from '../store/contract.ts'
-import { Claims } from './journal/claims.ts'
+import { NatsClaims } from './journal/claims.ts'
 import type { Connection } from './server/connection.ts'
 import { DeadLetterCopies } from './journal/dead-letter-copies.ts'
-import { DeadLetters } from './journal/dead-letters.ts'
+import { NatsDeadLetters } from './journal/dead-letters.ts'
 import { JournalChanges } from './journal/journal-changes.ts'
 import type { JournaledEntries } from './journal/journaled-entries.ts'
 import { Journals } from './journal/journals.ts'
 import type { JournalLimits } from './journal/journal-state.ts'
 import { Lease } from './journal/lease.ts'
 import { ChunkedPayloads } from './server/chunked-payloads.ts'
-import { Readers } from './journal/readers.ts'
+import { NatsReaders } from './journal/readers.ts'
 import { Streams } from './journal/streams.ts'
-import { WorkGroups } from './groups/work-groups.ts'
+import { NatsWorkGroups } from './groups/work-groups.ts'
 
 /** Settings of the journals of one open log. */
 export interface OpenJournalsSettings {
@@ -29,14 +29,14 @@ export interface OpenJournalsSettings {
 /** The journals of one open log: claims, upstream positions, readers, processes and dead letters; and work groups, which need its lease. */
 export class OpenJournals {
   readonly journals: Journals
-  readonly claims: Claims
+  readonly claims: NatsClaims
   readonly streams: Streams
-  readonly readers: Readers
+  readonly readers: NatsReaders
   readonly changes: JournalChanges
   /** The position before the first change of each process. */
   readonly processStart: Position
-  readonly deadLetters: DeadLetters
-  readonly groups: WorkGroups
+  readonly deadLetters: NatsDeadLetters
+  readonly groups: NatsWorkGroups
 
   constructor(connection: Connection, settings: OpenJournalsSettings, entries: JournaledEntries) {
     const { owner, epoch, clock, closed } = settings
@@ -52,14 +52,14 @@ export class OpenJournals {
     this.changes = changes
     this.processStart = new ProcessPositions(log, epoch).start
     const lease = new Lease(connection, owner, connection.lease)
-    const claims = new Claims(journals, changes, { owner, lease, closed })
+    const claims = new NatsClaims(journals, changes, { owner, lease, closed })
     const copies = new DeadLetterCopies(connection, new ChunkedPayloads(connection))
-    this.groups = new WorkGroups({ connection, changes, lease }, owner, closed)
+    this.groups = new NatsWorkGroups({ connection, changes, lease }, owner, closed)
     this.journals = journals
     this.claims = claims
     this.streams = new Streams(journals, claims)
-    this.readers = new Readers({ journals, claims, changes, copies, entries, clock })
-    this.deadLetters = new DeadLetters({ journals, claims, copies, entries })
+    this.readers = new NatsReaders({ journals, claims, changes, copies, entries, clock })
+    this.deadLetters = new NatsDeadLetters({ journals, claims, copies, entries })
   }
 
   /** Deletes the dead letters of a source, and what commits have appended because of it. */

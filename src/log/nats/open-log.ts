@@ -13,17 +13,17 @@ import { Changes } from './server/changes.ts'
 import { Connection } from './server/connection.ts'
 import type { ConnectionSettings } from './server/connection.ts'
 import { Forgetting } from './entries/forgetting.ts'
-import { Identities } from './entries/identities.ts'
-import { Inbox } from './inbox.ts'
+import { NatsIdentities } from './entries/identities.ts'
+import { NatsInbox } from './inbox.ts'
 import type { JournaledEntries } from './journal/journaled-entries.ts'
 import type { JournalLimits } from './journal/journal-state.ts'
 import { ChunkedPayloads } from './server/chunked-payloads.ts'
 import { OpenJournals } from './open-journals.ts'
 import { retryTransient } from './server/retry-transient.ts'
-import { Positions } from './entries/positions.ts'
+import { NatsPositions } from './entries/positions.ts'
 import { Reading } from './reading/reading.ts'
 import { RecordedTimes } from './entries/recorded-times.ts'
-import { Trimming } from './entries/trimming.ts'
+import { NatsTrimming } from './entries/trimming.ts'
 
 /** Number of partitions of a new log. */
 export const DEFAULT_PARTITIONS = 64
@@ -31,14 +31,14 @@ export const DEFAULT_PARTITIONS = 64
 /** Maximum time to wait for writes in flight when the log is closed, in ms. */
 const CLOSE_PATIENCE = 3_000
 
-/** Settings of an {@link OpenLog}. */
-export interface OpenLogSettings extends Omit<ConnectionSettings, 'partitions'> {
+/** Settings of an {@link OpenNatsLog}. */
+export interface OpenNatsLogSettings extends Omit<ConnectionSettings, 'partitions'> {
   /** Number of partitions; undefined for that of the log. */
   readonly partitions: number | undefined
   readonly owner: string
   readonly clock: () => number
   readonly inbox: Required<InboxLimits>
-  /** See {@link Inbox}. */
+  /** See {@link NatsInbox}. */
   readonly knownIds?: number
   readonly identityLimits?: IdentityLimits
   /** Default `JOURNAL_LIMITS`. */
@@ -46,24 +46,24 @@ export interface OpenLogSettings extends Omit<ConnectionSettings, 'partitions'> 
 }
 
 /** The parts of a log whose server is connected. */
-export class OpenLog implements JournaledEntries {
+export class OpenNatsLog implements JournaledEntries {
   readonly connection: Connection
   readonly about: LogMetadata
-  readonly positions: Positions
+  readonly positions: NatsPositions
   readonly reading: Reading
   readonly times: RecordedTimes
   readonly changes: Changes
-  readonly inbox: Inbox
-  readonly trimming: Trimming
+  readonly inbox: NatsInbox
+  readonly trimming: NatsTrimming
   readonly forgetting: Forgetting
   readonly journals: OpenJournals
-  readonly #identities: Identities
+  readonly #identities: NatsIdentities
   readonly #appending: Appending
   /** The last of the appends, which run one after the other. */
   #lastAppend: Promise<unknown> = Promise.resolve()
 
   /** @param closed Aborted once the log is closed. Its reason is the error with which calls reject from then on. */
-  static async open(settings: OpenLogSettings, closed: AbortSignal): Promise<OpenLog> {
+  static async open(settings: OpenNatsLogSettings, closed: AbortSignal): Promise<OpenNatsLog> {
     const connection = await Connection.open({
       ...settings,
       partitions: settings.partitions ?? DEFAULT_PARTITIONS,
@@ -75,7 +75,7 @@ export class OpenLog implements JournaledEntries {
         throw new ArgumentError('partitions', `${partitions}, as the log has, or none`, settings.partitions)
       }
       connection.names.partitions = partitions
-      return new OpenLog(connection, about, settings, closed)
+      return new OpenNatsLog(connection, about, settings, closed)
     } catch (error) {
       await connection.close()
       throw error
@@ -85,7 +85,7 @@ export class OpenLog implements JournaledEntries {
   private constructor(
     connection: Connection,
     about: LogMetadata,
-    { owner, clock, inbox, knownIds, identityLimits = IDENTITY_LIMITS, journalLimits }: OpenLogSettings,
+    { owner, clock, inbox, knownIds, identityLimits = IDENTITY_LIMITS, journalLimits }: OpenNatsLogSettings,
     closed: AbortSignal,
   ) {
     const { epoch } = about.current
@@ -94,14 +94,14 @@ export class OpenLog implements JournaledEntries {
     this.times = times
     this.connection = connection
     this.about = about
-    this.positions = new Positions(connection, about)
+    this.positions = new NatsPositions(connection, about)
     this.reading = new Reading(connection, about, this.positions, times, payloads)
     this.changes = new Changes(connection)
-    this.inbox = new Inbox(connection, payloads, this.changes, inbox, knownIds)
-    this.trimming = new Trimming(connection, about, payloads, identityLimits)
+    this.inbox = new NatsInbox(connection, payloads, this.changes, inbox, knownIds)
+    this.trimming = new NatsTrimming(connection, about, payloads, identityLimits)
     this.forgetting = new Forgetting(connection, about, payloads)
     this.journals = new OpenJournals(connection, { owner, epoch, clock, closed, limits: journalLimits }, this)
-    this.#identities = new Identities(connection, about.current.hasCopiedIdentities)
+    this.#identities = new NatsIdentities(connection, about.current.hasCopiedIdentities)
     this.#appending = new Appending(connection, this.#identities, times, payloads)
   }
 

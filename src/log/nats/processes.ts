@@ -3,10 +3,10 @@ import type { ProcessStore } from '../store/process-store.ts'
 import type { OpenJournals } from './open-journals.ts'
 
 /** Runs a call on the journals, once the log is open. */
-type Call = <Result>(effect: (journals: OpenJournals) => Promise<Result>) => Promise<Result>
+type JournalsCall = <Result>(effect: (journals: OpenJournals) => Promise<Result>) => Promise<Result>
 
 /** The states and the timers of processes, which their journals make. */
-export function natsProcesses(call: Call): ProcessStore {
+export function natsProcesses(call: JournalsCall): ProcessStore {
   const readIn = <Result>(
     { journals }: OpenJournals,
     name: string,

@@ -1,15 +1,15 @@
 import { LogUnsupportedError } from '../errors.ts'
 import type { RetentionStore, StoreStats } from '../store/retention-store.ts'
 import type { JournalHead } from './journal/journal-message.ts'
-import type { OpenLog } from './open-log.ts'
+import type { OpenNatsLog } from './open-log.ts'
 import { retryTransient } from './server/retry-transient.ts'
 import type { Holder } from './entries/trimming.ts'
 
 /** Runs a call of the store, once the log is open. */
-type Call = <Result>(effect: (log: OpenLog) => Promise<Result>) => Promise<Result>
+type LogCall = <Result>(effect: (log: OpenNatsLog) => Promise<Result>) => Promise<Result>
 
 /** Retention of a log on a NATS server. */
-export function natsRetention(call: Call): RetentionStore {
+export function natsRetention(call: LogCall): RetentionStore {
   return {
     defaultMaxBytes: 8 * 1024 ** 3,
     // Longer than in other stores, since each check takes several requests.
@@ -76,7 +76,7 @@ export function natsRetention(call: Call): RetentionStore {
   }
 }
 
-async function statsOf(log: OpenLog): Promise<StoreStats> {
+async function statsOf(log: OpenNatsLog): Promise<StoreStats> {
   const about = await log.about.read()
   const { trimmed } = about
   const [usage, heads, owners, inbox, last, oldest] = await Promise.all([
@@ -109,7 +109,7 @@ async function statsOf(log: OpenLog): Promise<StoreStats> {
 }
 
 /** Number of messages, and their size in the server's files, in bytes. */
-async function usageOf(log: OpenLog, newestOf = () => log.reading.newest()) {
+async function usageOf(log: OpenNatsLog, newestOf = () => log.reading.newest()) {
   const { jsm, names } = log.connection
   const [events, state, newest] = await Promise.all([
     retryTransient(log.connection, () => jsm.streams.info(names.events)),
@@ -124,7 +124,7 @@ async function usageOf(log: OpenLog, newestOf = () => log.reading.newest()) {
 }
 
 /** The readers for which retention waits. */
-async function holdersOf(log: OpenLog): Promise<readonly Holder[]> {
+async function holdersOf(log: OpenNatsLog): Promise<readonly Holder[]> {
   const heads = await log.journals.journals.ofReaders()
   return heads
     .filter(({ holdsRetention }) => holdsRetention)
@@ -135,7 +135,7 @@ async function holdersOf(log: OpenLog): Promise<readonly Holder[]> {
 }
 
 async function readerStats(
-  log: OpenLog,
+  log: OpenNatsLog,
   head: JournalHead & { readonly reader: NonNullable<JournalHead['reader']> },
   last: number,
   trimmed: number,

@@ -22,12 +22,12 @@ import type { RetentionStore } from '../store/retention-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
 import { logName } from './server/connection.ts'
 import { NatsCopying } from './copying/copying.ts'
-import { OpenLog } from './open-log.ts'
-import type { OpenLogSettings } from './open-log.ts'
+import { OpenNatsLog } from './open-log.ts'
+import type { OpenNatsLogSettings } from './open-log.ts'
 import { natsProcesses } from './processes.ts'
 import { natsRetention } from './retention.ts'
 import { serverError } from './server/server-error.ts'
-import type { WorkGroups } from './groups/work-groups.ts'
+import type { NatsWorkGroups } from './groups/work-groups.ts'
 
 /** A log on a NATS server. It is connected by the first call. */
 export class NatsLogStore implements LogStore, CopyableStore {
@@ -37,14 +37,14 @@ export class NatsLogStore implements LogStore, CopyableStore {
   readonly retention: RetentionStore
   readonly processes: ProcessStore
   readonly sharing: SharingStore
-  readonly #settings: OpenLogSettings
+  readonly #settings: OpenNatsLogSettings
   readonly #name: string
   readonly #closed = new AbortController()
-  #opening: Promise<OpenLog> | undefined
-  #log: OpenLog | undefined
+  #opening: Promise<OpenNatsLog> | undefined
+  #log: OpenNatsLog | undefined
   #closing: Promise<void> | undefined
 
-  constructor(settings: OpenLogSettings) {
+  constructor(settings: OpenNatsLogSettings) {
     this.#settings = settings
     this[COPY] = new NatsCopying(settings)
     this.#name = logName(settings.log)
@@ -117,13 +117,13 @@ export class NatsLogStore implements LogStore, CopyableStore {
     return this.#closing
   }
 
-  async #close(opening: Promise<OpenLog> | undefined): Promise<void> {
+  async #close(opening: Promise<OpenNatsLog> | undefined): Promise<void> {
     this.#closed.abort(new LogClosedError(this.#name))
     const log = await opening?.catch(() => {})
     await log?.close()
   }
 
-  #until(signal: AbortSignal, isReached: (log: OpenLog) => Promise<boolean>): Promise<void> {
+  #until(signal: AbortSignal, isReached: (log: OpenNatsLog) => Promise<boolean>): Promise<void> {
     return this.#call(async (log) => {
       await log.changes.until(() => isReached(log), signal)
       this.#checkOpen()
@@ -131,7 +131,7 @@ export class NatsLogStore implements LogStore, CopyableStore {
   }
 
   /** Runs one call. Errors of the client become a LogServerError. */
-  async #call<Result>(effect: (log: OpenLog) => Promise<Result>): Promise<Result> {
+  async #call<Result>(effect: (log: OpenNatsLog) => Promise<Result>): Promise<Result> {
     this.#checkOpen()
     try {
       const log = await this.#open()
@@ -154,7 +154,7 @@ export class NatsLogStore implements LogStore, CopyableStore {
     return this.#log?.connection.refusal.explain(this.#name, error) ?? error
   }
 
-  async *#share(...of: Parameters<SharingStore['share']>): ReturnType<WorkGroups['share']> {
+  async *#share(...of: Parameters<SharingStore['share']>): ReturnType<NatsWorkGroups['share']> {
     const log = await this.#call(async (opened) => opened)
     try {
       yield* log.journals.groups.share(...of)
@@ -164,9 +164,9 @@ export class NatsLogStore implements LogStore, CopyableStore {
   }
 
   /** An opening that failed is tried again by the next call. */
-  #open(): Promise<OpenLog> {
+  #open(): Promise<OpenNatsLog> {
     if (this.#opening !== undefined) return this.#opening
-    const opening = OpenLog.open(this.#settings, this.#closed.signal).then((log) => (this.#log = log))
+    const opening = OpenNatsLog.open(this.#settings, this.#closed.signal).then((log) => (this.#log = log))
     opening.catch(() => (this.#opening = undefined))
     this.#opening = opening
     return opening

@@ -4,7 +4,7 @@ import type { NewDeadLetter } from '../store/dead-letter-store.ts'
 import { deadLetterBytes, stateBytes, timerBytes } from '../store/prepared-commit.ts'
 import type { TimerChange } from '../store/process-store.ts'
 import { timerId } from './timer-queue.ts'
-import type { Effects } from './effects.ts'
+import type { CallbackEffects } from './effects.ts'
 
 /**
  * Space for the cursor and the checkpoint of the process, in bytes: seven positions and a key. A position takes up to 7 KB, in a log
@@ -56,7 +56,7 @@ export class Batch {
   }
 
   /** Whether the effects fit into the same commit. */
-  hasRoomFor({ bytes, entries }: Effects<unknown>): boolean {
+  hasRoomFor({ bytes, entries }: CallbackEffects<unknown>): boolean {
     return (
       this.#calls < MAX_CALLS &&
       this.#bytes + bytes <= MAX_EFFECT_BYTES &&
@@ -65,7 +65,7 @@ export class Batch {
   }
 
   /** @param isSuppressed Whether the output is dropped. */
-  add(key: string, effects: Effects<unknown>, isSuppressed: boolean): void {
+  add(key: string, effects: CallbackEffects<unknown>, isSuppressed: boolean): void {
     this.#calls += 1
     this.#bytes += effects.bytes
     if (effects.state !== undefined) {

@@ -19,7 +19,7 @@ export interface Standing {
 }
 
 /** The settings that decide how a process begins. */
-type Settings = Pick<
+type BeginSettings = Pick<
   ProcessOptions<unknown>,
   'version' | 'startAt' | 'migrate' | 'rebuild' | 'holdsRetention'
 >
@@ -38,7 +38,7 @@ interface Claimed {
  *
  * @throws {ProcessVersionError} for a version that cannot run.
  */
-export async function begin(claimed: Claimed, settings: Settings): Promise<Standing> {
+export async function begin(claimed: Claimed, settings: BeginSettings): Promise<Standing> {
   const { store, fence, name } = claimed
   const [reader, memo] = [await store.reader(fence.name), await store.processes.memo(fence.name)]
   const { version, startAt = 'start', migrate, rebuild = false, holdsRetention = true } = settings
@@ -91,7 +91,7 @@ async function restarted(
     version,
     rebuild: how,
     holdsRetention,
-  }: Required<Pick<Settings, 'version' | 'rebuild' | 'holdsRetention'>>,
+  }: Required<Pick<BeginSettings, 'version' | 'rebuild' | 'holdsRetention'>>,
 ): Promise<Standing> {
   const { start, rebuild = cursor } = progress
   const { gap } = await store.read(start, { limit: 1 })
@@ -117,7 +117,11 @@ async function migrated(
   { store, fence, name, signal }: Claimed,
   cursor: Position,
   before: Progress,
-  { version, migrate, holdsRetention }: Required<Pick<Settings, 'version' | 'migrate' | 'holdsRetention'>>,
+  {
+    version,
+    migrate,
+    holdsRetention,
+  }: Required<Pick<BeginSettings, 'version' | 'migrate' | 'holdsRetention'>>,
 ): Promise<Progress> {
   const { processes } = store
   let progress = before

@@ -14,7 +14,7 @@ const PAGE = 500
 const CLOCKS: readonly TimerClock[] = ['event', 'recorded']
 
 /** The settings that decide how a process begins. */
-type Settings = Parameters<typeof begin>[1] & Pick<ProcessSettings<unknown, never>, 'holdsRetention'>
+type DivideSettings = Parameters<typeof begin>[1] & Pick<ProcessSettings<unknown, never>, 'holdsRetention'>
 
 /**
  * Creates a process for each part of the keys of one process, with its states and timers, at its cursor; or at the start of a new
@@ -26,7 +26,7 @@ type Settings = Parameters<typeof begin>[1] & Pick<ProcessSettings<unknown, neve
 export async function divideProcess(
   store: LogStore,
   name: string,
-  settings: Settings,
+  settings: DivideSettings,
   wait: AbortSignal,
 ): Promise<void> {
   const whole = `process:${name}`
@@ -51,9 +51,9 @@ export async function divideProcess(
         timers: [],
       },
     })
-    const parts: Part[] = []
+    const parts: NewPartition[] = []
     for (const own of fences) {
-      const part = new Part(store, own, cursor, checkpointOf(progress), settings.holdsRetention)
+      const part = new NewPartition(store, own, cursor, checkpointOf(progress), settings.holdsRetention)
       // Drops the rest of an earlier attempt.
       await part.begin()
       parts.push(part)
@@ -69,7 +69,7 @@ export async function divideProcess(
 }
 
 /** A part that is being created. */
-class Part {
+class NewPartition {
   readonly #store: LogStore
   readonly #fence: Fence
   readonly #cursor: Position

@@ -44,7 +44,7 @@ export interface Call {
 }
 
 /** The changes by one call of a callback. They are kept if the callback returns, and dropped if it throws. */
-export class Effects<State> implements ProcessContext<State> {
+export class CallbackEffects<State> implements ProcessContext<State> {
   /** The new state; undefined if it stays. */
   state: string | null | undefined
   readonly timers = new Map<string, TimerChange>()

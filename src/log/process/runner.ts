@@ -22,7 +22,7 @@ import {
   causeOfEntry,
   causeOfTimer,
   chainOfTimer,
-  Effects,
+  CallbackEffects,
   EXPIRY,
   RefusedEffect,
   setTimeOf,
@@ -272,7 +272,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       chain: chainOfTimer(timer),
     }
     const state = await this.#stateOf(key)
-    const fire = (effects: Effects<State>) => {
+    const fire = (effects: CallbackEffects<State>) => {
       // It is over, unless the function starts it again.
       effects.timers.set(name, { key, name, due: null })
       if (name === EXPIRY) return effects.expire(setTimeOf(timer))
@@ -283,7 +283,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     const effects = this.#call(call, fire, { entry, timer })
     if (effects instanceof ProcessError) {
       await this.#fail(fence, effects, entry)
-      const gone = new Effects<State>(call)
+      const gone = new CallbackEffects<State>(call)
       gone.timers.set(name, { key, name, due: null })
       await this.#apply(fence, key, gone)
     } else await this.#apply(fence, key, effects)
@@ -293,7 +293,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     const cause = causeOfEntry(this.#name, entry)
     const call = this.#callOf(key, cause, entry.time, due)
     const state = await this.#stateOf(key)
-    const run = (effects: Effects<State>) =>
+    const run = (effects: CallbackEffects<State>) =>
       this.#settings.event(this.#parsed(key, state), entry as EntryOf<Type>, effects)
     const effects = this.#call(call, run, { entry })
     if (effects instanceof ProcessError) await this.#fail(fence, effects, entry)
@@ -303,10 +303,10 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   /** Calls a function. Returns what it changes, or why nothing of it is kept. */
   #call(
     call: Call,
-    run: (effects: Effects<State>) => unknown,
+    run: (effects: CallbackEffects<State>) => unknown,
     at: { readonly entry: Entry; readonly timer?: Timer },
-  ): Effects<State> | ProcessError {
-    const effects = new Effects<State>(call)
+  ): CallbackEffects<State> | ProcessError {
+    const effects = new CallbackEffects<State>(call)
     const proceed = () => this.#runFunction(effects, run, { key: call.key, ...at })
     try {
       // Without observers, a call costs one check. The end of a state is no function of the user.
@@ -327,8 +327,8 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
 
   /** @throws {ProcessError} where nothing of the effects is kept. */
   #runFunction(
-    effects: Effects<State>,
-    run: (effects: Effects<State>) => unknown,
+    effects: CallbackEffects<State>,
+    run: (effects: CallbackEffects<State>) => unknown,
     at: { readonly key: string; readonly entry: Entry; readonly timer?: Timer },
   ): void {
     try {
@@ -378,7 +378,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   }
 
   /** Adds effects to the commit, or to the next one where there is no room. */
-  async #apply(fence: Fence, key: string, effects: Effects<State>): Promise<void> {
+  async #apply(fence: Fence, key: string, effects: CallbackEffects<State>): Promise<void> {
     if (!this.#batch.hasRoomFor(effects)) {
       await this.#commit(fence)
       // Timers may keep it busy for long.

@@ -8,9 +8,9 @@ const PAGE = 500
 
 const CLOCKS: readonly TimerClock[] = ['event', 'recorded']
 
-type Place = Pick<Timer, 'due' | 'key' | 'name'>
+type TimerPlace = Pick<Timer, 'due' | 'key' | 'name'>
 
-interface ReadPlace extends Place {
+interface ReadPlace extends TimerPlace {
   /** Whether it is after all timers of its time, and not at a timer. */
   readonly isAll: boolean
 }
@@ -112,6 +112,6 @@ export class TimerQueue {
 }
 
 /** The place after all timers that are due at this time. */
-function placeAt(time: number): Place {
+function placeAt(time: number): TimerPlace {
   return { due: time + 0.5, key: '', name: '' }
 }

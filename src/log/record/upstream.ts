@@ -23,7 +23,7 @@ interface UpstreamSettings {
 }
 
 /** A source whose streams are subscribed to. */
-interface Member {
+interface UpstreamSource {
   readonly reachability: Reachability
   /** The monitor that is polled here, if webhooks are recorded. */
   monitor: FollowedMonitor | undefined
@@ -35,9 +35,9 @@ export class Upstream {
   /** When the recording began, in Unix ms. */
   readonly #startedAt: number
   /** The members, by the signal that ends each. */
-  readonly #members = new Map<AbortSignal, Member>()
+  readonly #members = new Map<AbortSignal, UpstreamSource>()
   /** The claimed streams, by name. */
-  readonly #streams = new Map<string, { readonly stream: RecordedStream; readonly member: Member }>()
+  readonly #streams = new Map<string, { readonly stream: RecordedStream; readonly member: UpstreamSource }>()
 
   constructor(settings: UpstreamSettings) {
     this.#settings = settings
@@ -92,9 +92,9 @@ export class Upstream {
     }
   }
 
-  #join(source: string, signal: AbortSignal): Member {
+  #join(source: string, signal: AbortSignal): UpstreamSource {
     const { drain, now, onLeave } = this.#settings
-    const member: Member = { reachability: new Reachability(source, now), monitor: undefined }
+    const member: UpstreamSource = { reachability: new Reachability(source, now), monitor: undefined }
     this.#members.set(signal, member)
     const leave = () => {
       if (member.monitor !== undefined) drain?.unfollow(source, member.monitor)

@@ -10,7 +10,7 @@ import { originalText, storedText } from '../store/stored-text.ts'
  * The claims of names, as one open log has them. Its own claims rest on its slot, which it takes with its first claim, so that
  * a log that only reads writes nothing.
  */
-export class Claims {
+export class SqliteClaims {
   readonly #file: LogFile
   readonly #owner: string
   readonly #slots: Slots

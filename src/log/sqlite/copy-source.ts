@@ -9,12 +9,11 @@ import type { CopiedEntry, CopiedRecord, CopyHead, CopySource } from '../store/c
 import { identityBytes } from '../store/identity-key.ts'
 import { UNDIVIDED } from '../store/sharing-store.ts'
 import { originalText } from '../store/stored-text.ts'
-import { Positions } from './position.ts'
+import type { Row } from './log-file.ts'
+import { SqlitePositions } from './position.ts'
 import { ENTRIES, Runs } from './runs.ts'
 import { damaged, logFileError } from './sqlite-error.ts'
 import { parseStoredEvent } from './stored-event.ts'
-
-type Row = Readonly<Record<string, unknown>>
 
 /** An open file that nothing else writes meanwhile. */
 export interface CopiedFile {
@@ -32,12 +31,14 @@ export class SqliteCopySource implements CopySource {
   readonly head: CopyHead
   readonly partitions = UNDIVIDED
   readonly #file: CopiedFile
-  readonly #positions: Positions
+  readonly #positions: SqlitePositions
   readonly #processPositions: ProcessPositions
 
   constructor(file: CopiedFile) {
     this.#file = file
-    this.#positions = new Positions(file.name, file.epoch, () => new Runs(file.database).tokens(ENTRIES))
+    this.#positions = new SqlitePositions(file.name, file.epoch, () =>
+      new Runs(file.database).tokens(ENTRIES),
+    )
     this.#processPositions = new ProcessPositions(file.name, file.epoch)
     const log = this.#get('SELECT * FROM rivulet_log')
     if (log === undefined) throw damaged(file.name, 'it has no end')

@@ -23,7 +23,7 @@ import { existing, giveName, sync } from './backup.ts'
 import { SqliteCopySource } from './copy-source.ts'
 import { createPrivateFile } from './file-system.ts'
 import { checkPlace } from './log-file.ts'
-import { Positions } from './position.ts'
+import { SqlitePositions } from './position.ts'
 import { ENTRIES, randomToken } from './runs.ts'
 import { IDENTIFY, SCHEMA } from './schema.ts'
 import { isBusy, logFileError } from './sqlite-error.ts'
@@ -48,7 +48,7 @@ export class SqliteCopyTarget implements CopyTarget {
   readonly #epoch = randomBytes(8).toString('hex')
   /** The token of the run that has all entries, and of those that have all changes of a process. */
   readonly #run = randomToken()
-  readonly #positions: Positions
+  readonly #positions: SqlitePositions
   readonly #processPositions: ProcessPositions
   readonly #statements: ReturnType<typeof prepare>
   #head: CopyHead = { entries: 0, last: 0, trimmed: { number: 0, recorded: 0 } }
@@ -62,7 +62,11 @@ export class SqliteCopyTarget implements CopyTarget {
     checkPlace(file)
     this.#file = file
     this.#unnamed = `${file}-unfinished`
-    this.#positions = new Positions(file, this.#epoch, () => (number) => (number === 0 ? '' : this.#run))
+    this.#positions = new SqlitePositions(
+      file,
+      this.#epoch,
+      () => (number) => (number === 0 ? '' : this.#run),
+    )
     this.#processPositions = new ProcessPositions(file, this.#epoch)
     // It has got its name already, and is a log.
     const { nlink = 1 } = statSync(this.#unnamed, { throwIfNoEntry: false }) ?? {}

@@ -1,7 +1,7 @@
 import { LogInUseError } from '../errors.ts'
 import type { CopySource, CopyStore, CopyTarget } from '../store/copy-store.ts'
 import { originalText } from '../store/stored-text.ts'
-import { Claims } from './claims.ts'
+import { SqliteClaims } from './claims.ts'
 import { SqliteCopySource } from './copy-source.ts'
 import { SqliteCopyTarget } from './copy-target.ts'
 import { connect, LogFile } from './log-file.ts'
@@ -54,7 +54,7 @@ export class SqliteCopying implements CopyStore {
 
 /** Throws a LogInUseError where an open log has claimed anything. */
 function checkUnclaimed(file: LogFile): void {
-  const ownerOf = new Claims(file, '').owners()
+  const ownerOf = new SqliteClaims(file, '').owners()
   const names = file.database.prepare('SELECT name FROM rivulet_claim WHERE slot IS NOT NULL')
   for (const { name: stored } of names.all()) {
     const name = originalText(String(stored))

@@ -1,15 +1,13 @@
 import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import type { Position } from '../store/contract.ts'
 import type { NewDeadLetter, Redeliveries, StoredDeadLetter } from '../store/dead-letter-store.ts'
-import type { LogFile } from './log-file.ts'
-import type { Positions } from './position.ts'
+import type { LogFile, Row } from './log-file.ts'
+import type { SqlitePositions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
 import { parseStoredEvent } from './stored-event.ts'
 import { originalText, storedText } from '../store/stored-text.ts'
 
 const COLUMNS = 'position, recorded, revision, backfill, event, error_name, error_message, attempts, failed'
-
-type Row = Readonly<Record<string, unknown>>
 
 /** The dead letters of a reader from one position to another one, including both. */
 export interface Range {
@@ -26,12 +24,12 @@ export interface Step {
 }
 
 /** The dead letters of each reader. All methods run within a transaction. */
-export class DeadLetters {
+export class SqliteDeadLetters {
   readonly #file: LogFile
-  readonly #positions: Positions
+  readonly #positions: SqlitePositions
   readonly #statements: ReturnType<typeof prepare>
 
-  constructor(file: LogFile, positions: Positions) {
+  constructor(file: LogFile, positions: SqlitePositions) {
     this.#file = file
     this.#positions = positions
     this.#statements = prepare(file)

@@ -10,7 +10,7 @@ import { clockEntry, isTimeCertain, nextTime } from '../store/log-clock.ts'
 import type { LogTime, WallAndMonotonic } from '../store/log-clock.ts'
 import type { PreparedEntry } from '../store/prepared-entry.ts'
 import type { LogFile } from './log-file.ts'
-import { Positions } from './position.ts'
+import { SqlitePositions } from './position.ts'
 import { ENTRIES } from './runs.ts'
 import type { Runs } from './runs.ts'
 import { damaged } from './sqlite-error.ts'
@@ -46,7 +46,7 @@ export interface End {
 
 /** The entries of a log, and their identities. All methods run within a transaction. */
 export class Entries {
-  readonly positions: Positions
+  readonly positions: SqlitePositions
   readonly #file: LogFile
   readonly #runs: Runs
   readonly #statements: ReturnType<typeof prepare>
@@ -56,7 +56,7 @@ export class Entries {
   constructor(file: LogFile, runs: Runs) {
     this.#file = file
     this.#runs = runs
-    this.positions = new Positions(file.name, file.epoch, () => runs.tokens(ENTRIES))
+    this.positions = new SqlitePositions(file.name, file.epoch, () => runs.tokens(ENTRIES))
     this.#statements = prepare(file)
   }
 

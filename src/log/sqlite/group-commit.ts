@@ -10,7 +10,7 @@ const MAX_GATHERING = 5
 const MAX_ITEMS = 256
 const MAX_LENGTH = 4 * 1024 * 1024
 
-interface Waiting<Item, Result> extends Pick<PromiseWithResolvers<Result>, 'resolve' | 'reject'> {
+interface WaitingItem<Item, Result> extends Pick<PromiseWithResolvers<Result>, 'resolve' | 'reject'> {
   readonly item: Item
 }
 
@@ -18,7 +18,7 @@ interface Waiting<Item, Result> extends Pick<PromiseWithResolvers<Result>, 'reso
 export class GroupCommit<Item, Result> {
   readonly #commit: (items: readonly Item[]) => Promise<readonly Result[]>
   readonly #lengthOf: (item: Item) => number
-  #waiting: Waiting<Item, Result>[] = []
+  #waiting: WaitingItem<Item, Result>[] = []
   #isCommitting = false
 
   /** @param commit Returns the result of each item. It rejects for all of them. */
@@ -67,7 +67,7 @@ export class GroupCommit<Item, Result> {
     }
   }
 
-  #next(): readonly Waiting<Item, Result>[] {
+  #next(): readonly WaitingItem<Item, Result>[] {
     let length = 0
     const end = this.#waiting.findIndex(({ item }, index) => {
       length += this.#lengthOf(item)

@@ -21,7 +21,7 @@ interface Totals {
 }
 
 /** The webhooks of a log. All methods but {@link isFull} run within a transaction. */
-export class Inbox {
+export class SqliteInbox {
   readonly #file: LogFile
   readonly #limits: Required<InboxLimits>
   readonly #knownIds: number

@@ -18,6 +18,9 @@ import { damaged, isBusy } from './sqlite-error.ts'
 /** How surely a commit survives a power cut: `FULL` syncs it before it becomes visible. */
 export type Durability = 'NORMAL' | 'FULL'
 
+/** A row of a result, by the names of its columns. */
+export type Row = Readonly<Record<string, unknown>>
+
 /** Opens a connection. Tests limit it. */
 export type Connect = (file: string) => DatabaseSync
 

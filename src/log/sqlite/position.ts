@@ -6,7 +6,7 @@ import type { TokenOf } from './runs.ts'
 const PLACE = /^(0|[1-9]\d{0,15})(?:\.([\da-f]+))?$/
 
 /** The positions of a log: its epoch, the number of an entry and the token of its run, `9f86d081884c7d65.42.5e884898da`. */
-export class Positions {
+export class SqlitePositions {
   readonly #log: string
   readonly #prefix: string
   readonly #tokens: () => TokenOf

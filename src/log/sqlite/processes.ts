@@ -34,7 +34,7 @@ interface FoundProcess extends ProcessChanges {
 }
 
 /** State and timers of processes. All methods run within a transaction. */
-export class Processes {
+export class SqliteProcesses {
   readonly positions: ProcessPositions
   readonly #runs: Runs
   readonly #statements: ReturnType<typeof prepare>

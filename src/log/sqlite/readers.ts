@@ -3,20 +3,20 @@ import type { ReaderState } from '../store/contract.ts'
 import { LogConflictError } from '../errors.ts'
 import type { PreparedCommit } from '../store/prepared-commit.ts'
 import type { LogFile } from './log-file.ts'
-import type { Positions } from './position.ts'
+import type { SqlitePositions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
 import { storedText } from '../store/stored-text.ts'
 
 /** How far each reader has come. All methods run within a transaction. */
-export class Readers {
+export class SqliteReaders {
   readonly #file: LogFile
-  readonly #positions: Positions
+  readonly #positions: SqlitePositions
   readonly #find
   readonly #cursor
   readonly #save
   readonly #remove
 
-  constructor(file: LogFile, positions: Positions) {
+  constructor(file: LogFile, positions: SqlitePositions) {
     this.#file = file
     this.#positions = positions
     this.#find = file.database.prepare(

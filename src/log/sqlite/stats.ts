@@ -1,22 +1,20 @@
 import { parseJson } from '../../protocol/json.ts'
 import { originalText } from '../store/stored-text.ts'
 import type { StoreStats } from '../store/retention-store.ts'
-import type { Claims } from './claims.ts'
-import type { DeadLetters } from './dead-letters.ts'
+import type { SqliteClaims } from './claims.ts'
+import type { SqliteDeadLetters } from './dead-letters.ts'
 import type { Entries } from './entries.ts'
-import type { LogFile } from './log-file.ts'
-import type { Trimming } from './trimming.ts'
+import type { LogFile, Row } from './log-file.ts'
+import type { SqliteTrimming } from './trimming.ts'
 
 /** Dependencies of {@link Stats}. */
 interface Parts {
   readonly file: LogFile
   readonly entries: Entries
-  readonly deadLetters: DeadLetters
-  readonly claims: Claims
-  readonly trimming: Trimming
+  readonly deadLetters: SqliteDeadLetters
+  readonly claims: SqliteClaims
+  readonly trimming: SqliteTrimming
 }
-
-type Row = Readonly<Record<string, unknown>>
 
 /** The statistics of a log. */
 export class Stats {

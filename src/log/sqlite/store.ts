@@ -30,8 +30,8 @@ import type { RetentionStore } from '../store/retention-store.ts'
 import { SqliteCopying } from './copying.ts'
 import type { Range, Step } from './dead-letters.ts'
 import { GroupCommit } from './group-commit.ts'
-import { OpenLog } from './open-log.ts'
-import type { OpenLogSettings, Transactions } from './open-log.ts'
+import { OpenSqliteLog } from './open-log.ts'
+import type { OpenSqliteLogSettings, Transactions } from './open-log.ts'
 import { sqliteRetention } from './retention.ts'
 import { isBusy, logFileError } from './sqlite-error.ts'
 import { whileBusy, WriteQueue } from './write-queue.ts'
@@ -59,7 +59,7 @@ const MIN_CLAIM_INTERVAL = 20
 const MAX_CLAIM_INTERVAL = 60
 
 /** Settings of a {@link SqliteLogStore}. */
-export interface SqliteLogSettings extends OpenLogSettings {
+export interface SqliteLogSettings extends OpenSqliteLogSettings {
   readonly clock: () => number
   readonly patience?: number
   /** A monotonic clock in ms, the same for all processes of the machine. */
@@ -82,8 +82,8 @@ export class SqliteLogStore implements LogStore, CopyableStore {
   readonly #writes = new WriteQueue()
   /** The latest time until which a call waits for other programs, by `performance.now`. */
   #latest = Infinity
-  #opening: Promise<OpenLog> | undefined
-  #log: OpenLog | undefined
+  #opening: Promise<OpenSqliteLog> | undefined
+  #log: OpenSqliteLog | undefined
   #closing: Promise<void> | undefined
 
   constructor(file: string, settings: SqliteLogSettings) {
@@ -234,7 +234,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
   }
 
   /** Waits until the condition is true in one snapshot. */
-  #until(signal: AbortSignal, isReached: (log: OpenLog) => boolean): Promise<void> {
+  #until(signal: AbortSignal, isReached: (log: OpenSqliteLog) => boolean): Promise<void> {
     return this.#call(async (log) => {
       // It may have been aborted while the file was opened.
       signal.throwIfAborted()
@@ -242,7 +242,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
     })
   }
 
-  async #close(opening: Promise<OpenLog> | undefined): Promise<void> {
+  async #close(opening: Promise<OpenSqliteLog> | undefined): Promise<void> {
     const log = await opening?.catch(() => {})
     if (log === undefined) return
     log.watch.close(new LogClosedError(this.#name))
@@ -256,7 +256,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
   }
 
   /** Runs one call. What SQLite throws becomes a LogFileError. */
-  async #call<Result>(effect: (log: OpenLog) => Result | Promise<Result>): Promise<Result> {
+  async #call<Result>(effect: (log: OpenSqliteLog) => Result | Promise<Result>): Promise<Result> {
     this.#checkOpen()
     try {
       const log = await this.#open()
@@ -268,11 +268,11 @@ export class SqliteLogStore implements LogStore, CopyableStore {
   }
 
   /** An opening that failed is tried again by the next call. */
-  #open(): Promise<OpenLog> {
+  #open(): Promise<OpenSqliteLog> {
     if (this.#opening !== undefined) return this.#opening
     const opening = whileBusy(() => {
       this.#checkOpen()
-      return (this.#log = new OpenLog(this.#name, this.#settings))
+      return (this.#log = new OpenSqliteLog(this.#name, this.#settings))
     }, this.#patience)
     opening.catch(() => (this.#opening = undefined))
     this.#opening = opening
@@ -280,7 +280,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
   }
 
   /** Reads from one snapshot. Readers wait for no writer, but for one that recovers or closes the file. */
-  #snapshot<Result>(log: OpenLog, work: () => Result): Promise<Result> {
+  #snapshot<Result>(log: OpenSqliteLog, work: () => Result): Promise<Result> {
     return whileBusy(
       () => {
         this.#checkOpen()
@@ -310,7 +310,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
    * @param known The owner that was found without a transaction. It is the answer where none can begin, since the owner may be
    * suspended within one.
    */
-  async #claim(log: OpenLog, name: string, known: string | undefined): Promise<Fence | string> {
+  async #claim(log: OpenSqliteLog, name: string, known: string | undefined): Promise<Fence | string> {
     try {
       const patience = known === undefined ? this.#patience : SHORT_PATIENCE
       return await this.#write(() => log.claims.claim(name), patience)
@@ -326,10 +326,10 @@ export class SqliteLogStore implements LogStore, CopyableStore {
 }
 
 function deadLetterStore(transactions: Transactions): DeadLetterStore {
-  const numberOf = ({ entries }: OpenLog, position: Position) =>
+  const numberOf = ({ entries }: OpenSqliteLog, position: Position) =>
     entries.positions.parse(position, entries.end().position)
   /** Changes dead letters in steps, so that other writers need not wait. In the order of the log, one that fails again meanwhile is not met twice. */
-  const change = async (which: Position | 'all', step: (log: OpenLog, range: Range) => Step) => {
+  const change = async (which: Position | 'all', step: (log: OpenSqliteLog, range: Range) => Step) => {
     let count = 0
     for (let next: number | undefined = 0; next !== undefined;) {
       const from: number = next

@@ -16,7 +16,7 @@ const MAX_STEP_TIME = 4
 const SWEEP_STEP = 4_000
 
 /** The entries that a step is going to delete. */
-interface Plan extends Trimmed {
+interface SqliteTrimPlan extends Trimmed {
   /** The number of the last entry to delete. */
   readonly last: number
   /** When that one was recorded. */
@@ -36,7 +36,7 @@ interface Sweep {
 }
 
 /** Deletes the oldest entries, and identities that are old enough. All methods run within a transaction. */
-export class Trimming {
+export class SqliteTrimming {
   readonly #file: LogFile
   readonly #limits: IdentityLimits
   readonly #statements: ReturnType<typeof prepare>
@@ -104,7 +104,7 @@ export class Trimming {
     return found
   }
 
-  #plan({ recordedBefore = Infinity, bytes: maxBytes = Infinity, limit }: TrimLimit): Plan {
+  #plan({ recordedBefore = Infinity, bytes: maxBytes = Infinity, limit }: TrimLimit): SqliteTrimPlan {
     const { slowest, oldest } = this.#statements
     const reader = slowest.get()
     const cursor = reader === undefined ? Infinity : Number(reader['cursor'])

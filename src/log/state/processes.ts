@@ -171,14 +171,14 @@ export interface NumberedState extends StateChange {
 }
 
 /** The number of a change, and the open log that has made it and those after it. */
-type Run = readonly [first: number, writer: string]
+type WriterRun = readonly [first: number, writer: string]
 
 /** The saved fields of a process without its states and timers. */
 export interface SavedProcessHead extends Omit<ProcessChanges, 'tokenOf'> {
   readonly memo: string
   readonly holdsRetention: boolean
   /** Runs, in order. The last one goes on. */
-  readonly runs: readonly Run[]
+  readonly runs: readonly WriterRun[]
 }
 
 /** Everything that is saved of a process. */
@@ -197,7 +197,7 @@ class Process implements ProcessChanges {
   pausedToken: number | undefined
   lastChange = 0
   forgotten = 0
-  runs: Run[] = []
+  runs: WriterRun[] = []
   readonly states = new Map<string, NumberedState>()
   readonly timers = new Timers()
   /** Changes in the order of their numbers, including some that a later change of the key has replaced. */

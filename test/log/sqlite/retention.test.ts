@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { forget } from '../../../src/log/sqlite/forgetting.ts'
-import { OpenLog } from '../../../src/log/sqlite/open-log.ts'
+import { OpenSqliteLog } from '../../../src/log/sqlite/open-log.ts'
 import type { Transactions } from '../../../src/log/sqlite/open-log.ts'
 import { prepareEntry } from '../../../src/log/store/prepared-entry.ts'
 import type { Cause } from '../../../src/protocol/event.ts'
@@ -145,7 +145,7 @@ it('deletes large entries in steps', async () => {
 const CLOCKS = { wall: () => 0, monotonic: () => 0 }
 
 it('forgets what processes append meanwhile, one because of the other', async () => {
-  const log = new OpenLog(scratchFile(), { owner: 'test' })
+  const log = new OpenSqliteLog(scratchFile(), { owner: 'test' })
   onTestFinished(() => log.close())
   const source = '/v1/monitors/gone'
   const add = (id: string, cause?: Cause) => {

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
 import { LogClosedError } from '../../../src/log/errors.ts'
-import { Partitions } from '../../../src/log/memory/partitions.ts'
+import { MemoryPartitions } from '../../../src/log/memory/partitions.ts'
 import { Connection } from '../../../src/log/nats/server/connection.ts'
 import type { JournalLimits } from '../../../src/log/nats/journal/journal-state.ts'
 import { OpenJournals } from '../../../src/log/nats/open-journals.ts'
@@ -21,7 +21,7 @@ export interface OpenedJournals extends OpenJournals {
 
 /** One log, whose entries are in memory and whose journals are at a server. */
 export class LogOfJournals {
-  readonly entries = new Partitions('the log', 1)
+  readonly entries = new MemoryPartitions('the log', 1)
   /** The commits' entries that were published, by their ids, each time. */
   readonly published: string[] = []
   /** Called before entries of a commit are published. What it throws rejects that. */

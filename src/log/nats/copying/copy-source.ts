@@ -18,24 +18,24 @@ import type { Connection } from '../server/connection.ts'
 import type { DeadLetterCopies } from '../journal/dead-letter-copies.ts'
 import { deletedIdentities } from '../entries/deleted-identities.ts'
 import { fieldsOf } from '../entries/entry-message.ts'
-import type { Inbox } from '../inbox.ts'
+import type { NatsInbox } from '../inbox.ts'
 import type { JournalHead } from '../journal/journal-message.ts'
 import type { JournalState } from '../journal/journal-state.ts'
 import type { Journals } from '../journal/journals.ts'
 import type { ChunkedPayloads } from '../server/chunked-payloads.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
 import { retryTransient } from '../server/retry-transient.ts'
-import type { Positions } from '../entries/positions.ts'
+import type { NatsPositions } from '../entries/positions.ts'
 
 /** The parts of a log on a server that are copied. */
 export interface CopiedParts {
   readonly connection: Connection
   readonly about: About
-  readonly positions: Positions
+  readonly positions: NatsPositions
   readonly payloads: ChunkedPayloads
   readonly journals: Journals
   readonly copies: DeadLetterCopies
-  readonly inbox: Inbox
+  readonly inbox: NatsInbox
 }
 
 /** A whole log on a server, as it is read to copy it. */

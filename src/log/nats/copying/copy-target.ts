@@ -28,16 +28,16 @@ import { DeadLetterCopies } from '../journal/dead-letter-copies.ts'
 import { storeIdentities } from '../entries/deleted-identities.ts'
 import type { DeletedEntry } from '../entries/deleted-identities.ts'
 import { sentFields } from '../entries/entry-message.ts'
-import { Inbox } from '../inbox.ts'
+import { NatsInbox } from '../inbox.ts'
 import type { JournalState } from '../journal/journal-state.ts'
 import { Journals } from '../journal/journals.ts'
 import { Lease } from '../journal/lease.ts'
 import { ChunkedPayloads } from '../server/chunked-payloads.ts'
 import { hashOf } from '../server/names.ts'
 import { DEFAULT_PARTITIONS } from '../open-log.ts'
-import type { OpenLogSettings } from '../open-log.ts'
+import type { OpenNatsLogSettings } from '../open-log.ts'
 import { deadlinePassed, retryTransient } from '../server/retry-transient.ts'
-import { Positions } from '../entries/positions.ts'
+import { NatsPositions } from '../entries/positions.ts'
 import { LAST_ID, LAST_NUMBER, MESSAGE_ID } from '../server/publisher.ts'
 import { serverError } from '../server/server-error.ts'
 import { configOf, createOnce } from '../server/stored-stream.ts'
@@ -53,7 +53,7 @@ const INTERVAL = 100
 const OVERTAKEN = new Set([10_071, 10_070])
 
 /** A message that is to have a number. */
-interface Numbered {
+interface NumberedMessage {
   readonly number: number
   readonly subject: string
   readonly payload: string | Uint8Array
@@ -61,7 +61,7 @@ interface Numbered {
 }
 
 /** A name that is being added. */
-interface OpenName {
+interface CollectedName {
   readonly of: CopiedName
   process?: CopiedProcess
   readonly states: NumberedState[]
@@ -78,20 +78,20 @@ export class NatsCopyTarget implements CopyTarget {
   readonly #connection: Connection
   readonly #about: LogMetadata
   readonly #lease: Lease
-  readonly #positions: Positions
+  readonly #positions: NatsPositions
   readonly #payloads: ChunkedPayloads
   readonly #changes: Changes
-  readonly #inbox: Inbox
+  readonly #inbox: NatsInbox
   readonly #copies: DeadLetterCopies
   readonly #journals: Journals
   readonly #epoch: string
   #last = 0
   #sent = 0
   readonly #holes: number[] = []
-  #name: OpenName | undefined
+  #name: CollectedName | undefined
   readonly #identities: CopiedIdentity[] = []
 
-  static async open(settings: OpenLogSettings): Promise<NatsCopyTarget> {
+  static async open(settings: OpenNatsLogSettings): Promise<NatsCopyTarget> {
     const { owner } = settings
     const connection = await Connection.open({
       ...settings,
@@ -130,10 +130,10 @@ export class NatsCopyTarget implements CopyTarget {
     this.#about = about
     this.#lease = lease
     this.#epoch = epoch
-    this.#positions = new Positions(connection, about)
+    this.#positions = new NatsPositions(connection, about)
     this.#payloads = new ChunkedPayloads(connection)
     this.#changes = new Changes(connection)
-    this.#inbox = new Inbox(connection, this.#payloads, this.#changes, {
+    this.#inbox = new NatsInbox(connection, this.#payloads, this.#changes, {
       maxDeliveries: Infinity,
       maxBytes: Infinity,
     })
@@ -161,7 +161,7 @@ export class NatsCopyTarget implements CopyTarget {
 
   async addEntries(entries: readonly CopiedEntry[]): Promise<void> {
     const { names } = this.#connection
-    let messages: Numbered[] = []
+    let messages: NumberedMessage[] = []
     for (const { number, recorded, revision, completeness, backfill, json } of entries) {
       if (number > this.#sent + messages.length + 1) {
         await this.#send(messages)
@@ -270,7 +270,7 @@ export class NatsCopyTarget implements CopyTarget {
   }
 
   /** Sends messages that follow each other. Where an answer is missing, it goes on after the last one that is stored. */
-  async #send(messages: readonly Numbered[]): Promise<void> {
+  async #send(messages: readonly NumberedMessage[]): Promise<void> {
     for (let at = 0; at < messages.length; at += WINDOW) {
       const window = messages.slice(at, at + WINDOW)
       const started = performance.now()
@@ -292,7 +292,7 @@ export class NatsCopyTarget implements CopyTarget {
    * Returns why a message may not be stored. The first one is refused where others have written: this process may have been suspended
    * for longer than its lease, and what it makes be another one's. On a single server, what follows such a one is refused too.
    */
-  async #sendOnce(messages: readonly Numbered[]): Promise<unknown> {
+  async #sendOnce(messages: readonly NumberedMessage[]): Promise<unknown> {
     const { publisher, isReplicated, log } = this.#connection
     const idOf = (number: number) => `copy-${this.#epoch}-${number}`
     const outcomes = await Promise.all(
@@ -348,7 +348,7 @@ export class NatsCopyTarget implements CopyTarget {
   }
 
   /** The positions of all numbers of a name, which may be many. */
-  async #positionsOf({ of, process, deadLetters }: OpenName): Promise<(number: number) => Position> {
+  async #positionsOf({ of, process, deadLetters }: CollectedName): Promise<(number: number) => Position> {
     const { reader } = of
     const numbers = new Set(deadLetters.map(({ number }) => number))
     for (const number of reader === null ? [] : [reader.cursor, ...reader.acknowledged]) numbers.add(number)
@@ -371,7 +371,7 @@ export class NatsCopyTarget implements CopyTarget {
 
   #restoreProcess(
     state: JournalState,
-    { of, process, states, timers }: OpenName,
+    { of, process, states, timers }: CollectedName,
     generation: number,
     positionOf: (number: number) => Position,
   ): void {

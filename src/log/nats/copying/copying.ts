@@ -5,15 +5,15 @@ import { NatsCopySource } from './copy-source.ts'
 import { NatsCopyTarget } from './copy-target.ts'
 import { DeadLetterCopies } from '../journal/dead-letter-copies.ts'
 import { ChunkedPayloads } from '../server/chunked-payloads.ts'
-import { OpenLog } from '../open-log.ts'
-import type { OpenLogSettings } from '../open-log.ts'
+import { OpenNatsLog } from '../open-log.ts'
+import type { OpenNatsLogSettings } from '../open-log.ts'
 import { serverError } from '../server/server-error.ts'
 
 /** A log on a server, to be copied as a whole or made as a copy. */
 export class NatsCopying implements CopyStore {
-  readonly #settings: OpenLogSettings
+  readonly #settings: OpenNatsLogSettings
 
-  constructor(settings: OpenLogSettings) {
+  constructor(settings: OpenNatsLogSettings) {
     this.#settings = settings
   }
 
@@ -21,7 +21,7 @@ export class NatsCopying implements CopyStore {
   async source(): Promise<CopySource> {
     return this.#call(async () => {
       const closed = new AbortController()
-      const log = await OpenLog.open({ ...this.#settings, create: false }, closed.signal)
+      const log = await OpenNatsLog.open({ ...this.#settings, create: false }, closed.signal)
       const close = async () => {
         closed.abort(new LogClosedError(logName(this.#settings.log)))
         await log.close()

@@ -9,7 +9,7 @@ import { identityKey } from '../../store/identity-key.ts'
 import type { PreparedEntry } from '../../store/prepared-entry.ts'
 import type { Connection } from '../server/connection.ts'
 import { sentFields } from './entry-message.ts'
-import type { Identities, Known, SourceIdentities } from './identities.ts'
+import type { NatsIdentities, KnownRevision, SourceIdentities } from './identities.ts'
 import { PARTS } from '../server/chunked-payloads.ts'
 import type { ChunkedPayloads, Payload } from '../server/chunked-payloads.ts'
 import { hashOf } from '../server/names.ts'
@@ -30,7 +30,7 @@ const MAX_WINDOW = MAX_APPEND_ENTRIES
 const INTERVAL = 100
 
 /** The entries that one append adds to a source. */
-interface Run {
+interface SourceAppend {
   readonly source: string
   readonly subject: string
   readonly identities: SourceIdentities
@@ -49,7 +49,7 @@ interface Run {
 
 /** A message that is going to be sent. */
 interface Planned {
-  readonly run: Run
+  readonly run: SourceAppend
   /** Index of the entry in `todo`. */
   readonly index: number
   readonly entry: PreparedEntry
@@ -81,7 +81,7 @@ type Outcome =
  */
 export class Appending {
   readonly #connection: Connection
-  readonly #identities: Identities
+  readonly #identities: NatsIdentities
   readonly #times: RecordedTimes
   readonly #payloads: ChunkedPayloads
   readonly #writer = nuid.next()
@@ -90,7 +90,7 @@ export class Appending {
 
   constructor(
     connection: Connection,
-    identities: Identities,
+    identities: NatsIdentities,
     times: RecordedTimes,
     payloads: ChunkedPayloads,
   ) {
@@ -113,7 +113,7 @@ export class Appending {
     check: () => Promise<unknown>,
   ): Promise<{ readonly count: number; readonly last: number }> {
     const runs = await Promise.all(
-      [...Map.groupBy(entries, ({ source }) => source)].map(async ([source, todo]): Promise<Run> => {
+      [...Map.groupBy(entries, ({ source }) => source)].map(async ([source, todo]): Promise<SourceAppend> => {
         const identities = await retryTransient(this.#connection, () => this.#identities.of(source))
         await retryTransient(this.#connection, () => this.#identities.addCopied(identities, todo))
         const subject = this.#connection.names.entries(source)
@@ -154,8 +154,11 @@ export class Appending {
   }
 
   /** The messages to send for a run. */
-  async #plan(run: Run, times: { readonly recorded: number; readonly known: number }): Promise<Planned[]> {
-    const staged = new Map<string, Known & { readonly json: string }>()
+  async #plan(
+    run: SourceAppend,
+    times: { readonly recorded: number; readonly known: number },
+  ): Promise<Planned[]> {
+    const staged = new Map<string, KnownRevision & { readonly json: string }>()
     const planned: Planned[] = []
     const after = `${run.identities.last}:${run.identities.deletedRead}`
     if (run.chunksAfter !== after) run.inChunks.clear()
@@ -197,7 +200,11 @@ export class Appending {
   }
 
   /** The entry with what only the earlier one has, which may have been deleted. */
-  async #merged(earlier: Known, json: string | undefined, entry: PreparedEntry): Promise<PreparedEntry> {
+  async #merged(
+    earlier: KnownRevision,
+    json: string | undefined,
+    entry: PreparedEntry,
+  ): Promise<PreparedEntry> {
     if (isAtLeastAsComplete(entry.completeness, earlier.completeness)) return entry
     const completeness = earlier.completeness | entry.completeness
     const before = json ?? (await this.#json(earlier.sequence))

@@ -9,7 +9,7 @@ import { hashOf } from '../server/names.ts'
 import { isOvertaken, writeIdOf } from '../server/write-order.ts'
 
 /** The latest revision of an identity. */
-export interface Known {
+export interface KnownRevision {
   readonly revision: number
   readonly completeness: number
   /** The number of its latest revision; undefined once it was deleted. */
@@ -18,7 +18,7 @@ export interface Known {
 
 /** The identities of a source, by their keys. */
 export class SourceIdentities {
-  readonly known = new Map<string, Known>()
+  readonly known = new Map<string, KnownRevision>()
   /** The number of the last entry of the source; 0 for none. */
   last = 0
   /** The number up to which it was read. */
@@ -29,7 +29,7 @@ export class SourceIdentities {
   counted = 0
 
   /** Notes an identity, unless a later revision of it is known. */
-  note(key: string, known: Known): void {
+  note(key: string, known: KnownRevision): void {
     const earlier = this.known.get(key)
     if (earlier === undefined || earlier.revision < known.revision) this.known.set(key, known)
   }
@@ -42,7 +42,7 @@ const MAX_KEPT = 1_000_000
  * The identities of the sources that are appended to. Those of a source are read once, and then only what others have written, when a
  * write is refused because of that. They are hints: whether something may be written is decided by the server.
  */
-export class Identities {
+export class NatsIdentities {
   readonly #connection: Connection
   /** Sources in the order of their last use. */
   readonly #sources = new Map<string, SourceIdentities>()

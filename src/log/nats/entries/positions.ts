@@ -9,7 +9,7 @@ import { retryTransient } from '../server/retry-transient.ts'
 const MAX_KNOWN = 1_000
 
 /** A place in the stream of the entries. */
-export interface Place {
+export interface StreamPlace {
   /** The number of the message before the place. */
   readonly sequence: number
   /** The token of that message (see `continuity.ts`); empty where it was gone when the place was named, and for 0. */
@@ -23,7 +23,7 @@ export interface Place {
  * A log that its server has put back to an earlier state has the same epoch, and gives the same numbers again. Then the token of a
  * position that was kept elsewhere is not the one that the log has at that place.
  */
-export class Positions {
+export class NatsPositions {
   readonly epoch: string
   readonly #connection: Connection
   readonly #about: LogMetadata
@@ -42,7 +42,7 @@ export class Positions {
     this.epoch = about.current.epoch
   }
 
-  format({ sequence, token }: Place): Position {
+  format({ sequence, token }: StreamPlace): Position {
     return token === '' ? `${this.epoch}:${sequence}` : `${this.epoch}:${sequence}:${token}`
   }
 
@@ -59,14 +59,14 @@ export class Positions {
   }
 
   /** The position of a place that was read. */
-  read(place: Place): Position {
+  read(place: StreamPlace): Position {
     this.#last = Math.max(this.#last, place.sequence)
     this.#know(place)
     return this.format(place)
   }
 
   /** The place after the message with a number, which is not beyond the end. */
-  async placeAt(sequence: number): Promise<Place> {
+  async placeAt(sequence: number): Promise<StreamPlace> {
     return { sequence, token: this.#known.get(sequence) ?? (await this.#tokenAt(sequence)) ?? '' }
   }
 
@@ -84,7 +84,7 @@ export class Positions {
    * The place of a position. Rejects with a LogPositionError for one that is not of this log, beyond its end, or of a state that was lost.
    * Where the message was deleted since, and is not the last one that was trimmed, nothing is left to compare, and the position is accepted.
    */
-  async check(position: Position): Promise<Place> {
+  async check(position: Position): Promise<StreamPlace> {
     const place = await this.#parse(position)
     const { sequence, token } = place
     if (sequence === 0 || this.#known.get(sequence) === token) return place
@@ -101,13 +101,13 @@ export class Positions {
     return this.#place(position).sequence
   }
 
-  async #parse(position: Position): Promise<Place> {
+  async #parse(position: Position): Promise<StreamPlace> {
     const place = this.#place(position)
     if (place.sequence <= this.#last || place.sequence <= (await this.last())) return place
     throw new LogPositionError(this.#connection.log, position, 'beyond', 'is beyond the end of')
   }
 
-  #place(position: Position): Place {
+  #place(position: Position): StreamPlace {
     // It may come from outside of TypeScript.
     const text = String(position)
     const [, number, token = ''] = text.startsWith(`${this.epoch}:`)
@@ -121,7 +121,7 @@ export class Positions {
     throw new LogPositionError(this.#connection.log, text, 'unknown', 'is not one of')
   }
 
-  #know({ sequence, token }: Place): void {
+  #know({ sequence, token }: StreamPlace): void {
     this.#known.delete(sequence)
     this.#known.set(sequence, token)
     const [oldest] = this.#known.keys()

@@ -15,7 +15,7 @@ const MAX_UNKNOWN = 4_096
 const MAX_ADOPTED = 3_072
 
 /** An entry with its number. */
-interface Numbered extends WithFields {
+interface NumberedEntry extends WithFields {
   readonly sequence: number
 }
 
@@ -141,7 +141,7 @@ export class RecordedTimes {
   }
 
   /** Time at which an entry, just read from the log, was recorded; undefined for a message that is no entry. */
-  async of(message: Numbered): Promise<number | undefined> {
+  async of(message: NumberedEntry): Promise<number | undefined> {
     const fields = fieldsOf(message)
     if (fields === undefined) return undefined
     const { recorded, known } = fields

@@ -22,7 +22,7 @@ export interface Holder {
 }
 
 /** The entries that a step deletes. */
-interface Plan extends Trimmed {
+interface NatsTrimPlan extends Trimmed {
   readonly last: number
   readonly token: string
   readonly recorded: number
@@ -35,7 +35,7 @@ interface Plan extends Trimmed {
  * Deletes the oldest entries. Their identities are stored first, then how far the log is trimmed, and then they are deleted; the
  * next step completes what a crash has left.
  */
-export class Trimming {
+export class NatsTrimming {
   readonly #connection: Connection
   readonly #about: LogMetadata
   readonly #payloads: ChunkedPayloads
@@ -105,7 +105,7 @@ export class Trimming {
   async #plan(
     { recordedBefore = Infinity, bytes: maxBytes = Infinity, limit }: TrimLimit,
     holders: readonly Holder[],
-  ): Promise<Plan> {
+  ): Promise<NatsTrimPlan> {
     const { trimmed } = this.#about.current
     const { names } = this.#connection
     const cursor = new MessageCursor(this.#connection, {

@@ -3,7 +3,7 @@ import { GroupMember } from './group-member.ts'
 import type { Membership } from './group-member.ts'
 
 /** Divides work among open logs. It only says which of them should try: the work is claimed, and the claims decide. */
-export class WorkGroups {
+export class NatsWorkGroups {
   readonly #membership: Membership
   /** Aborted once the log is closed. Its reason is the error with which calls reject from then on. */
   readonly #closed: AbortSignal

@@ -14,7 +14,7 @@ import { isTransient } from '../server/server-error.ts'
 const RELEASE_INTERVAL = 1_000
 
 /** An open log that claims names. */
-export interface Claimer {
+export interface NatsClaimer {
   readonly owner: string
   readonly lease: Lease
   /** Aborted once the log is closed. */
@@ -25,10 +25,10 @@ export interface Claimer {
  * The claims of names, as one open log has them. A claim is a message of the name's journal, so that each later write of an
  * earlier owner is refused; whether the owner lives, its lease says.
  */
-export class Claims {
+export class NatsClaims {
   readonly #journals: Journals
   readonly #changes: JournalChanges
-  readonly #claimer: Claimer
+  readonly #claimer: NatsClaimer
   /** Claims that this open log has not given up: tokens by name. */
   readonly #held = new Map<string, number>()
   /** Number of claiming calls in flight, by name. */
@@ -36,7 +36,7 @@ export class Claims {
   /** Names whose claim may have been stored although its call failed. */
   readonly #lookedAt = new Set<string>()
 
-  constructor(journals: Journals, changes: JournalChanges, claimer: Claimer) {
+  constructor(journals: Journals, changes: JournalChanges, claimer: NatsClaimer) {
     this.#journals = journals
     this.#changes = changes
     this.#claimer = claimer

@@ -7,7 +7,7 @@ import type {
   Redeliveries,
   StoredDeadLetter,
 } from '../../store/dead-letter-store.ts'
-import type { Claims } from './claims.ts'
+import type { NatsClaims } from './claims.ts'
 import type { DeadLetterCopies } from './dead-letter-copies.ts'
 import type { Journals } from './journals.ts'
 import type { JournaledEntries } from './journaled-entries.ts'
@@ -21,13 +21,13 @@ const MAX_FORGOTTEN = 1_000
 /** Dependencies of the dead letters of a log. */
 export interface DeadLetterParts {
   readonly journals: Journals
-  readonly claims: Claims
+  readonly claims: NatsClaims
   readonly copies: DeadLetterCopies
   readonly entries: JournaledEntries
 }
 
 /** The dead letters of a log. Any open log changes them, by messages of the reader's journal. */
-export class DeadLetters implements DeadLetterStore {
+export class NatsDeadLetters implements DeadLetterStore {
   readonly #parts: DeadLetterParts
 
   constructor(parts: DeadLetterParts) {

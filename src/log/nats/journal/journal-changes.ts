@@ -5,7 +5,7 @@ import type { Connection } from '../server/connection.ts'
 const INTERVAL = 1_000
 
 /** Calls that wait for a change of one journal. */
-interface Waiting {
+interface WaitingCallers {
   readonly subscription: Subscription
   readonly calls: Set<() => void>
 }
@@ -16,7 +16,7 @@ interface Waiting {
  */
 export class JournalChanges {
   readonly #connection: Connection
-  readonly #waiting = new Map<string, Waiting>()
+  readonly #waiting = new Map<string, WaitingCallers>()
   /** Aborted when the log is closed. Its reason is the error with which waiting calls reject. */
   readonly #closed: AbortSignal
 
@@ -90,7 +90,7 @@ export class JournalChanges {
     }
   }
 
-  #subscribe(name: string): Waiting {
+  #subscribe(name: string): WaitingCallers {
     const { nats, names } = this.#connection
     const calls = new Set<() => void>()
     const subscription = nats.subscribe(names.journalChanges(name), {

@@ -123,7 +123,7 @@ export function decodeState(hasState: unknown, texts: TextReader): StateChange {
   return { key: texts.next(), state: hasState === 1 ? texts.next() : null }
 }
 
-type EncodedTimer = readonly [clock: Timer['clock'], due: number] | null
+export type EncodedTimer = readonly [clock: Timer['clock'], due: number] | null
 
 export function encodeTimer(timer: TimerChange, texts: TextWriter): EncodedTimer {
   texts.add(timer.key)

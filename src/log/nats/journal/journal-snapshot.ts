@@ -4,6 +4,7 @@ import { isObject } from '../../../protocol/event.ts'
 import type { Timer } from '../../store/process-store.ts'
 import { TextReader, TextWriter } from './framed-texts.ts'
 import { decodeState, decodeTimer, encodeState, encodeTimer } from './journal-message.ts'
+import type { EncodedTimer } from './journal-message.ts'
 import type { JournalState } from './journal-state.ts'
 
 /** Size of a part after which the next one begins, in bytes. A message has room for one more state. */
@@ -12,7 +13,6 @@ const PART_BYTES = 256 * 1024
 /** Size of an item of a part without its texts, in bytes, about. */
 const ITEM_BYTES = 32
 
-type EncodedTimer = ReturnType<typeof encodeTimer>
 type SavedDeadLetter = readonly [position: string, deadLetter: ReaderDeadLetter<true>]
 
 /** The head of a part. */
@@ -24,33 +24,33 @@ interface EncodedPart {
 
 /** Encodes the contents of a journal beside the head, in parts. */
 export function* snapshotParts(state: JournalState): Generator<Uint8Array, void> {
-  let part = new Part()
+  let part = new SnapshotPart()
   const saved = state.processes.saved(state.name)
   for (const each of saved?.states ?? []) {
     if (part.isFull) {
       yield part.payload()
-      part = new Part()
+      part = new SnapshotPart()
     }
     part.addState(each)
   }
   for (const each of saved?.timers ?? []) {
     if (part.isFull) {
       yield part.payload()
-      part = new Part()
+      part = new SnapshotPart()
     }
     part.addTimer(each)
   }
   for (const each of state.deadLetters.after(-1)) {
     if (part.isFull) {
       yield part.payload()
-      part = new Part()
+      part = new SnapshotPart()
     }
     part.addDeadLetter(each)
   }
   yield part.payload()
 }
 
-class Part {
+class SnapshotPart {
   readonly #texts = new TextWriter()
   readonly #head: EncodedPart = { states: [], timers: [], letters: [] }
   #bytes = 0

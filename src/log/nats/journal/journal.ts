@@ -14,7 +14,9 @@ import { MESSAGE_ID } from '../server/publisher.ts'
 import { EXPECTED, writeIdOf } from '../server/write-order.ts'
 
 /** A message to add to a journal: the changed fields of its head, and the rest. */
-export type Draft = Omit<JournalMessage, 'head' | 'snapshot'> & { readonly head?: Partial<JournalHead> }
+export type JournalDraft = Omit<JournalMessage, 'head' | 'snapshot'> & {
+  readonly head?: Partial<JournalHead>
+}
 
 /** Maximum number of new messages that are requested one by one. Beyond it, a consumer is cheaper. */
 const SINGLE_MESSAGES = 4
@@ -89,7 +91,7 @@ export class Journal {
    * @returns The number of the message; undefined for none. It resolves once the entries of all commits are in the log.
    */
   write(
-    make: (state: JournalState) => Draft | undefined | Promise<Draft | undefined>,
+    make: (state: JournalState) => JournalDraft | undefined | Promise<JournalDraft | undefined>,
   ): Promise<number | undefined> {
     this.used = performance.now()
     return this.#exclusive(async () => {
@@ -152,10 +154,10 @@ export class Journal {
   }
 
   async #write(
-    make: (state: JournalState) => Draft | undefined | Promise<Draft | undefined>,
+    make: (state: JournalState) => JournalDraft | undefined | Promise<JournalDraft | undefined>,
   ): Promise<number | undefined> {
     for (let isFresh = false; ;) {
-      let draft: Draft | undefined
+      let draft: JournalDraft | undefined
       try {
         draft = await make(this.#state)
       } catch (error) {

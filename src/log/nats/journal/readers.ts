@@ -2,7 +2,7 @@ import { ArgumentError } from '../../../protocol/argument-error.ts'
 import { LogConflictError } from '../../errors.ts'
 import type { Fence, ReaderState } from '../../store/contract.ts'
 import type { PreparedCommit } from '../../store/prepared-commit.ts'
-import type { Claims } from './claims.ts'
+import type { NatsClaims } from './claims.ts'
 import type { DeadLetterCopies } from './dead-letter-copies.ts'
 import type { JournalChanges } from './journal-changes.ts'
 import type { JournalCommit, JournalDeadLetter } from './journal-message.ts'
@@ -14,7 +14,7 @@ import type { JournaledEntries } from './journaled-entries.ts'
 /** Dependencies of the readers of a log. */
 export interface ReaderParts {
   readonly journals: Journals
-  readonly claims: Claims
+  readonly claims: NatsClaims
   readonly changes: JournalChanges
   readonly copies: DeadLetterCopies
   readonly entries: JournaledEntries
@@ -25,7 +25,7 @@ export interface ReaderParts {
 const REMOVED = { reader: null, holdsRetention: true, pausedToken: null }
 
 /** The states of readers. */
-export class Readers {
+export class NatsReaders {
   readonly #parts: ReaderParts
 
   constructor(parts: ReaderParts) {

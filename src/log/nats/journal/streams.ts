@@ -1,7 +1,7 @@
 import { LogConflictError } from '../../errors.ts'
 import type { Fence } from '../../store/contract.ts'
 import type { PreparedAppend } from '../../store/prepared-append.ts'
-import type { Claims } from './claims.ts'
+import type { NatsClaims } from './claims.ts'
 import type { Journals } from './journals.ts'
 
 /** The position of a stream after an append. */
@@ -14,9 +14,9 @@ export interface StreamMove {
 /** The upstream positions of streams. */
 export class Streams {
   readonly #journals: Journals
-  readonly #claims: Claims
+  readonly #claims: NatsClaims
 
-  constructor(journals: Journals, claims: Claims) {
+  constructor(journals: Journals, claims: NatsClaims) {
     this.#journals = journals
     this.#claims = claims
   }

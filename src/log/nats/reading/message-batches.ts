@@ -1,5 +1,5 @@
 import type { Connection } from '../server/connection.ts'
-import type { Place, Positions } from '../entries/positions.ts'
+import type { StreamPlace, NatsPositions } from '../entries/positions.ts'
 import { MAX_AGE, ReadAheads } from './read-ahead.ts'
 import type { EntryMessage, ReadAhead } from './read-ahead.ts'
 import type { RecordedTimes } from '../entries/recorded-times.ts'
@@ -15,7 +15,7 @@ const MAX_BYTES = 32 * 1024 * 1024
 const MAX_READ_AHEADS = 4
 
 /** Messages that follow each other in the stream, all up to a number. */
-export interface Batch {
+export interface MessageBatch {
   /** The number of the message before the batch. */
   readonly after: number
   /** The number of the last message that was read, and its token. */
@@ -34,7 +34,7 @@ export interface Batch {
 
 /** Further dependencies: positions, and a check of the stream. */
 interface Stream {
-  readonly positions: Positions
+  readonly positions: NatsPositions
   /** Whether the leader has no entry after a number, up to another one. Otherwise the answer takes a moment. */
   isNothingBetween(after: number, until: number): Promise<boolean>
 }
@@ -49,12 +49,12 @@ export class MessageBatches {
   readonly #stream: Stream
   readonly #readAheads: ReadAheads
   /** Batches in the order of reading. */
-  readonly #batches = new Set<Batch>()
+  readonly #batches = new Set<MessageBatch>()
   #bytes = 0
   /** Time at which entries were forgotten last, by `performance.now`: batches that were requested before are not kept. */
   #forgottenAt = -Infinity
   /** Batches that are being read, by the number of the message before. */
-  readonly #reading = new Map<number, Promise<Batch>>()
+  readonly #reading = new Map<number, Promise<MessageBatch>>()
 
   constructor(connection: Connection, times: RecordedTimes, stream: Stream) {
     this.#connection = connection
@@ -63,7 +63,7 @@ export class MessageBatches {
   }
 
   /** The batch after a place. */
-  async after(place: Place): Promise<Batch> {
+  async after(place: StreamPlace): Promise<MessageBatch> {
     const { sequence } = place
     const known = this.#find(sequence)
     if (known !== undefined) return known
@@ -90,7 +90,7 @@ export class MessageBatches {
     this.#readAheads.close()
   }
 
-  #find(sequence: number): Batch | undefined {
+  #find(sequence: number): MessageBatch | undefined {
     const now = performance.now()
     for (const batch of this.#batches) {
       if (now - batch.at > MAX_AGE) this.#drop(batch)
@@ -99,7 +99,7 @@ export class MessageBatches {
     return undefined
   }
 
-  async #read(after: Place): Promise<Batch> {
+  async #read(after: StreamPlace): Promise<MessageBatch> {
     const readAhead = this.#readAheads.take(after)
     try {
       const batch = await this.#readFrom(readAhead)
@@ -111,7 +111,7 @@ export class MessageBatches {
     }
   }
 
-  async #readFrom(readAhead: ReadAhead): Promise<Batch> {
+  async #readFrom(readAhead: ReadAhead): Promise<MessageBatch> {
     const began = performance.now()
     const { sequence: after, token: tokenBefore } = readAhead.at
     const isEnd = await readAhead.readOn(SIZE)
@@ -146,7 +146,7 @@ export class MessageBatches {
   }
 
   /** The batch at the end: no message follows, or those that did are gone. */
-  async #end({ sequence: after, token }: Place, at: number): Promise<Batch> {
+  async #end({ sequence: after, token }: StreamPlace, at: number): Promise<MessageBatch> {
     const { positions, isNothingBetween } = this.#stream
     const last = await positions.last()
     const none = {
@@ -166,7 +166,7 @@ export class MessageBatches {
     return { ...none, isEnd: false }
   }
 
-  #keep(batch: Batch): void {
+  #keep(batch: MessageBatch): void {
     if (batch.at <= this.#forgottenAt) return
     this.#batches.add(batch)
     this.#bytes += batch.bytes
@@ -176,7 +176,7 @@ export class MessageBatches {
     }
   }
 
-  #drop(batch: Batch): void {
+  #drop(batch: MessageBatch): void {
     if (this.#batches.delete(batch)) this.#bytes -= batch.bytes
   }
 }

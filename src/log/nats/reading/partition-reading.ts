@@ -1,8 +1,8 @@
 import { MAX_PAGE_LENGTH } from '../../store/contract.ts'
 import type { Entry, Page, Position, ReadOptions } from '../../store/contract.ts'
 import { typeField } from '../entries/entry-message.ts'
-import type { Batch, MessageBatches } from './message-batches.ts'
-import type { Place, Positions } from '../entries/positions.ts'
+import type { MessageBatch, MessageBatches } from './message-batches.ts'
+import type { StreamPlace, NatsPositions } from '../entries/positions.ts'
 import type { EntryMessage } from './read-ahead.ts'
 
 /** Maximum number of messages that one read passes, so that readers of several partitions stay near each other. */
@@ -13,7 +13,7 @@ const MOVE_INTERVAL = 5_000
 
 /** The calls of a log that reading needs. */
 export interface PartitionParts {
-  readonly positions: Positions
+  readonly positions: NatsPositions
   readonly batches: MessageBatches
   /** The page for a position before trimmed entries; undefined if none were trimmed. */
   gap(position: Position, after: number, last: number): Promise<Page | undefined>
@@ -25,7 +25,7 @@ export interface PartitionParts {
 export class PartitionReading {
   readonly #parts: PartitionParts
   /** A range of numbers without an entry of the partition, as a waiting call has found. */
-  readonly #quiet = new Map<number, { readonly after: number; readonly upto: Place }>()
+  readonly #quiet = new Map<number, { readonly after: number; readonly upto: StreamPlace }>()
 
   constructor(parts: PartitionParts) {
     this.#parts = parts
@@ -83,7 +83,7 @@ export class PartitionReading {
   waiting(position: Position, partition: number): () => Promise<boolean> {
     const { positions, batches } = this.#parts
     const began = performance.now()
-    let at: Place | undefined
+    let at: StreamPlace | undefined
     return async () => {
       const place = await positions.check(position)
       const { sequence: after } = place
@@ -101,12 +101,16 @@ export class PartitionReading {
   }
 }
 
-function earlier(one: Place, other: Place): Place {
+function earlier(one: StreamPlace, other: StreamPlace): StreamPlace {
   return one.sequence <= other.sequence ? one : other
 }
 
 /** The messages of a partition, or of all, after a number. */
-function following(batch: Batch, partition: number | undefined, after: number): readonly EntryMessage[] {
+function following(
+  batch: MessageBatch,
+  partition: number | undefined,
+  after: number,
+): readonly EntryMessage[] {
   const messages = partition === undefined ? batch.all : (batch.partitions.get(partition) ?? [])
   if (after === batch.after) return messages
   const first = messages.findIndex(({ message }) => message.sequence > after)

@@ -1,6 +1,6 @@
 import type { Connection } from '../server/connection.ts'
 import { fieldsOf } from '../entries/entry-message.ts'
-import type { Place } from '../entries/positions.ts'
+import type { StreamPlace } from '../entries/positions.ts'
 import type { EntryFields } from '../entries/entry-message.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
 import type { StreamMessage } from '../server/message-cursor.ts'
@@ -55,7 +55,7 @@ export class ReadAhead {
   /** The messages after those at hand. */
   #pulling: Pull | undefined
 
-  constructor(connection: Connection, times: RecordedTimes, after: Place) {
+  constructor(connection: Connection, times: RecordedTimes, after: StreamPlace) {
     this.#connection = connection
     this.#times = times
     this.#order = new SourceOrder(connection, after.sequence)
@@ -70,7 +70,7 @@ export class ReadAhead {
   }
 
   /** The place after that message. */
-  get at(): Place {
+  get at(): StreamPlace {
     return { sequence: this.#last, token: this.#token }
   }
 
@@ -113,7 +113,7 @@ export class ReadAhead {
   }
 
   /** Skips to a place, since all messages up to it are gone. */
-  skipTo({ sequence, token }: Place): void {
+  skipTo({ sequence, token }: StreamPlace): void {
     if (sequence <= this.#last) return
     this.#last = sequence
     this.#token = token
@@ -213,7 +213,7 @@ export class ReadAheads {
   }
 
   /** Returns a read-ahead after a place. The caller owns it until it keeps or closes it. */
-  take(after: Place): ReadAhead {
+  take(after: StreamPlace): ReadAhead {
     this.#refresh()
     const found = this.#readAheads.get(after.sequence)
     if (found === undefined) return new ReadAhead(this.#connection, this.#times, after)

@@ -12,7 +12,7 @@ import type { ChunkedPayloads } from '../server/chunked-payloads.ts'
 import { MessageBatches } from './message-batches.ts'
 import { PartitionReading } from './partition-reading.ts'
 import { retryTransient } from '../server/retry-transient.ts'
-import type { Place, Positions } from '../entries/positions.ts'
+import type { StreamPlace, NatsPositions } from '../entries/positions.ts'
 import { ReadAheads } from './read-ahead.ts'
 import type { EntryMessage, ReadAhead } from './read-ahead.ts'
 import type { RecordedTimes } from '../entries/recorded-times.ts'
@@ -27,7 +27,7 @@ const LATE_INTERVAL = 20
 const MAX_READ_AHEADS = 16
 
 /** A page that is being read. */
-interface Draft {
+interface PageDraft {
   readonly entries: Entry[]
   readonly lengths: number[]
   length: number
@@ -39,7 +39,7 @@ interface Draft {
 export class Reading {
   readonly #connection: Connection
   readonly #about: LogMetadata
-  readonly #positions: Positions
+  readonly #positions: NatsPositions
   readonly #times: RecordedTimes
   readonly #payloads: ChunkedPayloads
   readonly #readAheads: ReadAheads
@@ -49,7 +49,7 @@ export class Reading {
   constructor(
     connection: Connection,
     about: LogMetadata,
-    positions: Positions,
+    positions: NatsPositions,
     times: RecordedTimes,
     payloads: ChunkedPayloads,
   ) {
@@ -99,7 +99,7 @@ export class Reading {
   async #readFrom(
     readAhead: ReadAhead,
     position: Position,
-    end: Place | undefined,
+    end: StreamPlace | undefined,
     limit: number,
     types: ReadOptions['types'],
   ): Promise<Page> {
@@ -114,7 +114,7 @@ export class Reading {
       if (gap !== undefined) return this.#closed(readAhead, gap)
     }
     const isEmpty = last !== undefined && after >= last
-    const draft: Draft = { entries: [], lengths: [], length: 0, examined: 0, isEnd: isEmpty }
+    const draft: PageDraft = { entries: [], lengths: [], length: 0, examined: 0, isEnd: isEmpty }
     const wanted = types && new Set(types.map(typeField))
     let isGapChecked = false
     while (!draft.isEnd && !isFull(draft, limit)) {
@@ -265,7 +265,7 @@ export class Reading {
   #take(
     readAhead: ReadAhead,
     wanted: ReadonlySet<string> | undefined,
-    draft: Draft,
+    draft: PageDraft,
   ): Promise<void> | undefined {
     draft.examined += 1
     const add = (entry: EntryMessage | undefined) => {
@@ -276,7 +276,7 @@ export class Reading {
     return taken instanceof Promise ? taken.then(add) : add(taken)
   }
 
-  #add({ message, fields, recorded }: EntryMessage, draft: Draft): Promise<void> | undefined {
+  #add({ message, fields, recorded }: EntryMessage, draft: PageDraft): Promise<void> | undefined {
     const add = (json: string) => {
       draft.entries.push(this.#entryOf(json, fields, recorded, message))
       draft.lengths.push(json.length)
@@ -293,7 +293,7 @@ export class Reading {
     return undefined
   }
 
-  #entryOf(json: string, fields: EntryFields, recorded: number, place: Place): Entry {
+  #entryOf(json: string, fields: EntryFields, recorded: number, place: StreamPlace): Entry {
     const entry = entryOf(json, fields, recorded, this.#positions.format(place))
     if (entry !== undefined) return entry
     const { log, names } = this.#connection
@@ -302,6 +302,6 @@ export class Reading {
   }
 }
 
-function isFull({ entries, length, examined }: Draft, limit: number): boolean {
+function isFull({ entries, length, examined }: PageDraft, limit: number): boolean {
   return entries.length >= limit || length >= MAX_PAGE_LENGTH || examined >= MAX_EXAMINED
 }

@@ -29,7 +29,7 @@ export interface Acknowledgement {
   readonly isDuplicate: boolean
 }
 
-interface Waiting {
+interface UnacknowledgedMessage {
   readonly subject: string
   readonly fields: Readonly<Record<string, string>>
   /** Time of sending, by `performance.now`. */
@@ -50,7 +50,7 @@ export class Publisher {
   readonly #inbox: string
   readonly #onAcknowledged: (message: Seen) => void
   /** Messages that are not acknowledged, in the order in which they were sent. */
-  readonly #waiting = new Map<string, Waiting>()
+  readonly #waiting = new Map<string, UnacknowledgedMessage>()
   #count = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -115,7 +115,7 @@ export class Publisher {
     } else waiting.reject(new JetStreamError('invalid acknowledgement'))
   }
 
-  #take(token: string): Waiting | undefined {
+  #take(token: string): UnacknowledgedMessage | undefined {
     const waiting = this.#waiting.get(token)
     this.#waiting.delete(token)
     if (this.#waiting.size === 0) {
