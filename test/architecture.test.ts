@@ -3,12 +3,14 @@ import { join, matchesGlob, relative, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { importsOf, packageImportsOf } from './architecture/imports.ts'
 import { readPage } from './architecture/page.ts'
+import { typeNamesOf } from './architecture/type-names.ts'
 import {
   circleOf,
   forbiddenImports,
   importsBetweenStores,
   importsOfInsides,
   permittedEdges,
+  repeatedNames,
   strayFiles,
   wrongArrows,
 } from './architecture/violations.ts'
@@ -23,6 +25,8 @@ const files = globSync('{operators,src}/**/*.{ts,tsx}', { cwd: root })
   .toSorted()
 const packageImports = packageImportsOf(read('package.json'))
 const imports = files.flatMap((file) => importsOf(file, read(file), packageImports))
+
+const typeNames = files.flatMap((file) => typeNamesOf(file, read(file)))
 
 describe('the code', () => {
   it('has no file outside of the modules of docs/architecture.md', () => {
@@ -48,6 +52,11 @@ describe('the code', () => {
         'src/log/nats/store.ts',
       ]),
     )
+  })
+
+  it('has no two types with one name in a module', () => {
+    expect(repeatedNames(typeNames, page.modules)).toEqual([])
+    expect(typeNames).toContainEqual({ file: 'src/protocol/gate.ts', name: 'Gate' })
   })
 
   it('has no circle of imports, not even of types', () => {
@@ -134,6 +143,18 @@ describe('a check of the architecture', () => {
     expect(() => readPage(picture('src/a/ ◀─ src/b/'))).toThrow('not a chain of arrows: src/a/ ◀─ src/b/')
     expect(() => readPage(picture('src/a/ ─▶ your code'))).toThrow('not a chain of arrows')
     expect(() => readPage(picture('src/a/'))).toThrow('not a chain of arrows')
+  })
+
+  it('finds a name that two types of a module have', () => {
+    const names = [
+      ...typeNamesOf('src/low/a.ts', 'interface A<B> {}\nfunction f() { type C = 1 }\nclass D {}'),
+      ...typeNamesOf('src/low/b.ts', 'export type A = 1\nexport interface B {}\nenum C { c }\nconst D = 1'),
+      ...typeNamesOf('src/client.ts', 'interface B {}'),
+    ]
+    expect(repeatedNames(names, made.modules)).toEqual([
+      'A is declared in src/low/a.ts, src/low/b.ts',
+      'C is declared in src/low/a.ts, src/low/b.ts',
+    ])
   })
 
   it('finds an arrow that is not in the table, and a permission without arrows', () => {

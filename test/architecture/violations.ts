@@ -1,5 +1,6 @@
 import type { Import } from './imports.ts'
 import type { Arrow, Module, Permission } from './page.ts'
+import type { TypeName } from './type-names.ts'
 
 /** The files that belong to no module of the table, a sentence for each. */
 export function strayFiles(files: readonly string[], modules: readonly Module[]): string[] {
@@ -37,6 +38,16 @@ export function importsOfInsides(
     )
     return owner === undefined ? [] : [`${sentence(each)}, but ${owner}/ holds the insides of ${owner}.ts`]
   })
+}
+
+/** The names of types that several declarations of one module have, a sentence for each. */
+export function repeatedNames(names: readonly TypeName[], modules: readonly Module[]): string[] {
+  const byName = Map.groupBy(names, ({ file, name }) => `${moduleOf(file, modules)?.path ?? file} ${name}`)
+  return [...byName.values()].flatMap((each) =>
+    each.length === 1
+      ? []
+      : [`${each[0]?.name ?? ''} is declared in ${each.map(({ file }) => file).join(', ')}`],
+  )
 }
 
 /** The rooms of the stores of a log, each with its entry point where it has one. */
