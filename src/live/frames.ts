@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser'
 import { bodyText } from '../protocol/body-text.ts'
-import { isObject } from '../protocol/event.ts'
+import { isObject } from '../protocol/json.ts'
 import type { LiveFrames } from '../protocol/live.ts'
 import { LiveError } from './live-error.ts'
 

@@ -1,4 +1,4 @@
-import { isObject } from '../protocol/event.ts'
+import { isObject } from '../protocol/json.ts'
 import type { StoredRows } from './view-store.ts'
 
 /** Views of one subject that are kept. */

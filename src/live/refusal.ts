@@ -1,5 +1,5 @@
 import { bodyText } from '../protocol/body-text.ts'
-import { isObject } from '../protocol/event.ts'
+import { isObject } from '../protocol/json.ts'
 import type { RefusalCode } from '../protocol/live.ts'
 import { parseRetryAfter } from '../protocol/retry-after-header.ts'
 import type { Environment } from './environment.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '../protocol/event.ts'
+import { isObject } from '../protocol/json.ts'
 import type { Environment } from './environment.ts'
 import { LiveError } from './live-error.ts'
 import { jsonOf, refusalOf } from './refusal.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '../protocol/event.ts'
+import { isObject } from '../protocol/json.ts'
 import { untilAborted } from '../protocol/until-aborted.ts'
 import { LiveError } from './live-error.ts'
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkFunction, checkOptions, checkSignal } from '../protocol/check.ts'
-import { isObject } from '../protocol/event.ts'
+import { isObject } from '../protocol/json.ts'
 import { LogError, LogUnsupportedError } from './errors.ts'
 import { JoinedParts } from './joined-parts.ts'
 import { wholeName } from './part-name.ts'

@@ -13,7 +13,7 @@ import {
 import type { Authenticator } from '@nats-io/transport-node'
 import { ArgumentError, hidden, shownUrl } from '../protocol/argument-error.ts'
 import { checkBoolean, checkFunction, checkInteger, checkOptions, checkText } from '../protocol/check.ts'
-import { isObject } from '../protocol/event.ts'
+import { isObject } from '../protocol/json.ts'
 import { NatsLogStore } from './nats/store.ts'
 import type { LogStore } from './store/contract.ts'
 import { inboxLimits } from './store/inbox-store.ts'

@@ -1,5 +1,4 @@
-import { isObject } from '../protocol/event.ts'
-import { parseJson } from '../protocol/json.ts'
+import { isObject, parseJson } from '../protocol/json.ts'
 import { webhookEvent } from '../protocol/webhook-event.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import type { Attributes, Context, Counter, Histogram, Meter, Tracer } from '@opentelemetry/api'
-import { isObject } from '../protocol/event.ts'
+import { isObject } from '../protocol/json.ts'
 import { ignoringErrors } from '../protocol/observers.ts'
 import { isThenable } from '../protocol/thenable.ts'
 import { DURATION_BUCKETS, errorType, secondsSince } from './attributes.ts'

@@ -1,4 +1,4 @@
-import { isObject, isText } from './event.ts'
+import { isObject, isText } from './json.ts'
 import type { TaskRunState } from './event.ts'
 
 // Services limit the keys of metadata: some to 16 characters.

@@ -1,4 +1,4 @@
-import { isObject } from './event.ts'
+import { isObject } from './json.ts'
 
 /** How the delay between attempts grows. */
 export interface Backoff {

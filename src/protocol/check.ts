@@ -1,5 +1,5 @@
 import { ArgumentError, hidden } from './argument-error.ts'
-import { isObject } from './event.ts'
+import { isObject } from './json.ts'
 import { ID_EXPECTED, isId } from './id.ts'
 import { MAX_TIMER_DELAY } from './timer-limit.ts'
 import { cutText } from './cut-text.ts'

@@ -8,6 +8,7 @@ import type {
   FindAllStatusEvent,
 } from './find-all.ts'
 import { isId, segment } from './id.ts'
+import { isObject, isText } from './json.ts'
 import { contentHash, instant } from './identity.ts'
 import type {
   Monitor,
@@ -235,18 +236,6 @@ export type FindAllEvent =
 /** An event that `taskGroups.runs` emits, discriminated by `type`. */
 export type GroupRunEvent = Exclude<GroupEvent, EventOf<'task_group.status'>>
 
-type Wire = Readonly<Record<string, unknown>>
-
-/** Whether the value is a JSON object. Everything received is checked for it. */
-export function isObject(value: unknown): value is Wire {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** Whether the value is a non-empty string. */
-export function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== ''
-}
-
 /** `/v1/monitors/{id}`: the source of a monitor's events. */
 export function monitorSource(monitorId: string): string {
   // Cached, since it is called for each event of a page.
@@ -330,7 +319,7 @@ export function monitorEvent(
 }
 
 /** The kind of an event without `event_type`, which defaults to the variant's own name (§2.2). */
-function impliedKind(wire: Wire): string | undefined {
+function impliedKind(wire: Readonly<Record<string, unknown>>): string | undefined {
   if ('changed_output' in wire) return 'snapshot'
   if ('output' in wire) return 'event_stream'
   if ('error_message' in wire) return 'error'

@@ -1,5 +1,6 @@
 import { detached } from './detached.ts'
-import { envelope, isObject, isWellFormedText, unknownEvent } from './event.ts'
+import { envelope, isWellFormedText, unknownEvent } from './event.ts'
+import { isObject } from './json.ts'
 import type { FindAllEvent, Via } from './event.ts'
 import { CANDIDATE_CHANGES } from './find-all.ts'
 import type { FindAllCandidateEvent, FindAllSchemaEvent, FindAllStatusEvent } from './find-all.ts'

@@ -1,4 +1,5 @@
-import { completeness, isObject } from './event.ts'
+import { completeness } from './event.ts'
+import { isObject } from './json.ts'
 import type { EventOf } from './event.ts'
 import type { CANDIDATE_CHANGES } from './find-all.ts'
 

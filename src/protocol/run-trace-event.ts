@@ -1,4 +1,5 @@
-import { envelope, isObject, isRun, isWellFormedText, runEvent, runSource, unknownEvent } from './event.ts'
+import { envelope, isRun, isWellFormedText, runEvent, runSource, unknownEvent } from './event.ts'
+import { isObject } from './json.ts'
 import type { RunEvent, TaskRunState, Via } from './event.ts'
 import { contentHash } from './identity.ts'
 import type { RunProgressMessage, RunProgressStats } from './run-trace.ts'

@@ -1,13 +1,5 @@
-import {
-  executionOf,
-  isObject,
-  isRun,
-  isText,
-  monitorEvent,
-  monitorSource,
-  runEvent,
-  unknownEvent,
-} from './event.ts'
+import { executionOf, isRun, monitorEvent, monitorSource, runEvent, unknownEvent } from './event.ts'
+import { isObject, isText } from './json.ts'
 import type { EventOf, ResearchEvent } from './event.ts'
 import { findAllEvent } from './find-all-event.ts'
 import { isId } from './id.ts'

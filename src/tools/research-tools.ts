@@ -1,5 +1,5 @@
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { isObject } from '../protocol/event.ts'
+import { isObject } from '../protocol/json.ts'
 import type { RunInput, TaskRunResult } from '../protocol/task.ts'
 import type { FindAllResult } from '../protocol/find-all.ts'
 import { extractRequest } from '../protocol/requests/extract.ts'

@@ -13,7 +13,7 @@ import {
   type StandardSchemaWithJSON,
 } from '@modelcontextprotocol/server'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { isObject } from '../protocol/event.ts'
+import { isObject } from '../protocol/json.ts'
 import type { JsonSchema, Limits } from '../protocol/requests/json-schema.ts'
 import { markedResult, markedText, NOTICE, shortened } from './marked-result.ts'
 import type { ReadableResource } from './research-resources.ts'

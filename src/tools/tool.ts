@@ -1,5 +1,5 @@
 import { ArgumentError, hidden } from '../protocol/argument-error.ts'
-import { isObject } from '../protocol/event.ts'
+import { isObject } from '../protocol/json.ts'
 import { checkRequest } from '../protocol/requests/check.ts'
 import { type JsonSchema, jsonSchemaOf, type Limits } from '../protocol/requests/json-schema.ts'
 import type { ObjectShape, Schema, Shape } from '../protocol/requests/schema.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '../protocol/event.ts'
+import { isObject } from '../protocol/json.ts'
 import type { RivuletError } from './errors.ts'
 import { cutText } from '../protocol/cut-text.ts'
 

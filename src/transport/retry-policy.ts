@@ -1,4 +1,4 @@
-import { isObject } from '../protocol/event.ts'
+import { isObject } from '../protocol/json.ts'
 import { oneLine } from '../protocol/one-line.ts'
 import type { ValidationIssue } from '../protocol/problem.ts'
 import { parseRetryAfter } from '../protocol/retry-after-header.ts'

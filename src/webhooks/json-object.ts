@@ -1,4 +1,4 @@
-import { isObject } from '../protocol/event.ts'
+import { isObject } from '../protocol/json.ts'
 
 /** A JSON object and its text. */
 interface ParsedObject {

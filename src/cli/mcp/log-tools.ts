@@ -1,6 +1,6 @@
 import type { AlertCause, Entry, EventLog, Position } from 'rivulet'
 import type { RuleSet } from 'rivulet/rules'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import * as s from '../../protocol/requests/kinds.ts'
 import { defineTool, type Tool } from '../../tools/tool.ts'
 import { logEntries } from '../log-entries.ts'

@@ -1,7 +1,6 @@
 import type { BodyFailure, BodyIntake } from '../../http/body-intake.ts'
 import { readRequest } from '../../http/fetch-handler.ts'
-import { parseJson } from '../../protocol/json.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject, parseJson } from '../../protocol/json.ts'
 import { refusalResponse } from '../http-answer.ts'
 
 /** Delay before a request is sent again that was refused since bodies take too much memory, in ms. */

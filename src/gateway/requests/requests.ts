@@ -1,7 +1,7 @@
 import type { SchedulerLike } from 'rxjs'
 import { BodyIntake } from '../../http/body-intake.ts'
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { isObject, isText } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/json.ts'
 import { isId } from '../../protocol/id.ts'
 import { searchEvent } from '../../protocol/gateway-event.ts'
 import type { GatewaySearch } from '../../protocol/gateway.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import { refusalResponse } from '../http-answer.ts'
 
 /** The longest wait that is passed on, in ms. */

@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import { MAX_LIVE_TEXT, MAX_LIVE_VIEWS, parseAddress, viewAddress } from '../../protocol/live.ts'
 import type { ViewRequest } from '../../protocol/live.ts'
 import type { BodyIntake } from '../../http/body-intake.ts'

@@ -1,5 +1,5 @@
 import type { AlertData, AlertResolved, AlertUnknown } from '../../protocol/alert.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import { view } from '../view.ts'
 import type { View } from '../view.ts'

@@ -1,4 +1,4 @@
-import { isObject, isText } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/json.ts'
 import type { CANDIDATE_CHANGES, CandidateOutput, FindAllCandidate } from '../../protocol/find-all.ts'
 import type { FieldBasis } from '../../protocol/output.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'

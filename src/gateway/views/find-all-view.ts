@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { findAllSource } from '../../protocol/find-all-event.ts'
 import { CANDIDATE_CHANGES } from '../../protocol/find-all.ts'

@@ -1,5 +1,6 @@
 import { attemptOf } from '../../protocol/attempt.ts'
-import { groupSource, isText } from '../../protocol/event.ts'
+import { groupSource } from '../../protocol/event.ts'
+import { isText } from '../../protocol/json.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
 import { view } from '../view.ts'

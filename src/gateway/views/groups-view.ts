@@ -1,4 +1,5 @@
-import { groupSource, isObject } from '../../protocol/event.ts'
+import { groupSource } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { EventOf } from '../../protocol/event.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
 import { view } from '../view.ts'

@@ -1,4 +1,4 @@
-import { isObject, isText } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/json.ts'
 import type { ResearchEvent, ResearchEventType } from '../../protocol/event.ts'
 import type { Entry } from '../../log/store/contract.ts'
 import { bounded } from './bounded.ts'

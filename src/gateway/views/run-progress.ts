@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import { bounded } from './bounded.ts'
 import { idOfSource, pathPart } from './resource.ts'

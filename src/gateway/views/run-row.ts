@@ -1,5 +1,5 @@
 import { attemptOf } from '../../protocol/attempt.ts'
-import { isObject, isText } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/json.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import { RUN_STATUSES } from '../../protocol/task.ts'
 import type { RunInput, TaskRun } from '../../protocol/task.ts'

@@ -1,4 +1,5 @@
-import { isObject, isText, runSource } from '../../protocol/event.ts'
+import { runSource } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/json.ts'
 import type { EventOf } from '../../protocol/event.ts'
 import type { RunInput, TaskRun } from '../../protocol/task.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'

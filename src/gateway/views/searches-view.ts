@@ -1,4 +1,4 @@
-import { isObject, isText } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/json.ts'
 import { subjectSource } from '../../protocol/gateway-event.ts'
 import type { GatewaySearch } from '../../protocol/gateway.ts'
 import type { SearchRequest, SearchResult } from '../../protocol/search.ts'

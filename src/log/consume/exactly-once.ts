@@ -1,6 +1,6 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkFunction, checkObject, checkOptions } from '../../protocol/check.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import type { NewDeadLetter, Redelivery } from '../store/dead-letter-store.ts'
 import type { Effect, EffectState, EffectStore, SentDeadLetters } from '../store/effect-store.ts'

@@ -1,5 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
-import { parseJson } from '../../protocol/json.ts'
+import { isObject, parseJson } from '../../protocol/json.ts'
 import type { Position } from '../store/contract.ts'
 import type { Entry } from '../store/entry.ts'
 import { LogError } from '../errors.ts'

@@ -1,6 +1,7 @@
 import { defer, of, ReplaySubject, Subject } from 'rxjs'
 import type { Observable } from 'rxjs'
-import { executionOf, isText } from '../../protocol/event.ts'
+import { executionOf } from '../../protocol/event.ts'
+import { isText } from '../../protocol/json.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { RecentKeys } from './recent-keys.ts'
 

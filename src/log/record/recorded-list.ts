@@ -1,7 +1,7 @@
 import { BehaviorSubject, combineLatest, finalize, isObservable, map } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { Watched } from '../../sources/watched-streams.ts'
 import { LogError } from '../errors.ts'
 

@@ -1,6 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { isObject } from '../../protocol/event.ts'
-import { parseJson } from '../../protocol/json.ts'
+import { isObject, parseJson } from '../../protocol/json.ts'
 import { isThenable } from '../../protocol/thenable.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import type { NewDeadLetter } from '../store/dead-letter-store.ts'

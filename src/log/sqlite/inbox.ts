@@ -1,5 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
-import { parseJson } from '../../protocol/json.ts'
+import { isObject, parseJson } from '../../protocol/json.ts'
 import { WEBHOOK_HORIZON } from '../../protocol/limits.ts'
 import type { InboxOutcome } from '../../protocol/webhook.ts'
 import { LogFileError } from '../errors.ts'

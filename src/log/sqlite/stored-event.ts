@@ -1,6 +1,5 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject, parseJson } from '../../protocol/json.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
-import { parseJson } from '../../protocol/json.ts'
 import type { Entry } from '../store/contract.ts'
 
 /** A parsed event, which the reader turns into its entry by setting the fields of the log. */

@@ -1,6 +1,6 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkInteger, checkSignal, checkText } from '../../protocol/check.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import { macrotask } from '../macrotask.ts'
 import type { LogStore } from './contract.ts'
 import { inFrontOf } from './in-front-of.ts'

@@ -1,5 +1,4 @@
-import { parseJson } from '../../protocol/json.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject, parseJson } from '../../protocol/json.ts'
 
 /** The event of an entry that is kept apart from the log, as JSON without the fields that the log adds. */
 export function eventJsonOf(entryJson: string): string {

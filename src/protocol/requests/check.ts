@@ -1,6 +1,6 @@
 import { ArgumentError, hidden } from '../argument-error.ts'
 import { checkBoolean, checkOneOf } from '../check.ts'
-import { isObject } from '../event.ts'
+import { isObject } from '../json.ts'
 import { holdsOneOf } from './schema.ts'
 import type { BooleanShape, ListShape, NumberShape, ObjectShape, Schema, Shape, TextShape } from './schema.ts'
 

@@ -1,4 +1,4 @@
-import { isObject } from '../event.ts'
+import { isObject } from '../json.ts'
 import type { ObjectShape, Shape } from './schema.ts'
 
 /**

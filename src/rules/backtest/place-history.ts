@@ -1,6 +1,7 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkOptions } from '../../protocol/check.ts'
-import { executionOf, isObject } from '../../protocol/event.ts'
+import { executionOf } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import { parseDuration } from '../rule-file/duration.ts'

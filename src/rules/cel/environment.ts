@@ -14,7 +14,7 @@ import {
   type CelList,
   type CelValue,
 } from '@bufbuild/cel'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import { fieldOf, namesOf, originOf, sourceOf } from './json-value.ts'
 import { basesOf, confidenceOf, cut, domainsOf, isQuoted, outputOf, contentText, urlsOf } from './output.ts'
 import { counted } from './costs.ts'

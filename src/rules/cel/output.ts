@@ -1,5 +1,5 @@
 import { getDomain } from 'tldts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import { fieldOf, namesOf } from './json-value.ts'
 import type { View } from './view.ts'
 import { spend, VALUE } from './work.ts'

@@ -1,5 +1,5 @@
 import type { ResearchEvent } from '../../protocol/event.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 
 /** An event, with the fields of its log entry if it comes from a log. */
 export type RuleInput = ResearchEvent & {

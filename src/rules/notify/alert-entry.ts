@@ -1,6 +1,6 @@
 import type { Entry } from '../../log/store/entry.ts'
 import type { EventOf } from '../../protocol/event.ts'
-import { isObject, isText } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/json.ts'
 import { AlertEventError } from './notify-error.ts'
 import { cutText } from '../../protocol/cut-text.ts'
 

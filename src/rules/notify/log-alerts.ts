@@ -1,6 +1,6 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkOptions, checkText } from '../../protocol/check.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { EventLog } from '../../log/event-log.ts'
 import type { LogJob } from '../../log/job.ts'
 import type { AlertEntry } from './alert-entry.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import { checkMeaning } from './check-meaning.ts'
 import { complainOfShape } from './check-shape.ts'
 import type { Complain } from './check-shape.ts'

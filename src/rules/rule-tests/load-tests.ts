@@ -1,6 +1,6 @@
 import { dirname, isAbsolute, join } from 'node:path'
 import { nearestName } from '../../protocol/check.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
 import type { RuleInput } from '../evaluate/event-time.ts'
 import { complainOfShape } from '../rule-file/check-shape.ts'

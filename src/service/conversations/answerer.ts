@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { ValidationIssue } from '../../protocol/problem.ts'
 import type { TaskSpec } from '../../protocol/task.ts'
 import { transaction } from '../database.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { FieldBasis, TaskOutput } from '../../protocol/output.ts'
 import type { Span } from '../corpus/blocks.ts'
 import { isUnknown } from '../processor/unknown.ts'

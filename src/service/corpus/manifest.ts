@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { Span } from './blocks.ts'
 import { oneLine } from './one-line.ts'
 import type { ParsedText } from './parsed-text.ts'

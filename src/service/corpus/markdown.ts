@@ -1,5 +1,5 @@
 import { parse } from 'yaml'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import { blocksOf } from './blocks.ts'
 import { htmlHeading } from './html.ts'
 import { inlineText } from './inline.ts'

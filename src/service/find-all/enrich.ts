@@ -1,5 +1,5 @@
 import type { FindAllCandidate } from '../../protocol/find-all.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { FieldBasis, McpToolCall, TaskOutput } from '../../protocol/output.ts'
 import type { McpServer } from '../../protocol/task.ts'
 import { identifier } from '../identifier.ts'

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import { typeIn } from '../../protocol/requests/defaults.ts'
 import { holdsOneOf } from '../../protocol/requests/schema.ts'
 import type { NumberShape, ObjectShape, Schema, Shape, TextShape } from '../../protocol/requests/schema.ts'

@@ -1,5 +1,5 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import { type QuotaLimits, quotaLimits } from '../../protocol/quotas.ts'
 
 /** True for the known quotas, false for none, or limits that replace the known ones of the named quotas. */

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import type * as z from 'zod'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { ValidationIssue } from '../../protocol/problem.ts'
 import { addsRuns } from './body.ts'
 import { limitExceeded } from './json-size.ts'

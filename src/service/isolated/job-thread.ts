@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import { IsolatedError } from './isolated-error.ts'
 
 /** Loads functions by name. Their parameters and results are copied between the threads. */

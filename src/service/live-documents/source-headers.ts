@@ -1,5 +1,5 @@
 import { ArgumentError, hidden } from '../../protocol/argument-error.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 
 /** Headers of requests, by the origin that gets them. */
 export type SourceHeaders = ReadonlyMap<string, Readonly<Record<string, string>>>

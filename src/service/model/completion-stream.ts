@@ -1,5 +1,5 @@
 import { createParser } from 'eventsource-parser'
-import { isObject, isText } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/json.ts'
 import { ModelError } from './model-error.ts'
 
 /** Maximum length of an answer, and of one event of its stream, in characters. */

@@ -1,6 +1,6 @@
 import type { FieldBasis } from '../../protocol/output.ts'
 import type { RunInput } from '../../protocol/task.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { Corpus, Passage } from '../corpus/corpus.ts'
 import type { Isolated } from '../isolated/isolated.ts'
 import { jsonSchemaOf } from '../processor/output-schema.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import { ModelError } from './model-error.ts'
 
 /** Maximum number of quotes that are read. */

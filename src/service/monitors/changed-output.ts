@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { FieldBasis, JsonOutput, TaskOutput } from '../../protocol/output.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
 
 /** The fields of a schema, each with its own schema. */

@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
 import { dates, type Form, versions } from '../processor/forms.ts'
 import type { News } from './news.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { Citation, FieldBasis } from '../../protocol/output.ts'
 import type { Answer } from './answer.ts'
 import type { Findings } from './evidence.ts'

@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type Options } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { isObject, isText } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/json.ts'
 import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
 import { addFormats } from './format.ts'
 import { readSchema } from './schema.ts'

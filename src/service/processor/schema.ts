@@ -1,4 +1,4 @@
-import { isObject, isText } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/json.ts'
 import type { Warning } from '../../protocol/problem.ts'
 import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
 import { flatten, listOf } from './flatten.ts'

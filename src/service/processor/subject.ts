@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { Turn } from '../interactions/interactions.ts'
 import { isStopWord, words } from '../corpus/terms.ts'
 import type { Place } from './place.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { TaskOutput } from '../../protocol/output.ts'
 import type { Isolated } from '../isolated/isolated.ts'
 import { jsonSchemaOf } from './output-schema.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { Processor, RunTask } from '../processor/processor.ts'
 import type { RunOutcome } from './task-store.ts'
 

@@ -1,5 +1,5 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
-import { isObject, isText } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/json.ts'
 import type { WebResponse } from '../web/safe-fetch.ts'
 
 /** The version of the Model Context Protocol that the client offers. */

@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { McpToolCall } from '../../protocol/output.ts'
 import type { Warning } from '../../protocol/problem.ts'
 import type { McpServer, RunInput } from '../../protocol/task.ts'

@@ -1,5 +1,5 @@
 import type { ChatChunk, ChatCompletion, FinishReason } from '../../protocol/chat.ts'
-import { isObject, isText } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/json.ts'
 import type { FieldBasis } from '../../protocol/output.ts'
 import type { StreamMessage } from '../../transport/transport.ts'
 import { objectIn, problemIn } from '../shapes/streamed-answer.ts'

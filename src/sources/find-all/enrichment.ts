@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { Envelope, EventOf, FindAllEvent } from '../../protocol/event.ts'
 import type { FindAllCandidate, FindAllCandidateEvent, FindAllResult } from '../../protocol/find-all.ts'
 import type { AnswerSchema } from '../../protocol/standard-schema.ts'

@@ -1,4 +1,4 @@
-import { isObject, isText } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/json.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { isCandidateChange } from '../../protocol/identified.ts'
 import type { FindAllRunStatus } from '../../protocol/find-all.ts'

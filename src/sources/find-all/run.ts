@@ -14,7 +14,7 @@ import {
 import type { Observable } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkBoolean, checkInteger, checkOneOf, checkOptions, checkText } from '../../protocol/check.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { FindAllEvent } from '../../protocol/event.ts'
 import { findAllSource } from '../../protocol/find-all-event.ts'
 import { FIND_ALL_GENERATORS } from '../../protocol/find-all.ts'

@@ -1,7 +1,7 @@
 import { map } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { MEMORY_BETA } from '../../protocol/betas.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type {
   Memory,
   MemoryRetrieveRequest,

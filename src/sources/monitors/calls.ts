@@ -1,7 +1,8 @@
 import { concatMap, map } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkId, checkOptions } from '../../protocol/check.ts'
-import { isObject, monitorSource } from '../../protocol/event.ts'
+import { monitorSource } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { FollowedMonitorEvent, ListedMonitorEvent } from '../../protocol/event.ts'
 import type {
   CreateMonitorRequest,

@@ -1,6 +1,7 @@
 import { tap } from 'rxjs'
 import type { Observable } from 'rxjs'
-import { isObject, monitorSource } from '../../protocol/event.ts'
+import { monitorSource } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { MonitorEventsQuery, PaginatedMonitorEvents } from '../../protocol/monitor.ts'
 import type { Warning } from '../../protocol/problem.ts'
 import { ProtocolError } from '../../transport/errors.ts'

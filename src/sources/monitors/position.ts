@@ -1,7 +1,6 @@
 import { Queue } from '../../../operators/queue.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject, parseJson } from '../../protocol/json.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
-import { parseJson } from '../../protocol/json.ts'
 import type { StreamPosition } from '../../protocol/stream-position.ts'
 
 /** How many of the newest ids are remembered. More than one, since the service may have deleted the last one. */

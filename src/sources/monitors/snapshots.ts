@@ -1,6 +1,6 @@
 import { concatMap } from 'rxjs'
 import { checkOptions } from '../../protocol/check.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { EventOf } from '../../protocol/event.ts'
 import type { FieldBasis, JsonOutput, TaskOutput } from '../../protocol/output.ts'
 import type { AnswerSchema } from '../../protocol/standard-schema.ts'

@@ -1,4 +1,4 @@
-import { isText } from '../../protocol/event.ts'
+import { isText } from '../../protocol/json.ts'
 import type { ResponseObject } from '../../protocol/response.ts'
 import type { RequestLine } from '../../transport/errors.ts'
 import { AnswerFailedError } from '../shapes/answer-errors.ts'

@@ -1,4 +1,4 @@
-import { isObject, isText } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/json.ts'
 import type { ResponseEvent, ResponseObject } from '../../protocol/response.ts'
 import type { StreamMessage } from '../../transport/transport.ts'
 import { objectIn, problemIn } from '../shapes/streamed-answer.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { ResponseObject } from '../../protocol/response.ts'
 
 /** The text of a response (§1): all of its `output_text` parts, in order. */

@@ -1,5 +1,5 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { JsonOutput, TaskOutput } from '../../protocol/output.ts'
 import type {
   AnswerSchema,

@@ -1,6 +1,6 @@
 import { map } from 'rxjs'
 import type { Observable } from 'rxjs'
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import { ProtocolError } from '../../transport/errors.ts'
 import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'

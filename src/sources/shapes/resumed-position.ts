@@ -1,6 +1,5 @@
-import { isObject } from '../../protocol/event.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
-import { parseJson } from '../../protocol/json.ts'
+import { isObject, parseJson } from '../../protocol/json.ts'
 import type { StreamPosition } from '../../protocol/stream-position.ts'
 import { MAX_MALFORMED } from './protocol-error-limit.ts'
 

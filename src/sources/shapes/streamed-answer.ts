@@ -1,6 +1,5 @@
 import { concatMap, lastValueFrom, Observable } from 'rxjs'
-import { isObject, isText } from '../../protocol/event.ts'
-import { parseJson } from '../../protocol/json.ts'
+import { isObject, isText, parseJson } from '../../protocol/json.ts'
 import { RivuletError } from '../../transport/errors.ts'
 import type { RequestLine } from '../../transport/errors.ts'
 import type { ApiRequest, StreamMessage } from '../../transport/transport.ts'

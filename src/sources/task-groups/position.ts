@@ -1,4 +1,4 @@
-import { isObject } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import type { StreamPosition } from '../../protocol/stream-position.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'

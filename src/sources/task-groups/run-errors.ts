@@ -11,7 +11,7 @@ import {
 } from 'rxjs'
 import { dedupe } from '../../../operators/dedupe.ts'
 import { checkId, checkOptions } from '../../protocol/check.ts'
-import { isObject, isText } from '../../protocol/event.ts'
+import { isObject, isText } from '../../protocol/json.ts'
 import type { GroupRunEvent } from '../../protocol/event.ts'
 import type { TaskRun } from '../../protocol/task.ts'
 import type { Context } from '../context.ts'

@@ -1,6 +1,7 @@
 import { concat, defer, ignoreElements, map, of, switchMap, takeWhile, tap, throwError, timeout } from 'rxjs'
 import type { Observable } from 'rxjs'
-import { groupSource, isObject } from '../../protocol/event.ts'
+import { groupSource } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { TaskRunState } from '../../protocol/event.ts'
 import type { TaskGroupStatus } from '../../protocol/task-group.ts'
 import { MAX_TIMER_DELAY } from '../../protocol/timer-limit.ts'

@@ -1,4 +1,4 @@
-import { isText } from '../../protocol/event.ts'
+import { isText } from '../../protocol/json.ts'
 import type { TaskRun } from '../../protocol/task.ts'
 import { RivuletError } from '../../transport/errors.ts'
 import type { RequestLine } from '../../transport/errors.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '../../../src/protocol/event.ts'
+import { isObject } from '../../../src/protocol/json.ts'
 
 /** An event of a stream. */
 export interface StreamEvent {

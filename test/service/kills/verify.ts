@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { isObject } from '../../../src/protocol/event.ts'
+import { isObject } from '../../../src/protocol/json.ts'
 import type { Deliveries } from './deliveries.ts'
 import { eventsOf, type StreamEvent } from './events.ts'
 import { type Acknowledged, type Api, SCOPES } from './workload.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '../../../src/protocol/event.ts'
+import { isObject } from '../../../src/protocol/json.ts'
 import { eventsOf } from './events.ts'
 import { FIND_ALL_BETA, MEMORY_BETA, WEBHOOK_BETA } from '../../../src/protocol/betas.ts'
 

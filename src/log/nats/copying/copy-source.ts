@@ -1,5 +1,4 @@
-import { isObject } from '../../../protocol/event.ts'
-import { parseJson } from '../../../protocol/json.ts'
+import { isObject, parseJson } from '../../../protocol/json.ts'
 import { LogServerError } from '../../errors.ts'
 import { ProcessPositions } from '../../state/process-position.ts'
 import { movedCheckpoint } from '../../process/progress.ts'

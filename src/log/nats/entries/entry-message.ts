@@ -1,4 +1,4 @@
-import { isObject } from '../../../protocol/event.ts'
+import { isObject } from '../../../protocol/json.ts'
 import type { ResearchEvent } from '../../../protocol/event.ts'
 import type { Entry, Position } from '../../store/contract.ts'
 import type { PreparedEntry } from '../../store/prepared-entry.ts'

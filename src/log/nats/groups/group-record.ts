@@ -1,6 +1,5 @@
 import { nuid } from '@nats-io/transport-node'
-import { isObject } from '../../../protocol/event.ts'
-import { parseJson } from '../../../protocol/json.ts'
+import { isObject, parseJson } from '../../../protocol/json.ts'
 import { rebalanced } from '../../store/assignment.ts'
 import type { Assignment } from '../../store/assignment.ts'
 import { publishConditionally } from '../server/conditional-publish.ts'

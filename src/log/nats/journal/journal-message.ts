@@ -1,4 +1,4 @@
-import { isObject } from '../../../protocol/event.ts'
+import { isObject } from '../../../protocol/json.ts'
 import type { Position, ReaderState } from '../../store/contract.ts'
 import type { NewDeadLetter } from '../../store/dead-letter-store.ts'
 import type { PreparedEntry } from '../../store/prepared-entry.ts'

@@ -1,6 +1,6 @@
 import type { ReaderDeadLetter } from '../../state/reader-dead-letters.ts'
 import type { NumberedState } from '../../state/processes.ts'
-import { isObject } from '../../../protocol/event.ts'
+import { isObject } from '../../../protocol/json.ts'
 import type { Timer } from '../../store/process-store.ts'
 import { TextReader, TextWriter } from './framed-texts.ts'
 import { decodeState, decodeTimer, encodeState, encodeTimer } from './journal-message.ts'

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { isObject } from '../../../protocol/event.ts'
-import { parseJson } from '../../../protocol/json.ts'
+import { isObject, parseJson } from '../../../protocol/json.ts'
 import type { Connection } from '../server/connection.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
 import { retryTransient } from '../server/retry-transient.ts'

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { nuid } from '@nats-io/transport-node'
-import { isObject } from '../../../protocol/event.ts'
-import { parseJson } from '../../../protocol/json.ts'
+import { isObject, parseJson } from '../../../protocol/json.ts'
 import { LogServerError } from '../../errors.ts'
 import { publishConditionally } from './conditional-publish.ts'
 import type { Connection } from './connection.ts'

@@ -1,8 +1,7 @@
 import { JetStreamApiError, JetStreamError } from '@nats-io/jetstream'
 import { createInbox, errors, headers } from '@nats-io/transport-node'
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
-import { isObject } from '../../../protocol/event.ts'
-import { parseJson } from '../../../protocol/json.ts'
+import { isObject, parseJson } from '../../../protocol/json.ts'
 import type { Seen } from './continuity.ts'
 
 /**
