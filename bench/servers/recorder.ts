@@ -1,0 +1,10 @@
+/** Records a group into a file, in a process of its own: `recorder.ts {service} {group} {file}`. It serves nothing. */
+import { createServer } from 'node:http'
+import { createClient, openLog } from 'rivulet'
+import { sqliteLog } from 'rivulet/log/sqlite'
+import { listen } from '../server.ts'
+
+const [baseUrl = '', group = '', file = ''] = process.argv.slice(2)
+const log = await openLog(sqliteLog(file))
+createClient({ baseUrl, apiKey: 'none' }).record({ taskGroups: [group], log, tick: Infinity })
+listen(createServer())
