@@ -68,7 +68,7 @@ async function recorded(): Promise<readonly string[]> {
   log.consume('reader', { types: ['task_run.state'] }, () => {
     handled += 1
   })
-  clientOf(server).record({ taskGroups: [GROUP], log, tick: Infinity })
+  log.record({ client: clientOf(server), taskGroups: [GROUP], tick: Infinity })
   return await filesOf(server, async (send) => {
     const before = handled
     await quietAfter(file, send)
@@ -98,7 +98,7 @@ async function notified(): Promise<readonly string[]> {
   }
   runRules(log, defineRules([rule]), { startAt: 'start' })
   alertmanager(log, { urls: [`http://127.0.0.1:${address.port}`], minOpen: 0 })
-  await using _recorder = await startServer('recorder', [server.url, GROUP, file])
+  await using recorder = await startServer('recorder', [server.url, GROUP, file])
   return await filesOf(server, async (send) => {
     const before = posts
     await quietAfter(file, send)
@@ -106,6 +106,7 @@ async function notified(): Promise<readonly string[]> {
   }).finally(() => {
     receiver.close()
     receiver.closeAllConnections()
+    recorder.process.disconnect()
   })
 }
 

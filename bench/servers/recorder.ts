@@ -6,5 +6,5 @@ import { listen } from '../server.ts'
 
 const [baseUrl = '', group = '', file = ''] = process.argv.slice(2)
 const log = await openLog(sqliteLog(file))
-createClient({ baseUrl, apiKey: 'none' }).record({ taskGroups: [group], log, tick: Infinity })
+log.record({ client: createClient({ baseUrl, apiKey: 'none' }), taskGroups: [group], tick: Infinity })
 listen(createServer())

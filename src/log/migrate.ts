@@ -144,7 +144,7 @@ async function compare(sent: Digest, written: CopySource, signal: AbortSignal | 
 
 /**
  * The numbers of positions in the new log. Numbers after the trimmed part follow each other as before. In the trimmed part, only the
- * positions that something refers to get numbers of their own, so that their order stays.
+ * positions that something refers to get numbers of their own, so that their order stays: a server needs a message for each number.
  */
 class NumberMap {
   readonly #trimmed: number

@@ -22,6 +22,7 @@ export interface Listener {
   close(): Promise<void>
 }
 
+/** On `@hono/node-server` and not on `nodeListener`: it makes a `Request` only for a route that needs one, and gives the objects of `node:http`. */
 export function createListener(app: Hono<{ Bindings: HttpBindings }>): Listener {
   /** Pending responses. A handler may use the database long after its caller has disconnected. */
   const pending = new Set<Promise<unknown>>()

@@ -30,7 +30,8 @@ export type HeaderReader = (name: string) => string | undefined
 
 /**
  * Receives one response: `head`, any number of `chunk`s, then exactly one of `end` and `error`. `error` may come at any
- * time. Nothing is called after `abort`, or before the exchange has returned its flow.
+ * time. Nothing is called after `abort`, or before the exchange has returned its flow. Pushed chunks cost no promise and no timer for an
+ * event.
  */
 export interface ResponseSink {
   /** Called once with the status and the headers, before the body. */

@@ -40,7 +40,10 @@ export interface AuthorityOptions {
 /** When to try again while the log cannot be read, in ms. */
 const RETRY_AFTER = 1_000
 
-/** Decides about access: signs grants, and verifies requests. */
+/**
+ * Decides about access: signs grants, and verifies requests. {@link Authority.protect} checks host and origin first, then
+ * {@link Authority.authenticate} verifies the token, and only then is a body read.
+ */
 export class Authority {
   readonly #tokens: Tokens
   readonly #views: readonly string[]

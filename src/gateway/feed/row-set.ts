@@ -19,7 +19,7 @@ export interface VisibleRows {
   json(): string
 }
 
-/** Rows of one view, each with its resource. */
+/** Rows of one view, each with its resource, which its path alone decides: so a removed row is judged as it was before. */
 export class RowSet {
   readonly #rows: readonly StateChange[]
   /** The resources of the rows, each once, and for each row the index of its resource. */

@@ -250,7 +250,10 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     return cause?.process === this.#name
   }
 
-  /** Fires what the entry makes due, before the entry itself. A commit in between leaves the cursor before the entry. */
+  /**
+   * Fires what the entry makes due, before the entry itself, which must not undo it: the end of a silence comes after the timer of that
+   * silence. A commit in between leaves the cursor before the entry.
+   */
   async #fireTimers(fence: Fence, entry: Entry, until: Clocks, last: Clocks): Promise<void> {
     while (!this.#stop.aborted) {
       while (!this.#timers.isReadUpTo(until)) {

@@ -38,7 +38,8 @@ const MAX_WAL_BYTES = 64 * 1024 * 1024
 export const connect: Connect = (file) => new DatabaseSync(file, { timeout: 0 })
 
 /**
- * An SQLite file that has a log: opened, checked, and with its tables. All of a transaction runs in one turn of the event loop.
+ * An SQLite file that has a log: opened, checked, and with its tables. All of a transaction runs in one turn of the event loop, and
+ * no iterator is held over a turn.
  *
  * Errors of SQLite pass through unchanged, so that a caller can check `isBusy`.
  */
@@ -65,7 +66,8 @@ export class LogFile {
     this.database = open(name)
     try {
       this.path = this.database.location() ?? name
-      // Deleted text is overwritten where its page is written anyway: `forget` finds it in free pages only.
+      // Deleted text is overwritten where its page is written anyway: `forget` finds it in free pages only. No `auto_vacuum`: it would move
+      // pages and maintain a map of them with each append, for a file that grows again.
       this.database.exec('PRAGMA secure_delete = FAST')
       // Mapped memory is off: with it, a fault of a disk kills the process.
       this.database.exec(

@@ -25,7 +25,7 @@ interface SqliteTrimPlan extends Trimmed {
   readonly bytes: number
 }
 
-/** A sweep over all identities, in the order of their hashes. */
+/** A sweep over all identities, in the order of their hashes: so appends maintain no index by age. */
 interface Sweep {
   /** Up to this entry, identities are deleted. */
   readonly position: number

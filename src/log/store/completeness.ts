@@ -10,6 +10,7 @@ const GROUP = 16
 /**
  * How complete an event is for a log, as bits to compare with those of a duplicate: `completeness`, and the run's warnings and group,
  * which some copies leave out (§2.7, §4.5). A log merges duplicates, so a copy that has only these loses nothing of the others.
+ * `dedupe` cannot merge: it ignores them, or a copy with warnings and without output would follow the complete event.
  */
 export function logCompleteness(event: Identified): number {
   if (!isRunState(event)) return completenessOf(event)

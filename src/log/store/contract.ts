@@ -102,7 +102,7 @@ export interface ReaderState {
 export interface Commit extends ReaderState {
   /** The cursor of the reader before; null to create it. Another one is refused with a `LogConflictError`. */
   readonly expect: Position | null
-  /** Entries that the reader could not handle. Default: none. */
+  /** Entries that the reader could not handle, by their positions: the store copies them, so a commit stays small. Default: none. */
   readonly deadLetters?: readonly NewDeadLetter[]
   /** Positions of redelivered dead letters that are handled. Default: none. */
   readonly redelivered?: readonly Position[]

@@ -1,6 +1,7 @@
 /**
  * The shape of a value, as data. The client's check (`check.ts`) and the service's validation are made from it. Fields that a
- * schema does not name are accepted by both.
+ * schema does not name are accepted by both. Not zod, which is too large for the client: `zod/mini` with the same schemas adds 8.5 kB to
+ * the gzipped bundle, these and their check add 1.1 kB.
  */
 export type Shape =
   | TextShape

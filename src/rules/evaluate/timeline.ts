@@ -12,7 +12,11 @@ import { VALUE_KEPT } from './windows/changed.ts'
 const MAX_COUNTED = 256
 const COUNTED_KEPT = 24 * 3_600_000
 
-/** The time of one key of a rule: its events and its deadlines, in order. */
+/**
+ * The time of one key of a rule: its events and its deadlines, in order. With a lateness, an event is held as what the conditions say of
+ * it, so that the event itself need not be kept. A key has one timer, and what it evaluates ends at its due time: so results do not
+ * depend on how often time moves.
+ */
 export class Timeline {
   readonly #prepared: PreparedRule
   readonly #state: RuleState

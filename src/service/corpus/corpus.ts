@@ -5,7 +5,7 @@ import type { DocumentKind } from './document-kind.ts'
 export interface DocumentSource {
   readonly url: string
   readonly title: string
-  /** YYYY-MM-DD: the date that the document states, else the day when its file was last modified. */
+  /** YYYY-MM-DD: the date that the document states, else the day when its file was last modified, as all are in a fresh checkout. */
   readonly publishDate: string | null
   /** Kind of the document, from the name of its file. */
   readonly kind: DocumentKind

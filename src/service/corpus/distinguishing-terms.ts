@@ -9,7 +9,8 @@ const MIN_COMMON_PASSAGES = 200
  * The terms of a search that distinguish documents; undefined if these are all, or if ranking the others would be cheap.
  *
  * Most of the time of a search is the BM25 of passages, and most passages have one term alone, the commonest. A document with nothing but
- * terms of so little weight ranks after those that have others. So only passages with a distinguishing term are ranked, by all terms.
+ * terms of so little weight ranks after those that have others. So only passages with a distinguishing term are ranked, by all terms. A
+ * search of restricted sources ranks all.
  */
 export function distinguishing({ queries }: SearchTerms): readonly QueryTerm[] | undefined {
   const all = [...new Map(queries.flat().map((term) => [term.word, term])).values()]

@@ -48,7 +48,10 @@ interface DocumentMatch {
   readonly passages: readonly number[]
 }
 
-/** Searches passages and documents. */
+/**
+ * Searches passages and documents. FTS5 ranks the passages with any of the terms (`query-terms.ts`) by BM25; the best of them decide which
+ * documents are read (`best-documents.ts`) and scored (`document-score.ts`). Searches for passages alone stop at BM25.
+ */
 export class CorpusSearch {
   readonly #everywhere: StatementSync
   readonly #restricted: StatementSync

@@ -13,7 +13,10 @@ type ResultOf<Jobs extends JobTable, Name extends keyof Jobs> = Awaited<ReturnTy
 export interface JobThreadOptions {
   /** The file that the thread executes, which calls `serveJobs`. */
   readonly file: URL
-  /** Maximum size of the thread's heap, in MiB. Default 256. */
+  /**
+   * Maximum size of the thread's heap, in MiB. Default 256. Node enforces it on a best effort (nodejs/node#47224): one huge allocation can
+   * still abort the process.
+   */
   readonly memory?: number
   /** Number of waiting jobs with which further ones that may be refused are refused. Default 1,000. */
   readonly maxWaiting?: number

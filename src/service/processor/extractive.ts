@@ -28,6 +28,14 @@ const EFFORTS = {
  * The input names the subject of the run. Documents with that title, file or folder name are read first; an answer from
  * another document must contain the name. The processors `lite`, `base` and `core` differ in how much they read; any other
  * name means `base`.
+ *
+ * 1. The subject: names in the input (`subject.ts`), or a thing that it describes (`described.ts`).
+ * 2. The question: an attribute, a form, versions and weighted words (`asked.ts`). Each field of a schema is one of its own.
+ * 3. The evidence: attributes from where they are stated (`facts.ts`), changes from the changelog (`changes.ts`), all else from statements,
+ *    ranked by a weighted sum of features (`statements.ts`, `statement-model.ts`).
+ * 4. A statement that is too unlikely, or says too little of the question, is no answer (`evidence.ts`).
+ * 5. The answer is quoted (`prose.ts`), or its value is taken in the type and the format of the field (`answer.ts`).
+ * 6. The confidence follows from the likelihood, or from where an attribute is stated (`confidence.ts`).
  */
 export function extractiveProcessor(corpus: Corpus, isolated: Isolated): Processor {
   return {

@@ -56,7 +56,10 @@ interface Planned {
   /** See `identityKey`. */
   readonly hash: string
   readonly revision: number
-  /** Unique: no other writer sends one with it, and this one sends the same again. */
+  /**
+   * Unique: no other writer sends one with it, and this one sends the same again. The server looks at it before the expectations, so two
+   * writers of the same revision with different content must not share it.
+   */
   readonly id: string
   readonly payload: Uint8Array
   readonly fields: Readonly<Record<string, string>>
@@ -72,7 +75,8 @@ type Outcome =
  * Appends entries to the stream, each once and those of a source in order, whatever other writers do.
  *
  * The first entry of a source is stored only where the last one of its source is the one that this writer knows; each other one only
- * directly after the one before. So all can be sent at once: what follows a refused one is refused too. After a refusal, what others have
+ * directly after the one before, by that one's id: an expected number would be a guess, and could be that of another writer's message.
+ * So all can be sent at once: what follows a refused one is refused too. After a refusal, what others have
  * written is read, and the rest is sent again.
  *
  * In a cluster, both checks are weaker. The first one lets through what several writers send at the same moment, so there a writer looks

@@ -41,7 +41,8 @@ class ReplacedSnapshotError extends Error {}
 
 /**
  * The journal of one claimed name: messages of one subject, each added where the last one is known. What they make together is
- * the same for each open log that reads them.
+ * the same for each open log that reads them. Each message expects the one before it, which is the fence: a claim is a message too, so
+ * all that an earlier owner sends is refused. Operators change dead letters by messages of the same subject: one order for all.
  *
  * A long journal is compacted: a snapshot of its state is stored in parts, and then a message that names it replaces all earlier
  * ones, in one write. If the process crashes between the two, the parts are without effect.

@@ -55,7 +55,7 @@ export async function publishConditionally(
   const sequence = await publish(connection, message)
   if (sequence === undefined || !isReplicated) return sequence
   if (!(await isNext(connection, stream, subject, { after: expect, sequence }))) return undefined
-  // The next one deletes them otherwise.
+  // Not before it counts: a write that was overtaken must delete nothing. The next rollup deletes them otherwise.
   if (isRollup) await jsm.streams.purge(stream, { filter: subject, seq: sequence }).catch(() => {})
   return sequence
 }
