@@ -2,7 +2,6 @@ import { causeOf, alertData, firedNow, labelsOf, MAX_CAUSES, sourceOfRule } from
 import { alertDeadline, end, step } from './alert-state.ts'
 import { TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
-import { hold, MAX_HELD } from './held.ts'
 import { isHeld } from './prepared-rule.ts'
 import type { PreparedRule } from './prepared-rule.ts'
 import type { Contribution, MatchedEvent, MatchResult, RuleState, WindowState } from './state.ts'
@@ -11,6 +10,9 @@ import { VALUE_KEPT } from './windows/changed.ts'
 /** Number of identities that a key remembers, and how long, in ms: a fuller revision comes within minutes. */
 const MAX_COUNTED = 256
 const COUNTED_KEPT = 24 * 3_600_000
+
+/** Maximum number of events that a key holds. With more, the first one counts at once. */
+const MAX_HELD = 500
 
 /**
  * The time of one key of a rule: its events and its deadlines, in order. With a lateness, an event is held as what the conditions say of
@@ -313,4 +315,25 @@ export class Timeline {
 function pushLast<Item>(list: Item[], items: readonly Item[]): void {
   list.push(...items)
   while (list.length > MAX_CAUSES) list.shift()
+}
+
+/** Inserts an event in order: by time, then source, then id; after its equals. */
+function hold(held: MatchedEvent[], event: MatchedEvent): void {
+  let at = held.length
+  // Most events come nearly in order.
+  while (at > 0) {
+    const before = held[at - 1]
+    if (before === undefined || compareEvents(before, event) <= 0) break
+    at--
+  }
+  held.splice(at, 0, event)
+}
+
+function compareEvents(a: MatchedEvent, b: MatchedEvent): number {
+  return a.time - b.time || compare(a.cause[0], b.cause[0]) || compare(a.cause[1], b.cause[1])
+}
+
+function compare(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
 }

@@ -7,7 +7,8 @@ import { parseDuration } from './duration.ts'
 import { MONITOR_REPORTS } from './event-types.ts'
 import { RuleExpressions } from './expressions.ts'
 import { lateness, resolveAfter } from './rule-defaults.ts'
-import { versionOf } from './rule-version.ts'
+import { hash, hashString } from '../../protocol/identity-hash.ts'
+import type { Expression } from '../cel/expression.ts'
 
 /**
  * Compiles the expressions of a rule, reports their problems, and fills in its defaults. Undefined if an expression has a
@@ -116,4 +117,49 @@ function ms(duration: string | number): number {
 
 function byName(a: { readonly name: string }, b: { readonly name: string }): number {
   return a.name < b.name ? -1 : 1
+}
+
+/**
+ * A hash of the parts of a rule that its state depends on, 8 hexadecimal digits. The same rule has the same one in each process and
+ * in each version of this package: a change here drops the state of all rules.
+ */
+function versionOf(rule: Omit<CompiledRule, 'version'>): string {
+  const parts = [
+    rule.types === undefined ? null : [...rule.types].toSorted(),
+    trimmedText(rule.when),
+    rule.windows.map(windowParts),
+    rule.key.map(({ name, value }) => [name, trimmedText(value)]),
+    rule.isPerEvent,
+    trimmedText(rule.resolve.when),
+    rule.lateness,
+    rule.backfill,
+    [...rule.labels].map(([name, template]) => [name, template.text]).toSorted(),
+  ]
+  hashString(JSON.stringify(parts))
+  return ((hash[0] ?? 0) >>> 0).toString(16).padStart(8, '0')
+}
+
+function windowParts(window: Window): readonly unknown[] {
+  switch (window.kind) {
+    case 'count':
+      return [window.kind, trimmedText(window.when), window.over, window.gte]
+    case 'rate':
+      return [window.kind, trimmedText(window.when), window.over, window.per, window.gte]
+    case 'distinct':
+      return [window.kind, trimmedText(window.when), trimmedText(window.value), window.over, window.gte]
+    case 'spike':
+      return [window.kind, trimmedText(window.when), window.over, window.factor, window.min]
+    case 'new':
+      return [window.kind, trimmedText(window.when), trimmedText(window.value), window.within]
+    case 'changed':
+      return [window.kind, trimmedText(window.when), trimmedText(window.value)]
+    case 'absence':
+      return [window.kind, window.within, window.of === undefined ? null : [...window.of].toSorted()]
+    case 'sequence':
+      return [window.kind, window.steps.map(trimmedText), trimmedText(window.notThen), window.within]
+  }
+}
+
+function trimmedText(expression: Expression | undefined): string | null {
+  return expression === undefined ? null : expression.text.trim()
 }

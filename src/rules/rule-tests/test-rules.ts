@@ -1,8 +1,7 @@
 import { compare } from './compare.ts'
-import { Coverage } from './coverage.ts'
 import { loadTests } from './load-tests.ts'
-import type { LoadedTest } from './load-tests.ts'
-import type { RuleTestReport, RuleTestResult } from './report.ts'
+import type { LoadedTest, LoadedTests } from './load-tests.ts'
+import type { RuleTestReport, RuleTestResult, RuleCoverage } from './report.ts'
 import { runTest } from './run-test.ts'
 import { transitionText } from './transition.ts'
 import type { Transition } from './transition.ts'
@@ -64,4 +63,44 @@ function resultOf(test: LoadedTest, coverage: Coverage): RuleTestResult {
 
 function happened(transitions: readonly Transition[], start: number): readonly string[] {
   return transitions.slice(0, MAX_HAPPENED).map((transition) => transitionText(transition, start))
+}
+
+/** Counts how often the rules of files fire. */
+class Coverage {
+  readonly #files: LoadedTests['ruleFiles']
+  readonly #counts = new Map<string, { fired: number; resolved: number }>()
+
+  constructor(files: LoadedTests['ruleFiles']) {
+    this.#files = files
+  }
+
+  add({ ruleFiles }: Pick<LoadedTest, 'ruleFiles'>, transitions: readonly Transition[]): void {
+    for (const file of ruleFiles) {
+      const names = new Set(this.#files.get(file))
+      for (const { alert, kind } of transitions) {
+        if (!names.has(alert)) continue
+        const id = idOf(file, alert)
+        const counts = this.#counts.get(id) ?? { fired: 0, resolved: 0 }
+        this.#counts.set(id, counts)
+        if (kind === 'firing') counts.fired++
+        if (kind === 'resolved') counts.resolved++
+      }
+    }
+  }
+
+  /** The coverage of each rule, in the order of the files. */
+  get rules(): readonly RuleCoverage[] {
+    return Array.from(this.#files).flatMap(([file, rules]) =>
+      rules.map((rule) => ({
+        rule,
+        file,
+        fired: this.#counts.get(idOf(file, rule))?.fired ?? 0,
+        resolved: this.#counts.get(idOf(file, rule))?.resolved ?? 0,
+      })),
+    )
+  }
+}
+
+function idOf(file: string, rule: string): string {
+  return JSON.stringify([file, rule])
 }

@@ -144,7 +144,7 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   },
   'events are applied as they come': {
     kind: 'changed',
-    file: 'held.ts',
+    file: 'timeline.ts',
     text: 'held.splice(at, 0, event)',
     replacement: 'held.push(event)',
   },
