@@ -6,19 +6,24 @@ import { useDashboard } from './dashboard.ts'
 import { DocumentDialog } from './evidence/document-dialog.tsx'
 import { OpenQuotation } from './evidence/quote.tsx'
 import type { Quotation } from './evidence/quote.tsx'
-import { FindAllsSection } from './find-alls/find-alls-section.tsx'
-import { GroupsSection } from './groups/groups-section.tsx'
 import { Header } from './header.tsx'
 import { LogSection } from './log/log-section.tsx'
-import { MonitorsSection } from './monitors/monitors-section.tsx'
 import { Overview } from './overview.tsx'
 import { Notice } from './parts/notice.tsx'
 import { useRoute } from './route.ts'
 import type { Route } from './route.ts'
-import { RunsSection } from './runs/runs-section.tsx'
 import { SearchSection } from './search/search-section.tsx'
 import { ConnectionBanner } from './status.tsx'
 import { visible } from './parts/foreign.tsx'
+import { ListAndDetail } from './parts/list-and-detail.tsx'
+import { MonitorDetail } from './monitors/monitor-detail.tsx'
+import { MonitorList } from './monitors/monitor-list.tsx'
+import { GroupDetail } from './groups/group-detail.tsx'
+import { GroupList } from './groups/group-list.tsx'
+import { RunDetail } from './runs/run-detail.tsx'
+import { RunList } from './runs/run-list.tsx'
+import { FindAllDetail } from './find-alls/find-all-detail.tsx'
+import { FindAllList } from './find-alls/find-all-list.tsx'
 
 /** The whole page. */
 export function App(): ReactNode {
@@ -78,6 +83,64 @@ const Section = memo(function Section({ route }: { readonly route: Route }): Rea
       )
   }
 })
+
+/** All monitors, and one of them. */
+function MonitorsSection({ monitor }: { readonly monitor: string | undefined }): ReactNode {
+  return (
+    <ListAndDetail
+      title="Monitors"
+      back="#/monitors"
+      list={<MonitorList selected={monitor} />}
+      detail={monitor === undefined ? undefined : <MonitorDetail key={monitor} monitor={monitor} />}
+      hint="Choose a monitor to see what it has found, when, and where it says so."
+    />
+  )
+}
+
+/** All task groups, and one of them. */
+function GroupsSection({
+  group,
+  run,
+}: {
+  readonly group: string | undefined
+  readonly run: string | undefined
+}): ReactNode {
+  return (
+    <ListAndDetail
+      title="Task groups"
+      back="#/groups"
+      list={<GroupList selected={group} />}
+      detail={group === undefined ? undefined : <GroupDetail key={group} group={group} run={run} />}
+      hint="Choose a group to see its runs, their outputs and the evidence for each field."
+    />
+  )
+}
+
+/** All runs without a group, and one of them. */
+function RunsSection({ run }: { readonly run: string | undefined }): ReactNode {
+  return (
+    <ListAndDetail
+      title="Runs without a group"
+      back="#/runs"
+      list={<RunList selected={run} />}
+      detail={run === undefined ? undefined : <RunDetail key={run} run={run} />}
+      hint="Choose a run to see its output and the evidence for each field."
+    />
+  )
+}
+
+/** All FindAll runs, and the candidates of one of them. */
+function FindAllsSection({ findAll }: { readonly findAll: string | undefined }): ReactNode {
+  return (
+    <ListAndDetail
+      title="FindAll runs"
+      back="#/find-alls"
+      list={<FindAllList selected={findAll} />}
+      detail={findAll === undefined ? undefined : <FindAllDetail key={findAll} findAll={findAll} />}
+      hint="Choose a run to see its candidates and the evidence for each condition."
+    />
+  )
+}
 
 /** The link would change the address, which is the route. */
 function focusMain(event: { preventDefault(): void }, main: HTMLElement | null): void {

@@ -1,7 +1,7 @@
 import { LiveError } from 'rivulet/live'
 import type { LiveErrorCode } from 'rivulet/live'
 import { describe, expect, it } from 'vitest'
-import { addRunsFailure } from '../../../src/dashboard/page/groups/add-runs-failure.ts'
+import { addRunsFailure } from '../../../src/dashboard/page/groups/add-runs.tsx'
 
 describe('a failure to add runs', () => {
   it.each<LiveErrorCode>(['network', 'timeout', 'protocol', 'uncertain'])(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { groupByDay } from '../../../src/dashboard/page/parts/days.ts'
+import { groupByDay } from '../../../src/dashboard/page/monitors/monitor-detail.tsx'
 import { createFormats, instantOf } from '../../../src/dashboard/page/parts/format.ts'
 import { hashOf, parseRoute } from '../../../src/dashboard/page/route.ts'
 import { beginningOf, dateText } from '../../../src/dashboard/page/monitors/timeline.ts'

@@ -6,7 +6,7 @@ import { progressOf } from '../../../src/dashboard/page/groups/progress.ts'
 import { noticeText } from '../../../src/dashboard/page/monitors/source-notice.tsx'
 import { timelineEntry } from '../../../src/dashboard/page/monitors/timeline.ts'
 import type { AlertRow, MonitorRow, SearchesRow } from '../../../src/dashboard/page/rows.ts'
-import { recentQueries } from '../../../src/dashboard/page/search/recent.ts'
+import { recentQueries } from '../../../src/dashboard/page/search/search-section.tsx'
 
 const HOUR = 3_600_000
 const NOW = Date.parse('2026-01-31T12:00:00Z')

@@ -3,7 +3,6 @@ import type { ReactNode } from 'react'
 import { rowKey } from 'rivulet/live'
 import { useDashboard } from '../dashboard.ts'
 import { useView } from 'rivulet/react'
-import { groupByDay } from '../parts/days.ts'
 import { formats } from '../parts/format.ts'
 import { useMore } from '../parts/more.tsx'
 import { Notice } from '../parts/notice.tsx'
@@ -150,4 +149,30 @@ function arranged(entries: readonly TimelineEntry[], order: Order, hasAll: boole
   return entries
     .filter(({ kind }) => hasAll || kind !== 'completion')
     .toSorted((a, b) => time(b) - time(a) || b.found - a.found)
+}
+
+/** Items of one day. */
+interface Day<Item> {
+  /** Equal for the days of one date. */
+  readonly key: string
+  /** The time of the day's first item, in Unix ms. */
+  readonly at: number
+  readonly items: readonly Item[]
+}
+
+/** Groups items by the day of their time, in their given order. Adjacent items of one date form a day. */
+export function groupByDay<Item>(
+  items: readonly Item[],
+  time: (item: Item) => number,
+  dayKey: (at: number) => string,
+): Day<Item>[] {
+  const days: { key: string; at: number; items: Item[] }[] = []
+  for (const item of items) {
+    const at = time(item)
+    const key = dayKey(at)
+    const last = days.at(-1)
+    if (last?.key === key) last.items.push(item)
+    else days.push({ key, at, items: [item] })
+  }
+  return days
 }

@@ -13,8 +13,8 @@ import { Icon } from '../parts/icon.tsx'
 import { Loading, Notice } from '../parts/notice.tsx'
 import { useDashboard, useLogStatus } from '../dashboard.ts'
 import { hashOf, replaceRoute } from '../route.ts'
-import { recentQueries } from './recent.ts'
 import { Foreign, visible } from '../parts/foreign.tsx'
+import type { SearchesRow } from '../rows.ts'
 
 /** Excerpts of a result that are shown at once. */
 const EXCERPTS = 2
@@ -193,4 +193,20 @@ function RecentSearches(): ReactNode {
       </ul>
     </section>
   )
+}
+
+/**
+ * The queries of recorded searches, the latest first, each once. A query that is the beginning of a later one was only a step of typing it,
+ * and is left out.
+ */
+export function recentQueries(rows: Iterable<SearchesRow>): string[] {
+  const queries = [...rows]
+    .flatMap(({ searches }) => searches)
+    .toSorted((a, b) => b.recorded - a.recorded)
+    .flatMap(({ request }) => request.search_queries?.[0] ?? [])
+  const kept: string[] = []
+  for (const query of queries) {
+    if (!kept.some((later) => later.startsWith(query))) kept.push(query)
+  }
+  return kept
 }
