@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { urlTemplate } from '../../src/otel/url-template.ts'
+import { urlTemplate } from '../../src/otel/attributes.ts'
 
 const page = readFileSync(new URL('../../docs/interface.md', import.meta.url), 'utf8')
 const [, table = ''] = page.split('## All endpoints')
