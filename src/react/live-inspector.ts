@@ -1,9 +1,6 @@
 import { createElement, useEffect, useState } from 'react'
 import type { ReactElement, SyntheticEvent } from 'react'
 import type { InspectedView, LiveInspection, LiveStatus, LiveStore } from '../live/live.ts'
-import { withEvents } from './inspected-events.ts'
-import type { InspectedEvent } from './inspected-events.ts'
-import { addInspectorStyles } from './inspector-styles.ts'
 import { useStatus } from './use-status.ts'
 
 type ToggleEvent = SyntheticEvent<HTMLDetailsElement>
@@ -120,4 +117,84 @@ function viewCells(view: InspectedView): string[] {
 /** The time of day, in UTC. */
 function clock(time: number): string {
   return time === 0 ? '' : new Date(time).toISOString().slice(11, 23)
+}
+
+/** A change of a view. */
+interface InspectedEvent {
+  /** Time of the change, Unix ms. */
+  readonly time: number
+  readonly view: string
+  readonly text: string
+}
+
+/** How many of them a developer sees. */
+const EVENTS = 50
+
+/** The last events, newest first, with those by which one inspection became the next one. */
+function withEvents(
+  events: readonly InspectedEvent[],
+  before: LiveInspection,
+  after: LiveInspection,
+): readonly InspectedEvent[] {
+  const earlier = new Map(before.views.map((view) => [view.address, view]))
+  const added = after.views.flatMap((view) => eventsOf(earlier.get(view.address), view))
+  const now = new Set(after.views.map(({ address }) => address))
+  const dropped = before.views
+    .filter(({ address }) => !now.has(address))
+    .map(({ address, lastEvent }) => ({ time: lastEvent, view: address, text: 'no longer followed' }))
+  const all = [...added, ...dropped].toReversed()
+  return all.length === 0 ? events : [...all, ...events].slice(0, EVENTS)
+}
+
+function eventsOf(
+  before: InspectedView | undefined,
+  { address: view, status, position, rows, gaps, lastEvent }: InspectedView,
+): InspectedEvent[] {
+  const events: InspectedEvent[] = []
+  if (before?.status.state !== status.state) {
+    const reason = status.error === undefined ? '' : `: ${status.error.message}`
+    events.push({
+      time: status.since,
+      view,
+      text: `${before?.status.state ?? 'followed'} → ${status.state}${reason}`,
+    })
+  }
+  if (before !== undefined && before.position !== position) {
+    const more = rows - before.rows
+    events.push({
+      time: lastEvent,
+      view,
+      text: `changes${more === 0 ? '' : `, ${more > 0 ? '+' : ''}${more} rows`}`,
+    })
+  }
+  if (before !== undefined && gaps > before.gaps) events.push({ time: lastEvent, view, text: 'gap' })
+  return events
+}
+
+const CSS = `
+.rivulet-inspector{position:fixed;inset:auto 1rem 1rem auto;z-index:2147483000;max-width:calc(100vw - 2rem);border:1px solid #6b7280;
+border-radius:.5rem;background:#111827;color:#f3f4f6;font:12px/1.5 ui-monospace,monospace}
+.rivulet-inspector summary{padding:.25rem .75rem;cursor:pointer}
+.rivulet-inspector :focus-visible{outline:2px solid #93c5fd;outline-offset:2px}
+.rivulet-inspector-content{max-height:50vh;overflow:auto;padding:0 .75rem .5rem}
+.rivulet-inspector table{border-collapse:collapse}
+.rivulet-inspector caption{text-align:left;font-weight:700;padding-top:.5rem}
+.rivulet-inspector :is(th,td){padding:0 1rem 0 0;text-align:left;font-weight:400;white-space:nowrap}
+.rivulet-inspector thead th{color:#d1d5db}
+.rivulet-inspector td:nth-child(3){max-width:16rem;overflow:hidden;text-overflow:ellipsis}
+`
+
+/**
+ * Adds the inspector's styles to the document. A constructed style sheet is allowed by a strict Content Security Policy, unlike a
+ * style element. Returns a function that removes them.
+ */
+function addInspectorStyles(): () => void {
+  // Not in jsdom, for instance.
+  if (!('adoptedStyleSheets' in document)) return () => {}
+  const sheet = new CSSStyleSheet()
+  sheet.replaceSync(CSS)
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet]
+  return () => {
+    document.adoptedStyleSheets = document.adoptedStyleSheets.filter((each) => each !== sheet)
+  }
 }
