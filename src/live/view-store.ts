@@ -2,7 +2,6 @@ import type { LiveSnapshot, RowState, ViewRequest } from '../protocol/live.ts'
 import type { LiveStatus, ObservableView, ViewSnapshot } from './live.ts'
 import { LiveError } from './live-error.ts'
 import type { ViewFrame } from './frames.ts'
-import { isSame } from './same.ts'
 
 /** The rows of a view at one moment, with their position. */
 export interface StoredRows {
@@ -166,4 +165,16 @@ export class ViewStore {
 
 function mapOf(rows: readonly RowState[]): Map<string, unknown> {
   return new Map(rows.filter(([, state]) => state !== null))
+}
+
+/** Whether two JSON values are equal. */
+function isSame(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  const keys = Object.keys(a)
+  return (
+    Array.isArray(a) === Array.isArray(b) &&
+    keys.length === Object.keys(b).length &&
+    keys.every((key) => Object.hasOwn(b, key) && isSame(Reflect.get(a, key), Reflect.get(b, key)))
+  )
 }
