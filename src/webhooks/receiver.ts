@@ -1,6 +1,5 @@
-import { Observable, Subject } from 'rxjs'
-import { gateOf } from '../protocol/gate.ts'
-import type { Gate } from '../protocol/gate.ts'
+import { Subject, throwError } from 'rxjs'
+import type { Observable } from 'rxjs'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import {
   checkDuration,
@@ -10,12 +9,12 @@ import {
   checkOptions,
   checkWait,
 } from '../protocol/check.ts'
+import { isObject } from '../protocol/json.ts'
 import type { WebhookDelivery, WebhookInbox } from '../protocol/webhook.ts'
 import { BodyIntake } from '../http/body-intake.ts'
 import { fetchHandler } from '../http/fetch-handler.ts'
 import type { HttpHandler, HttpRequest, HttpResponse } from '../http/handler.ts'
-import { parseObject } from './json-object.ts'
-import { later } from './later.ts'
+import { Deliveries, later } from './deliveries.ts'
 import { memoryInbox } from './memory-inbox.ts'
 import type { MemoryInbox } from './memory-inbox.ts'
 import { refusalOf, refusalResponse } from './refusal.ts'
@@ -132,9 +131,6 @@ const OPTIONS: { readonly [Name in keyof Required<WebhookReceiverOptions>]: true
 /** The response to a webhook whose delivery is stored. */
 const STORED: HttpResponse = { status: 204 }
 
-/** Deliveries emitted per turn of the event loop, so that a long backlog delays no response. */
-const TURN = 256
-
 /**
  * Creates a receiver of the service's webhooks (§6.1). Mount {@link WebhookReceiver.handle} in any server for `Request` and
  * `Response`, or {@link nodeListener} in a `node:http` server.
@@ -149,7 +145,6 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   checkOptions('createWebhookReceiver', options ?? null, Object.keys(OPTIONS))
   const { secrets, tolerance = 5 * 60_000, maxBodyBytes = 4 * MIB, clock = Date.now } = options
   const { maxBytesInFlight = Math.max(64 * MIB, maxBodyBytes), bodyTimeout = 10_000 } = options
-  const currentSecrets = typeof secrets === 'function' ? secrets : () => secrets
   if (typeof secrets !== 'function') secretList(secrets)
   checkDuration('tolerance', tolerance, true)
   checkInteger('maxBodyBytes', maxBodyBytes, 1)
@@ -159,48 +154,74 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
   const { inbox = memoryInbox({ clock }) } = options
   checkObject('inbox', inbox)
   if (typeof inbox.put !== 'function') throw new ArgumentError('inbox', 'an inbox, such as log.inbox', inbox)
-  /** The inbox from which deliveries are taken; undefined for the inbox of a log. */
-  const queue = isMemoryInbox(inbox) ? inbox : undefined
+  return new Receiver({ secrets, tolerance, maxBodyBytes, maxBytesInFlight, bodyTimeout, inbox, clock })
+}
 
-  const intake = new BodyIntake({ maxBodyBytes, maxBytesInFlight, bodyTimeout })
-  /** In s: every body that is in flight now has ended by then. */
-  const retryAfter = Math.ceil(bodyTimeout / 1000)
-  const delivered = new Subject<WebhookDelivery>()
-  const refused = new Subject<WebhookRefusal>()
-  /** The gates of the subscribers. */
-  const gates: Gate[] = []
-  let closed = false
-  let scheduled = false
+/** Its public methods are fields, since applications pass them on as functions. */
+class Receiver implements WebhookReceiver {
+  readonly deliveries: Observable<WebhookDelivery>
+  readonly inbox: WebhookInbox | undefined
+  readonly refusals: Observable<WebhookRefusal>
+  readonly #settings: Required<WebhookReceiverOptions>
+  readonly #intake: BodyIntake
+  /** Undefined for the inbox of a log. */
+  readonly #deliveries: Deliveries | undefined
+  readonly #refused = new Subject<WebhookRefusal>()
+  #isClosed = false
 
-  /** Answers a webhook request. Never rejects. */
-  async function respond(request: HttpRequest): Promise<HttpResponse> {
+  constructor(settings: Required<WebhookReceiverOptions>) {
+    const { inbox } = settings
+    this.#settings = settings
+    this.#intake = new BodyIntake(settings)
+    this.#deliveries = isMemoryInbox(inbox) ? new Deliveries(inbox, () => this.#fail()) : undefined
+    this.deliveries = this.#deliveries?.stream ?? throwError(recorded)
+    this.inbox = this.#deliveries === undefined ? inbox : undefined
+    this.refusals = this.#refused.asObservable()
+  }
+
+  readonly respond = async (request: HttpRequest): Promise<HttpResponse> => {
     try {
-      const code = await receive(request)
-      if (code === undefined) return STORED
-      return refuse(refusalOf(code, code === 'overloaded' || code === 'inbox_full' ? { retryAfter } : {}))
+      const code = await this.#receive(request)
+      return code === undefined ? STORED : this.#refuse(refusalOf(code, this.#detailsOf(code)))
     } catch (cause) {
-      return refuse(refusalOf('unavailable', { cause }))
+      return this.#refuse(refusalOf('unavailable', { cause }))
     }
   }
 
+  readonly handle = fetchHandler(this)
+
+  readonly close = (): void => {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#deliveries?.close()
+    this.#refused.complete()
+  }
+
+  /** Ends, since the inbox can no longer emit its deliveries. */
+  #fail(): void {
+    this.#isClosed = true
+    this.#refused.complete()
+  }
+
   /** Receives a request. Returns the reason for a refusal. */
-  async function receive(request: HttpRequest): Promise<WebhookRefusalCode | undefined> {
-    const signed = checkHeaders(request)
+  async #receive(request: HttpRequest): Promise<WebhookRefusalCode | undefined> {
+    const signed = this.#checkHeaders(request)
     if (typeof signed === 'string') return signed
 
-    const body = intake.open()
+    const body = this.#intake.open()
     try {
       request.read(body)
       const bytes = await body.bytes
-      return typeof bytes === 'string' ? bytes : await store(signed, bytes)
+      return typeof bytes === 'string' ? bytes : await this.#store(signed, bytes)
     } finally {
       body.release()
     }
   }
 
   /** The webhook's headers, or the reason for a refusal. */
-  function checkHeaders(request: HttpRequest): SignedHeaders | WebhookRefusalCode {
-    if (closed) return 'closed'
+  #checkHeaders(request: HttpRequest): SignedHeaders | WebhookRefusalCode {
+    const { clock, tolerance, inbox } = this.#settings
+    if (this.#isClosed) return 'closed'
     if (request.method !== 'POST') return 'method_not_allowed'
     if (!isJson(request.header('content-type'))) return 'unsupported_media_type'
     const id = request.header('webhook-id')
@@ -213,18 +234,19 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     // Negated, so that a clock that returns NaN accepts nothing.
     const age = Math.abs(clock() - Number(timestamp) * 1000)
     if (!(age <= tolerance)) return 'timestamp_out_of_tolerance'
-    const refusal = intake.refusalOf(request.header('content-length'))
+    const refusal = this.#intake.refusalOf(request.header('content-length'))
     if (refusal !== undefined) return refusal
     return inbox.isFull?.(id) === true ? 'inbox_full' : { id, timestamp, entries }
   }
 
   /** Verifies and stores a webhook. Returns the reason for a refusal. */
-  async function store(
+  async #store(
     { id, timestamp, entries }: SignedHeaders,
     body: Uint8Array,
   ): Promise<WebhookRefusalCode | undefined> {
-    if (!(await verifyEntries({ id, timestamp, body }, entries, await secretsInTime())))
-      return 'bad_signature'
+    const { inbox } = this.#settings
+    const secrets = await this.#secretsInTime()
+    if (!(await verifyEntries({ id, timestamp, body }, entries, secrets))) return 'bad_signature'
 
     // Requiring an object makes the signed text unambiguous: an id may contain the dots that join it, but a body that included
     // part of the id or timestamp would start with a digit.
@@ -232,16 +254,17 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     if (parsed === undefined) return 'malformed_json'
 
     // The receiver may have been closed while the body arrived.
-    if (closed) return 'closed'
+    if (this.#isClosed) return 'closed'
     const outcome = await inbox.put({ id, timestamp: Number(timestamp), payload: parsed.value }, parsed.text)
     if (outcome === 'full') return 'inbox_full'
-    if (outcome === 'stored') scheduleEmit()
+    if (outcome === 'stored') this.#deliveries?.schedule()
     return undefined
   }
 
   /** The secrets. Rejects when a promise of them takes too long, since the body holds its share of the memory until then. */
-  async function secretsInTime(): Promise<WebhookSecrets> {
-    const current = currentSecrets()
+  async #secretsInTime(): Promise<WebhookSecrets> {
+    const { secrets, bodyTimeout } = this.#settings
+    const current = typeof secrets === 'function' ? secrets() : secrets
     if (typeof current === 'string' || current instanceof Uint8Array || Array.isArray(current)) return current
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<never>((_, reject) => {
@@ -254,92 +277,15 @@ export function createWebhookReceiver(options: WebhookReceiverOptions): WebhookR
     }
   }
 
-  function refuse(refusal: WebhookRefusal): HttpResponse {
-    if (refused.observed) later(() => refused.next(refusal))
+  #refuse(refusal: WebhookRefusal): HttpResponse {
+    if (this.#refused.observed) later(() => this.#refused.next(refusal))
     return refusalResponse(refusal)
   }
 
-  /** Emits in a later turn of the event loop, so that no subscriber delays a response. */
-  function scheduleEmit(): void {
-    // A new subscriber schedules it too. Some runtimes end timers with the request, so none is set without a subscriber.
-    if (scheduled || !delivered.observed) return
-    scheduled = true
-    later(() => {
-      scheduled = false
-      let turn = 0
-      while (turn < TURN && !isPaused() && emitNext()) turn += 1
-      if (turn === TURN) scheduleEmit()
-    })
-  }
-
-  /** Deliveries are shared, so the slowest subscriber pauses them for all. */
-  function isPaused(): boolean {
-    return gates.some((gate) => gate.closed)
-  }
-
-  /** Emits the next delivery. Returns false if there is no subscriber or no delivery. */
-  function emitNext(): boolean {
-    if (!delivered.observed) return false
-    const delivery = take()
-    if (delivery === undefined) return false
-    delivered.next(delivery)
-    return true
-  }
-
-  /** Takes the next delivery. If the inbox can no longer emit, the receiver is closed. */
-  function take(): WebhookDelivery | undefined {
-    try {
-      return queue?.take()
-    } catch (error) {
-      closed = true
-      delivered.error(error)
-      refused.complete()
-      return undefined
-    }
-  }
-
-  function close(): void {
-    if (closed) return
-    closed = true
-    // Their senders got a 2xx, and a memory inbox loses them at the end of the process.
-    while (emitNext());
-    delivered.complete()
-    refused.complete()
-  }
-
-  const deliveries = new Observable<WebhookDelivery>((subscriber) => {
-    if (queue === undefined) {
-      subscriber.error(recorded())
-      return undefined
-    }
-    const subscription = delivered.subscribe(subscriber)
-    const gate = gateOf(subscriber)
-    if (gate !== undefined) subscription.add(obey(gate))
-    scheduleEmit()
-    return subscription
-  })
-
-  /** Pauses deliveries while the gate is closed. Returns a function that removes the gate. */
-  function obey(gate: Gate): () => void {
-    gates.push(gate)
-    const stopListening = gate.onChange((isClosed) => {
-      if (!isClosed) scheduleEmit()
-    })
-    return () => {
-      stopListening()
-      gates.splice(gates.indexOf(gate), 1)
-      // It may have been the closed one.
-      scheduleEmit()
-    }
-  }
-
-  return {
-    handle: fetchHandler({ respond }),
-    respond,
-    deliveries,
-    inbox: queue === undefined ? inbox : undefined,
-    refusals: refused.asObservable(),
-    close,
+  /** The `Retry-After` for a lack of memory, in s: every body that is in flight now has ended by then. */
+  #detailsOf(code: WebhookRefusalCode): Pick<WebhookRefusal, 'retryAfter'> {
+    if (code !== 'overloaded' && code !== 'inbox_full') return {}
+    return { retryAfter: Math.ceil(this.#settings.bodyTimeout / 1000) }
   }
 }
 
@@ -364,4 +310,24 @@ function recorded(): ArgumentError {
 
 function isJson(contentType: string | null): boolean {
   return contentType?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
+}
+
+/** A JSON object and its text. */
+interface ParsedObject {
+  readonly text: string
+  readonly value: Readonly<Record<string, unknown>>
+}
+
+/** Has no state between two bodies, not even after a malformed one. */
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** Parses bytes as a JSON object; undefined if they are anything else. */
+function parseObject(bytes: Uint8Array): ParsedObject | undefined {
+  try {
+    const text = utf8.decode(bytes)
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? { text, value } : undefined
+  } catch {
+    return undefined
+  }
 }
