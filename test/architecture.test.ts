@@ -34,7 +34,7 @@ describe('the code', () => {
     expect(files).toEqual(expect.arrayContaining(['operators/dedupe.ts', 'src/client.ts']))
   })
 
-  it('imports in each module only what the table of modules permits', () => {
+  it('imports in each module only what the list of modules permits', () => {
     expect(forbiddenImports(imports, page.modules)).toEqual([])
     expect(imports).toContainEqual({ file: 'operators/dedupe.ts', target: 'rxjs', isType: false })
   })
@@ -69,11 +69,11 @@ describe('docs/architecture.md', () => {
     expect(circleOf(permittedEdges(page.modules))).toBeUndefined()
   })
 
-  it('has a table of files and folders that exist', () => {
+  it('has a list of files and folders that exist', () => {
     expect(page.modules.map(({ path }) => path).filter((path) => !exists(path))).toEqual([])
   })
 
-  it('has a picture whose arrows are the imports that the table permits', () => {
+  it('has a picture whose arrows are the imports that the list permits', () => {
     expect(wrongArrows(page.arrows, page.modules)).toEqual([])
   })
 
@@ -106,12 +106,18 @@ describe('a check of the architecture', () => {
       '```',
       ' src/client.ts ─▶ operators/ ──▶ src/low/',
       '```',
-      '| Module | What lives there | May import |',
-      '| --- | --- | --- |',
-      '| `operators/` | `deep/` | `src/low/`, `rxjs` |',
-      '| `src/low/` | `gone.ts` | `rxjs`, `undici` (`http.ts`, `tcp.ts`), `node:http` (types), `zod` |',
-      '| `src/client.ts` | | `operators/`, `src/low/`, `node:*` |',
-      '| `src/cli/` | | `rivulet`, `rivulet/operators` |',
+      '- `operators/`: `deep/`.',
+      '  May import: `src/low/`, `rxjs`',
+      '- `src/low/`: `gone.ts`.',
+      '  May import: `rxjs`, `undici` (`http.ts`, `tcp.ts`), `node:http` (types), `zod`',
+      '- `src/client.ts`: one file.',
+      '  May import: `operators/`, `src/low/`, `node:*`',
+      '- `src/cli/`: the command.',
+      '  May import: `rivulet`, `rivulet/operators`',
+      '```',
+      'bytes',
+      '  src/low/way.ts   where they go: high/',
+      '```',
     ].join('\n'),
   )
   const packages = packageImportsOf(
@@ -125,7 +131,9 @@ describe('a check of the architecture', () => {
       { file: 'src/client.ts', target: 'operators/' },
       { file: 'operators/', target: 'src/low/' },
     ])
-    expect(made.named).toEqual(expect.arrayContaining(['deep/', 'gone.ts', 'tcp.ts']))
+    expect(made.named).toEqual(
+      expect.arrayContaining(['deep/', 'gone.ts', 'tcp.ts', 'src/low/way.ts', 'high/']),
+    )
     expect(made.modules[1]).toEqual({
       path: 'src/low/',
       permissions: [
@@ -138,8 +146,8 @@ describe('a check of the architecture', () => {
   })
 
   it('refuses a picture that it cannot read', () => {
-    const table = '| Module | May import |\n| --- | --- |\n| `src/a/` | `rxjs` |'
-    const picture = (line: string) => `\`\`\`\n${line}\n\`\`\`\n${table}`
+    const list = '- `src/a/`: a.\n  May import: `rxjs`'
+    const picture = (line: string) => `\`\`\`\n${line}\n\`\`\`\n${list}`
     expect(() => readPage(picture('src/a/ ◀─ src/b/'))).toThrow('not a chain of arrows: src/a/ ◀─ src/b/')
     expect(() => readPage(picture('src/a/ ─▶ your code'))).toThrow('not a chain of arrows')
     expect(() => readPage(picture('src/a/'))).toThrow('not a chain of arrows')
@@ -157,25 +165,25 @@ describe('a check of the architecture', () => {
     ])
   })
 
-  it('finds an arrow that is not in the table, and a permission without arrows', () => {
+  it('finds an arrow that is not in the list, and a permission without arrows', () => {
     expect(wrongArrows(made.arrows, made.modules)).toEqual([])
     const swapped = [
       { file: 'src/client.ts', target: 'src/low/' },
       { file: 'src/low/', target: 'operators/' },
     ]
     expect(wrongArrows(swapped, made.modules)).toEqual([
-      'src/low/ ─▶ operators/ is in the picture, but not in the table',
+      'src/low/ ─▶ operators/ is in the picture, but not in the list',
       'operators/ may import src/low/, but no arrows lead there',
       'src/client.ts may import operators/, but no arrows lead there',
     ])
   })
 
-  it('refuses a table that it cannot read', () => {
-    const table = (cell: string) => `| Module | May import |\n| --- | --- |\n| \`src/a/\` | ${cell} |`
-    expect(() => readPage(table('the modules above'))).toThrow('not a list of names: the modules above')
-    expect(() => readPage(table('`rxjs` (mostly)'))).toThrow('not a list of names')
-    expect(() => readPage(table('`rxjs` and `zod`'))).toThrow('not a list of names')
-    expect(() => readPage('# Nothing')).toThrow('no table of modules')
+  it('refuses a list that it cannot read', () => {
+    const list = (names: string) => `- \`src/a/\`: a.\n  May import: ${names}`
+    expect(() => readPage(list('the modules above'))).toThrow('not a list of names: `src/a/`')
+    expect(() => readPage(list('`rxjs` (mostly)'))).toThrow('not a list of names')
+    expect(() => readPage(list('`rxjs` and `zod`'))).toThrow('not a list of names')
+    expect(() => readPage('# Nothing')).toThrow('no list of modules')
   })
 
   it.each([
@@ -202,7 +210,7 @@ describe('a check of the architecture', () => {
     ])
   })
 
-  it('finds an entry point that the table does not name', () => {
+  it('finds an entry point that the list does not name', () => {
     expect(forbidden('src/cli/main.ts', 'import "rivulet/service"')).toEqual([
       'src/cli/main.ts imports rivulet/service, but src/cli/ may import only: rivulet, rivulet/operators',
     ])
@@ -217,7 +225,7 @@ describe('a check of the architecture', () => {
     expect(() => forbidden('src/low/a.ts', 'import "#other"')).toThrow('package.json has no import #other')
   })
 
-  it('accepts what the table permits', () => {
+  it('accepts what the list permits', () => {
     expect(forbidden('operators/a.ts', 'import "./deep/b.ts"; import "../src/low/c.ts"')).toEqual([])
     expect(forbidden('src/low/tcp.ts', 'import "undici"; import type { A } from "node:http"')).toEqual([])
     expect(forbidden('src/client.ts', 'import "node:fs"; import "../operators/a.ts"')).toEqual([])
@@ -233,7 +241,7 @@ describe('a check of the architecture', () => {
 
   it('finds a file of no module', () => {
     expect(strayFiles(['src/low/a.ts', 'src/client.ts', 'src/high/a.ts'], made.modules)).toEqual([
-      'src/high/a.ts belongs to no module in the table',
+      'src/high/a.ts belongs to no module in the list',
     ])
   })
 
@@ -274,9 +282,9 @@ describe('a check of the architecture', () => {
     expect(circleOf(imported.filter(({ isType }) => !isType))).toBeUndefined()
   })
 
-  it('finds a circle of modules in the table', () => {
+  it('finds a circle of modules in the list', () => {
     const { modules } = readPage(
-      '| Module | May import |\n| --- | --- |\n| `src/a/` | `src/b/` |\n| `src/b/` | `src/a/` |',
+      '- `src/a/`: a.\n  May import: `src/b/`\n- `src/b/`: b.\n  May import: `src/a/`',
     )
     expect(circleOf(permittedEdges(modules))).toBe('src/a/ → src/b/ → src/a/')
   })

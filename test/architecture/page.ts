@@ -1,16 +1,19 @@
 import MarkdownIt, { type Token } from 'markdown-it'
 
+/** What precedes the names that a module may import. */
+const MAY_IMPORT = 'May import: '
+
 /** What a module may import, besides its own files. */
 export interface Permission {
-  /** A module of the table, a package, an entry point of this package, or `node:*`. */
+  /** A module of the list, a package, an entry point of this package, or `node:*`. */
   readonly name: string
   /** Whether it holds for imports of types alone. */
   readonly isForTypes: boolean
-  /** The files that it is limited to, as names within the module; empty where it holds for all of them. */
+  /** The files that it is limited to, as names within the module; empty if it holds for all of them. */
   readonly files: readonly string[]
 }
 
-/** A row of the table of modules. */
+/** An item of the list of modules. */
 export interface Module {
   /** A folder with a `/` at its end, or a file: a path from the root of the repository. */
   readonly path: string
@@ -32,15 +35,19 @@ export interface Page {
   readonly named: readonly string[]
 }
 
-/** Reads the page. The picture is its first code block, the modules are the table with a column "May import". */
+/** Reads the page. The picture is its first code block, the modules are the items of lists with "May import". */
 export function readPage(text: string): Page {
   const tokens = new MarkdownIt().parse(text, {})
-  const picture = tokens.find(({ type }) => type === 'fence')?.content ?? ''
+  const [picture = '', ...ways] = tokens.filter(({ type }) => type === 'fence').map(({ content }) => content)
   const names = tokens.flatMap(partsOf).filter(({ type }) => type === 'code_inline')
+  const isName = (name: string) => /^[\w*./-]+(\.ts|\/)$/.test(name)
   return {
     modules: modulesOf(tokens),
     arrows: arrowsOf(picture),
-    named: names.map(({ content }) => content).filter((name) => /^[\w*./-]+(\.ts|\/)$/.test(name)),
+    named: [
+      ...names.map(({ content }) => content),
+      ...ways.flatMap((way) => way.match(/[\w/-]+(\.ts|\/)(?!\w)/g) ?? []),
+    ].filter(isName),
   }
 }
 
@@ -56,47 +63,32 @@ function arrowsOf(picture: string): Arrow[] {
 }
 
 function modulesOf(tokens: readonly Token[]): Module[] {
-  for (const [head = [], ...rows] of tablesOf(tokens)) {
-    const column = head.findIndex((cell) => cell.content === 'May import')
-    if (column === -1) continue
-    return rows.map((cells) => {
-      const path = cells.slice(0, 1).flatMap(partsOf)[0]?.content ?? ''
-      return { path, permissions: cells.slice(column, column + 1).flatMap(permissionsOf) }
-    })
-  }
-  throw new Error('there is no table of modules: one with a column "May import"')
-}
-
-/** The tables, each as its rows, each as the tokens of its cells' texts. */
-function tablesOf(tokens: readonly Token[]): Token[][][] {
-  const tables: Token[][][] = []
-  for (const [index, token] of tokens.entries()) {
-    if (token.type === 'table_open') tables.push([])
-    else if (token.type === 'tr_open') tables.at(-1)?.push([])
-    else if (/^t[hd]_open$/.test(token.type))
-      tables
-        .at(-1)
-        ?.at(-1)
-        ?.push(...tokens.slice(index + 1, index + 2))
-  }
-  return tables
+  const modules = tokens.flatMap((token) => {
+    const parts = partsOf(token)
+    const start = parts.findIndex(({ type, content }) => type === 'text' && content.startsWith(MAY_IMPORT))
+    if (start === -1) return []
+    if (parts[start]?.content !== MAY_IMPORT) throw new Error(`not a list of names: ${token.content}`)
+    return [{ path: parts[0]?.content ?? '', permissions: permissionsOf(parts.slice(start + 1)) }]
+  })
+  if (modules.length === 0) throw new Error(`there is no list of modules: one with "${MAY_IMPORT}"`)
+  return modules
 }
 
 /**
- * The permissions of a cell, a list of names in backticks. What follows a name in parentheses limits it: the word "types",
+ * The permissions of a module, a list of names in backticks. What follows a name in parentheses limits it: the word "types",
  * or the files of the module that it is for, in backticks as well.
  */
-function permissionsOf(cell: Token): Permission[] {
+function permissionsOf(parts: readonly Token[]): Permission[] {
   const permissions: { name: string; isForTypes: boolean; files: string[] }[] = []
   let isWithin = false
-  for (const { type, content } of partsOf(cell)) {
+  for (const { type, content } of parts) {
     const last = permissions.at(-1)
     if (type === 'code_inline' && isWithin) last?.files.push(content)
     else if (type === 'code_inline') permissions.push({ name: content, isForTypes: false, files: [] })
     else if (type === 'text' && /^( \(types\))?(\)?, | \(|\))?$/.test(content)) {
       if (content.includes('(types)') && last !== undefined) last.isForTypes = true
       isWithin = content.endsWith('(') || (isWithin && !content.startsWith(')'))
-    } else throw new Error(`not a list of names: ${cell.content}`)
+    } else throw new Error(`not a list of names: ${parts.map((part) => part.content).join('')}`)
   }
   return permissions
 }

@@ -2,14 +2,14 @@ import type { Import } from './imports.ts'
 import type { Arrow, Module, Permission } from './page.ts'
 import type { TypeName } from './type-names.ts'
 
-/** The files that belong to no module of the table, a sentence for each. */
+/** The files that belong to no module of the list, a sentence for each. */
 export function strayFiles(files: readonly string[], modules: readonly Module[]): string[] {
   return files
     .filter((file) => moduleOf(file, modules) === undefined)
-    .map((file) => `${file} belongs to no module in the table`)
+    .map((file) => `${file} belongs to no module in the list`)
 }
 
-/** The imports that the table of modules does not permit, a sentence for each. */
+/** The imports that the list of modules does not permit, a sentence for each. */
 export function forbiddenImports(imports: readonly Import[], modules: readonly Module[]): string[] {
   return imports.flatMap((each) => {
     const module = moduleOf(each.file, modules)
@@ -86,14 +86,14 @@ export function circleOf(edges: readonly Pick<Import, 'file' | 'target'>[]): str
   return shortest?.join(' → ')
 }
 
-/** What the table permits between modules, as edges for {@link circleOf}. */
+/** What the list permits between modules, as edges for {@link circleOf}. */
 export function permittedEdges(modules: readonly Module[]): Pick<Import, 'file' | 'target'>[] {
   return modules.flatMap(({ path, permissions }) =>
     permissions.map(({ name }) => ({ file: path, target: name })),
   )
 }
 
-/** Where the arrows of the picture differ from the table, a sentence for each. Permissions may be chains of arrows. */
+/** Where the arrows of the picture differ from the list, a sentence for each. Permissions may be chains of arrows. */
 export function wrongArrows(arrows: readonly Arrow[], modules: readonly Module[]): string[] {
   const paths = new Set(modules.map(({ path }) => path))
   const permitted = permittedEdges(modules).filter(({ target }) => paths.has(target))
@@ -105,7 +105,7 @@ export function wrongArrows(arrows: readonly Arrow[], modules: readonly Module[]
   return [
     ...arrows
       .filter((arrow) => !isPermitted(arrow))
-      .map(({ file, target }) => `${file} ─▶ ${target} is in the picture, but not in the table`),
+      .map(({ file, target }) => `${file} ─▶ ${target} is in the picture, but not in the list`),
     ...permitted
       .filter(({ file, target }) => !reaches(file, target))
       .map(({ file, target }) => `${file} may import ${target}, but no arrows lead there`),
