@@ -203,11 +203,11 @@ function movedRecord(record: CopiedRecord, numbers: Pick<NumberMap, 'of'>): Copi
       return { ...record, reader: { cursor: of(cursor), acknowledged: acknowledged.map(of) } }
     }
     case 'process': {
-      const memo = movedCheckpoint(record.name, record.memo, {
+      const checkpoint = movedCheckpoint(record.name, record.checkpoint, {
         entry: (number) => String(of(Number(number))),
         change: (change) => change,
       })
-      return { ...record, memo }
+      return { ...record, checkpoint }
     }
     case 'letter':
       return { ...record, number: of(record.number) }

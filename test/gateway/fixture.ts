@@ -102,7 +102,7 @@ export async function held(options: Partial<GatewayOptions<Views>> = {}) {
       key,
       state: row === null ? null : JSON.stringify(row),
     }))
-    const process = { memo: '{"version":1}', reset, state, timers: [] }
+    const process = { checkpoint: '{"version":1}', reset, state, timers: [] }
     await writer.commit(fence, { expect, cursor, acknowledged: [], process })
     expect = cursor
   }

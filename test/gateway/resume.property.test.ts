@@ -77,7 +77,7 @@ async function scene(connect: () => LogStore) {
       state: text === null ? null : JSON.stringify(text),
     }))
     for (const fence of fences) {
-      const process = { memo: '{"version":1}', reset, state, timers: [] }
+      const process = { checkpoint: '{"version":1}', reset, state, timers: [] }
       await writer.commit(fence, { expect: before, cursor, acknowledged: [], process })
     }
     before = cursor

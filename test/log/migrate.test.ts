@@ -73,7 +73,7 @@ describe('migrateLog', () => {
     const first = opened(folder, 'first')
     const cursor = await first.positionAt('start')
     const process = {
-      memo: checkpointOf({ version: 1, start: cursor, clocks: NO_TIME }),
+      checkpoint: checkpointOf({ version: 1, start: cursor, clocks: NO_TIME }),
       state: [],
       timers: [],
     }

@@ -107,12 +107,12 @@ describe('writers that write to a cluster at the same moment', () => {
       if (from === undefined || to === undefined) throw new Error('there are two')
       for await (const key of await leases.keys()) await leases.delete(key)
       const expected = (await from.reader('reader'))?.cursor ?? null
-      const memo = String(committed + 1)
+      const checkpoint = String(committed + 1)
       const commit = from.commit(fence, {
         expect: expected,
         cursor: positions[committed] ?? '',
         acknowledged: [],
-        process: { memo, state: [], timers: [] },
+        process: { checkpoint, state: [], timers: [] },
       })
       const [outcome, next] = await Promise.all([
         commit.then(
@@ -128,7 +128,7 @@ describe('writers that write to a cluster at the same moment', () => {
       fence = next
       owner += 1
       for (const each of stores)
-        expect(await each.processes.memo('reader')).toBe(committed === 0 ? undefined : String(committed))
+        expect(await each.processes.checkpoint('reader')).toBe(committed === 0 ? undefined : String(committed))
       // By the last message alone.
       expect((await to.reader('reader'))?.cursor).toBe(positions[committed - 1])
     }

@@ -95,7 +95,7 @@ async function all({ processes, deadLetters }: OpenedJournals) {
   const page = await processes.changes(NAME, await processes.start(), { limit: 1_000, present: true })
   const timers = { until: 1e9, limit: 1_000 }
   return {
-    memo: await processes.memo(NAME),
+    checkpoint: await processes.checkpoint(NAME),
     states: range.states,
     changes: page.changes.map(({ key, state, position }) => [key, state, changeOf(position)]),
     timers: [
@@ -111,7 +111,7 @@ function modelled({ processes, letters }: Model): Awaited<ReturnType<typeof all>
   const page = processes.changes(NAME, processes.positions.start, { limit: 1_000, present: true })
   const timers = { until: 1e9, limit: 1_000 }
   return {
-    memo: processes.memo(NAME),
+    checkpoint: processes.checkpoint(NAME),
     states: processes.range(NAME, { prefix: '', limit: 1_000 }).states,
     changes: page.changes.map(({ key, state, position }) => [key, state, changeOf(position)]),
     timers: [
@@ -164,7 +164,7 @@ class Writer {
       return { position: this.at(n), error: { name: 'Error', message: `${number}` }, attempts: number }
     })
     const redelivered = handled.map((n) => this.at(n))
-    const process = given && { memo: `memo ${number}`, ...given }
+    const process = given && { checkpoint: `checkpoint ${number}`, ...given }
     const entries = appended.map((n) => ({ event: change(`output ${n}`, 'out') }))
     const { instance } = this.log.claims
     const written = this.log.commit(this.fence, {

@@ -55,7 +55,7 @@ const error = { name: 'Error', message: 'no luck' }
 function committer(log: OpenedJournals, fence: Fence, cursor: Position, first: Position | null = null) {
   let expected = first
   return async (process: Partial<ProcessCommit>, more: object = {}) => {
-    const whole = { memo: 'm', state: [], timers: [], ...process }
+    const whole = { checkpoint: 'm', state: [], timers: [], ...process }
     await log.commit(fence, { expect: expected, cursor, acknowledged: [], process: whole, ...more })
     expected = cursor
   }
@@ -255,7 +255,7 @@ describe('a commit to a journal at a NATS server', () => {
     const commit = committer(first, fence, at1)
     await commit(
       {
-        memo: 'x\ud800',
+        checkpoint: 'x\ud800',
         state: hostile.map((key) => ({ key, state: JSON.stringify(key) })),
         timers: [{ key: '\ud800', name: 'n', clock: 'event', due: 5, cause: 'c"' }],
       },
@@ -268,7 +268,7 @@ describe('a commit to a journal at a NATS server', () => {
     expect(log.published).toEqual([change('out', 'q').id])
     for (const each of [first, second]) {
       expect(await each.readers.state(NAME)).toEqual({ cursor: at1, acknowledged: [at3] })
-      expect(await each.processes.memo(NAME)).toBe('x\ud800')
+      expect(await each.processes.checkpoint(NAME)).toBe('x\ud800')
       expect(await each.processes.states(NAME, hostile)).toEqual(hostile.map((key) => JSON.stringify(key)))
       expect(await each.processes.timers(NAME, { clock: 'event', until: 9, limit: 9 })).toEqual([
         { key: '\ud800', name: 'n', clock: 'event', due: 5, cause: 'c"' },
@@ -370,12 +370,12 @@ describe('a commit to a journal at a NATS server', () => {
     log.beforePublishing = async () => {
       throw new TypeError('the process is killed')
     }
-    await expect(commit({ memo: 'last' }, { entries: [{ event: change('b') }] })).rejects.toThrow('killed')
+    await expect(commit({ checkpoint: 'last' }, { entries: [{ event: change('b') }] })).rejects.toThrow('killed')
     await loseLease(first)
     log.beforePublishing = async () => {}
     await second.claims.claim(NAME)
     expect(log.published).toEqual([change('a').id, change('b').id])
-    expect(await second.processes.memo(NAME)).toBe('last')
+    expect(await second.processes.checkpoint(NAME)).toBe('last')
     expect(log.entries.size).toBe(3)
   })
 })
@@ -426,8 +426,8 @@ describe('the dead letters of a log at a NATS server', () => {
     await commit({ state: [{ key: 'a', state: '1' }] }, copied)
     await commit({}, { entries: [{ event: change('kept because of another', 'other') }] })
     await commit({ state: [{ key: 'b', state: '2' }] }, { entries: [{ event: change('secret') }] })
-    await commit({ memo: 'last', state: [{ key: 'a', state: '3' }] })
-    expect(await second.processes.memo(NAME)).toBe('last')
+    await commit({ checkpoint: 'last', state: [{ key: 'a', state: '3' }] })
+    expect(await second.processes.checkpoint(NAME)).toBe('last')
 
     await second.forget(source)
 
@@ -451,7 +451,7 @@ describe('the journal of a log at a NATS server', () => {
     const commit = committer(first, await first.claims.claim(NAME), at)
     for (let n = 0; n < 3_000; n++) {
       await commit({
-        memo: String(n),
+        checkpoint: String(n),
         state: [{ key: `key ${n % 700}`, state: n % 7 === 3 ? null : `{"n":${n}}` }],
         timers: [{ key: `key ${n % 50}`, name: 'n', clock: 'event', due: n, cause: 'c' }],
       })
@@ -466,7 +466,7 @@ describe('the journal of a log at a NATS server', () => {
     const elapsed = performance.now() - started
     expect(states).toEqual(expected)
     expect(Object.keys(states)).toHaveLength(600)
-    expect(await second.processes.memo(NAME)).toBe('2999')
+    expect(await second.processes.checkpoint(NAME)).toBe('2999')
     expect(await second.processes.timers(NAME, { clock: 'event', until: 1e9, limit: 99 })).toHaveLength(50)
     expect(elapsed).toBeLessThan(5_000)
   })
@@ -556,7 +556,7 @@ describe('the journal of a log at a NATS server', () => {
     const done = new AbortController()
     const writing = async () => {
       for (let n = 0; !done.signal.aborted; n++) {
-        await commit({ memo: String(n), state: [{ key: `key ${n % 20}`, state: String(n) }] })
+        await commit({ checkpoint: String(n), state: [{ key: `key ${n % 20}`, state: String(n) }] })
         last = n
       }
     }
@@ -573,7 +573,7 @@ describe('the journal of a log at a NATS server', () => {
     }
     await Promise.all([writing(), killing()])
     const second = await log.open('second')
-    expect(await second.processes.memo(NAME)).toBe(String(last))
+    expect(await second.processes.checkpoint(NAME)).toBe(String(last))
     const { changes } = await second.processes.changes(NAME, await second.processes.start(), { limit: 100 })
     expect(changes.map(({ state }) => Number(state))).toEqual(
       Array.from({ length: 20 }, (_, n) => last - 19 + n),

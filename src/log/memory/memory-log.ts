@@ -310,7 +310,7 @@ class OpenMemoryLog implements MemoryLog {
 
   #processStore({ claims, processes, waitingForChanges }: Contents): ProcessStore {
     return {
-      memo: (name) => this.#call(() => processes.memo(name)),
+      checkpoint: (name) => this.#call(() => processes.checkpoint(name)),
       holdsRetention: (name) => this.#call(() => processes.holdsRetention(name)),
       states: (name, keys) => this.#call(() => processes.states(name, keys)),
       timers: (name, options) => this.#call(() => processes.timers(name, options)),

@@ -15,7 +15,7 @@ export function natsProcesses(call: JournalsCall): ProcessStore {
   const read = <Result>(name: string, effect: (processes: Processes) => Result) =>
     call((open) => readIn(open, name, effect))
   return {
-    memo: (name) => read(name, (processes) => processes.memo(name)),
+    checkpoint: (name) => read(name, (processes) => processes.checkpoint(name)),
     holdsRetention: (name) =>
       call(async ({ journals }) => (await journals.head(name))?.holdsRetention ?? true),
     states(name, keys) {
@@ -36,7 +36,7 @@ export function natsProcesses(call: JournalsCall): ProcessStore {
       call(async ({ journals, claims }) => {
         await journals.of(fence.name).write((state) => {
           claims.checkIn(state, fence)
-          const isKnown = state.processes.memo(fence.name) !== undefined
+          const isKnown = state.processes.checkpoint(fence.name) !== undefined
           return isKnown ? { head: { pausedToken: fence.token } } : undefined
         })
       }),

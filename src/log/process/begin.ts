@@ -40,12 +40,12 @@ interface Claimed {
  */
 export async function begin(claimed: Claimed, settings: BeginSettings): Promise<Standing> {
   const { store, fence, name } = claimed
-  const [reader, memo] = [await store.reader(fence.name), await store.processes.memo(fence.name)]
+  const [reader, checkpoint] = [await store.reader(fence.name), await store.processes.checkpoint(fence.name)]
   const { version, startAt = 'start', migrate, rebuild = false, holdsRetention = true } = settings
-  if (reader === undefined || memo === undefined) {
+  if (reader === undefined || checkpoint === undefined) {
     const beginAt = async (start: Position, expect: Position | null): Promise<Standing> => {
       const progress: Progress = { version, start, clocks: NO_TIME }
-      const process = { memo: checkpointOf(progress), holdsRetention, state: [], timers: [] }
+      const process = { checkpoint: checkpointOf(progress), holdsRetention, state: [], timers: [] }
       await store.commit(fence, { expect, cursor: start, acknowledged: [], process })
       return { cursor: start, progress }
     }
@@ -57,13 +57,13 @@ export async function begin(claimed: Claimed, settings: BeginSettings): Promise<
     return start === standing.cursor ? standing : beginAt(start, standing.cursor)
   }
   const { cursor } = reader
-  const progress = progressOf(name, memo)
+  const progress = progressOf(name, checkpoint)
   const refused = (problem: string) => new ProcessVersionError(name, progress.version, version, problem)
   if (version < progress.version) throw refused('start the newer program, or give this one a higher version')
   const { migration } = progress
   if (version === progress.version && migration === undefined) {
     if (holdsRetention !== (await store.processes.holdsRetention(fence.name))) {
-      const process = { memo, holdsRetention, state: [], timers: [] }
+      const process = { checkpoint, holdsRetention, state: [], timers: [] }
       await store.commit(fence, { expect: cursor, cursor, acknowledged: [], process })
     }
     return { cursor, progress }
@@ -104,7 +104,7 @@ async function restarted(
     )
   }
   const next: Progress = { version, start, clocks: NO_TIME, rebuild }
-  const process = { memo: checkpointOf(next), reset: true, holdsRetention, state: [], timers: [] }
+  const process = { checkpoint: checkpointOf(next), reset: true, holdsRetention, state: [], timers: [] }
   await store.commit(fence, { expect: cursor, cursor: start, acknowledged: [], process })
   return { cursor: start, progress: next }
 }
@@ -131,7 +131,7 @@ async function migrated(
     until: await processes.end(fence.name),
   }
   const save = async (next: Progress, state: readonly StateChange[]) => {
-    const process = { memo: checkpointOf(next), holdsRetention, state, timers: [] }
+    const process = { checkpoint: checkpointOf(next), holdsRetention, state, timers: [] }
     await store.commit(fence, { expect: cursor, cursor, acknowledged: [], process })
     progress = next
   }

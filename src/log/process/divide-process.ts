@@ -45,7 +45,7 @@ export async function divideProcess(
       cursor,
       acknowledged: [],
       process: {
-        memo: checkpointOf(progress),
+        checkpoint: checkpointOf(progress),
         holdsRetention: settings.holdsRetention,
         state: [],
         timers: [],
@@ -117,7 +117,7 @@ class NewPartition {
       cursor: this.#cursor,
       acknowledged: [],
       process: {
-        memo: this.#checkpoint,
+        checkpoint: this.#checkpoint,
         reset,
         holdsRetention: this.#holdsRetention,
         state: this.#state,

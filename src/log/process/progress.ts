@@ -66,8 +66,8 @@ export function checkpointOf({ clocks, ...progress }: Progress): string {
 }
 
 /** Reads the text of {@link checkpointOf}. */
-export function progressOf(process: string, memo: string): Progress {
-  const parsed = parseJson(memo)
+export function progressOf(process: string, checkpoint: string): Progress {
+  const parsed = parseJson(checkpoint)
   if (isObject(parsed) && typeof parsed['version'] === 'number' && typeof parsed['start'] === 'string') {
     const { version, start, clocks, rebuild, migration, within } = parsed
     const [event, recorded] = Array.isArray(clocks) ? clocks : []
@@ -88,10 +88,10 @@ export function progressOf(process: string, memo: string): Progress {
  */
 export function movedCheckpoint(
   process: string,
-  memo: string,
+  checkpoint: string,
   { entry, change }: Readonly<Record<'entry' | 'change', (position: Position) => Position>>,
 ): string {
-  const { start, rebuild, within, migration, ...rest } = progressOf(process, memo)
+  const { start, rebuild, within, migration, ...rest } = progressOf(process, checkpoint)
   return checkpointOf({
     ...rest,
     start: entry(start),

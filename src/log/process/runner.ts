@@ -405,7 +405,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       cursor: this.#cursor,
       acknowledged: [],
       process: {
-        memo: checkpointOf({ ...this.#progress, within: this.#within }),
+        checkpoint: checkpointOf({ ...this.#progress, within: this.#within }),
         holdsRetention: this.#settings.holdsRetention,
         state,
         timers,

@@ -64,7 +64,7 @@ async function copy(path: string, unnamed: string, file: string): Promise<void> 
  * log's own file. Those of other logs have another epoch, and stay.
  */
 const POSITION_TEXTS = [
-  ['rivulet_process', 'memo'],
+  ['rivulet_process', 'checkpoint'],
   ['rivulet_effect_cursor', 'cursor'],
   ['rivulet_effect_cursor', 'acknowledged'],
   ['rivulet_effect_applied', 'position'],

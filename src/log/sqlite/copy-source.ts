@@ -149,7 +149,7 @@ export class SqliteCopySource implements CopySource {
       holdsRetention: process['holds_retention'] !== 0,
       lastChange: Number(process['last_change']),
       forgotten: Number(process['forgotten']),
-      memo: movedCheckpoint(name, String(process['memo']), {
+      checkpoint: movedCheckpoint(name, String(process['checkpoint']), {
         entry: (position) => String(this.#positions.parse(position, Number.MAX_SAFE_INTEGER)),
         change: (position) => String(this.#processPositions.parse(position).change),
       }),

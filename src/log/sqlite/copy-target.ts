@@ -207,18 +207,18 @@ export class SqliteCopyTarget implements CopyTarget {
     if (reader !== null) insert.run(storedText(name), reader.cursor, JSON.stringify(reader.acknowledged))
   }
 
-  #addProcess({ name, holdsRetention, lastChange, forgotten, memo }: CopiedProcess): void {
-    const { process, memo: setMemo } = this.#statements
+  #addProcess({ name, holdsRetention, lastChange, forgotten, checkpoint }: CopiedProcess): void {
+    const { process, checkpoint: setCheckpoint } = this.#statements
     const { lastInsertRowid } = process.run(storedText(name), lastChange, forgotten, Number(holdsRetention))
     const generation = Number(lastInsertRowid)
     this.#name.generation = generation
     if (lastChange > 0) this.#statements.run.run(generation, this.#run)
-    const own = movedCheckpoint(name, memo, {
+    const own = movedCheckpoint(name, checkpoint, {
       entry: (number) => this.#positions.format(Number(number)),
       change: (change) =>
         this.#processPositions.format({ generation, tokenOf: () => this.#run }, Number(change)),
     })
-    setMemo.run(own, generation)
+    setCheckpoint.run(own, generation)
   }
 
   #addDeadLetter(deadLetter: CopiedDeadLetter): void {
@@ -267,9 +267,9 @@ function prepare(database: DatabaseSync) {
     reader: sql('INSERT INTO rivulet_reader VALUES (?, ?, ?, 0)'),
     run: sql('INSERT INTO rivulet_run VALUES (?, 1, ?)'),
     process: sql(
-      `INSERT INTO rivulet_process (name, last_change, forgotten, memo, holds_retention) VALUES (?, ?, ?, '', ?)`,
+      `INSERT INTO rivulet_process (name, last_change, forgotten, checkpoint, holds_retention) VALUES (?, ?, ?, '', ?)`,
     ),
-    memo: sql('UPDATE rivulet_process SET memo = ? WHERE generation = ?'),
+    checkpoint: sql('UPDATE rivulet_process SET checkpoint = ? WHERE generation = ?'),
     state: sql('INSERT INTO rivulet_state VALUES (?, ?, ?, ?)'),
     timer: sql('INSERT INTO rivulet_timer VALUES (?, ?, ?, ?, ?, ?)'),
     deadLetter: sql('INSERT INTO rivulet_dead_letter VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'),

@@ -30,7 +30,7 @@ export const RANGE_AFTER = RANGE_FROM.replace('key >=', 'key >')
 
 /** A process in its current generation. */
 interface FoundProcess extends ProcessChanges {
-  readonly memo: string
+  readonly checkpoint: string
 }
 
 /** State and timers of processes. All methods run within a transaction. */
@@ -45,8 +45,8 @@ export class SqliteProcesses {
     this.#statements = prepare(file)
   }
 
-  memo(name: string): string | undefined {
-    return this.#find(name)?.memo
+  checkpoint(name: string): string | undefined {
+    return this.#find(name)?.checkpoint
   }
 
   holdsRetention(name: string): boolean {
@@ -149,12 +149,12 @@ export class SqliteProcesses {
   }
 
   commit(name: string, commit: ProcessCommit): void {
-    const { memo, reset = false, holdsRetention = true, state, timers } = commit
+    const { checkpoint, reset = false, holdsRetention = true, state, timers } = commit
     const found = this.#find(name)
     const statements = this.#statements
     if (reset || found === undefined) {
       statements.drop.run(storedText(name))
-      statements.create.run(storedText(name), memo)
+      statements.create.run(storedText(name), checkpoint)
     }
     const process = reset || found === undefined ? this.#find(name) : found
     if (process === undefined) throw new RangeError('a process that was created is there')
@@ -167,7 +167,7 @@ export class SqliteProcesses {
     }
     for (const timer of timers) this.#setTimer(generation, timer)
     const forgotten = this.#forget(process, state)
-    statements.save.run(change, forgotten, memo, Number(holdsRetention), generation)
+    statements.save.run(change, forgotten, checkpoint, Number(holdsRetention), generation)
   }
 
   /** The claim of this token waits until its next commit. */
@@ -217,7 +217,7 @@ export class SqliteProcesses {
       tokenOf: this.#runs.tokens(generation),
       lastChange: Number(found['last_change']),
       forgotten: Number(found['forgotten']),
-      memo: String(found['memo']),
+      checkpoint: String(found['checkpoint']),
     }
   }
 }
@@ -225,12 +225,12 @@ export class SqliteProcesses {
 function prepare({ database }: LogFile) {
   const sql = (text: string) => database.prepare(text)
   return {
-    find: sql('SELECT generation, last_change, forgotten, memo FROM rivulet_process WHERE name = ?'),
+    find: sql('SELECT generation, last_change, forgotten, checkpoint FROM rivulet_process WHERE name = ?'),
     holdsRetention: sql('SELECT holds_retention FROM rivulet_process WHERE name = ?'),
-    create: sql('INSERT INTO rivulet_process (name, last_change, forgotten, memo) VALUES (?, 0, 0, ?)'),
+    create: sql('INSERT INTO rivulet_process (name, last_change, forgotten, checkpoint) VALUES (?, 0, 0, ?)'),
     drop: sql('UPDATE rivulet_process SET name = NULL WHERE name = ?'),
     save: sql(
-      `UPDATE rivulet_process SET last_change = ?, forgotten = ?, memo = ?, holds_retention = ?, paused_token = NULL
+      `UPDATE rivulet_process SET last_change = ?, forgotten = ?, checkpoint = ?, holds_retention = ?, paused_token = NULL
        WHERE generation = ?`,
     ),
     pause: sql('UPDATE rivulet_process SET paused_token = ? WHERE name = ?'),

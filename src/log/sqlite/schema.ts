@@ -2,7 +2,7 @@
 const APPLICATION = 0x52564c54
 
 /** `user_version` of a log: the layout of its tables. It grows with each change of the layout. A file with another one is refused. */
-const LAYOUT = 2
+const LAYOUT = 3
 
 /** Marks the header of a file as that of a log. Part of the transaction that creates the tables. */
 export const IDENTIFY = `PRAGMA application_id = ${APPLICATION}; PRAGMA user_version = ${LAYOUT};`
@@ -158,7 +158,7 @@ export const SCHEMA = `
     name TEXT UNIQUE, -- of its reader
     last_change INTEGER NOT NULL,
     forgotten INTEGER NOT NULL, -- the last change of a removed key whose row was deleted
-    memo TEXT NOT NULL,
+    checkpoint TEXT NOT NULL,
     paused_token INTEGER, -- of the claim that waits for room
     holds_retention INTEGER NOT NULL DEFAULT 1 -- whether entries after its cursor stay
   ) STRICT;

@@ -392,7 +392,7 @@ function inboxStore(transactions: Transactions, clocks: WallAndMonotonic): Inbox
 
 function processStore({ read, write, until }: Transactions): ProcessStore {
   return {
-    memo: (name) => read(({ processes }) => processes.memo(name)),
+    checkpoint: (name) => read(({ processes }) => processes.checkpoint(name)),
     holdsRetention: (name) => read(({ processes }) => processes.holdsRetention(name)),
     states: (name, keys) => read(({ processes }) => processes.states(name, keys)),
     timers: (name, options) => read(({ processes }) => processes.timers(name, options)),

@@ -36,8 +36,8 @@ export class Processes {
     this.positions = new ProcessPositions(log, epoch)
   }
 
-  memo(name: string): string | undefined {
-    return this.#processes.get(name)?.memo
+  checkpoint(name: string): string | undefined {
+    return this.#processes.get(name)?.checkpoint
   }
 
   holdsRetention(name: string): boolean {
@@ -119,14 +119,14 @@ export class Processes {
    * @param generation The number of a new generation, greater than those before. Default: the next one of this log.
    */
   commit(name: string, commit: ProcessCommit, writer = '', generation = this.#generations + 1): void {
-    const { memo, reset = false, holdsRetention = true, state, timers } = commit
+    const { checkpoint, reset = false, holdsRetention = true, state, timers } = commit
     let process = this.#processes.get(name)
     if (reset || process === undefined) {
       this.#generations = generation
       process = new Process(generation)
       this.#processes.set(name, process)
     }
-    process.memo = memo
+    process.checkpoint = checkpoint
     process.holdsRetention = holdsRetention
     process.pausedToken = undefined
     if (state.length > 0) process.beginRun(writer)
@@ -139,15 +139,15 @@ export class Processes {
   saved(name: string): SavedProcess | undefined {
     const process = this.#processes.get(name)
     if (process === undefined) return undefined
-    const { generation, memo, holdsRetention, lastChange, forgotten, runs } = process
+    const { generation, checkpoint, holdsRetention, lastChange, forgotten, runs } = process
     const parts = { states: process.currentChanges(), timers: process.timers.all() }
-    return { generation, memo, holdsRetention, lastChange, forgotten, runs: [...runs], ...parts }
+    return { generation, checkpoint, holdsRetention, lastChange, forgotten, runs: [...runs], ...parts }
   }
 
   /** Puts a process back as it was saved. Its states and timers follow, by {@link restoreParts}. */
   restore(name: string, saved: SavedProcessHead): void {
     const process = new Process(saved.generation)
-    process.memo = saved.memo
+    process.checkpoint = saved.checkpoint
     process.holdsRetention = saved.holdsRetention
     process.lastChange = saved.lastChange
     process.forgotten = saved.forgotten
@@ -175,7 +175,7 @@ type WriterRun = readonly [first: number, writer: string]
 
 /** The saved fields of a process without its states and timers. */
 export interface SavedProcessHead extends Omit<ProcessChanges, 'tokenOf'> {
-  readonly memo: string
+  readonly checkpoint: string
   readonly holdsRetention: boolean
   /** Runs, in order. The last one goes on. */
   readonly runs: readonly WriterRun[]
@@ -191,7 +191,7 @@ export interface SavedProcess extends SavedProcessHead {
 /** One generation of a process. */
 class Process implements ProcessChanges {
   readonly generation: number
-  memo = ''
+  checkpoint = ''
   holdsRetention = true
   /** Token of the claim that waits for room. */
   pausedToken: number | undefined

@@ -86,7 +86,7 @@ export interface CopiedProcess {
   readonly lastChange: number
   readonly forgotten: number
   /** Checkpoint with numbers as positions, of entries and of changes. See `movedCheckpoint`. */
-  readonly memo: string
+  readonly checkpoint: string
 }
 
 /** The last change of a key of a process, in the order of the changes. */

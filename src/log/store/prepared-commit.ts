@@ -43,7 +43,7 @@ export function preparedCommit(log: string, reader: string, given: Commit): Prep
   const bytes =
     utf8Length(JSON.stringify({ ...reading, deadLetters: [] })) +
     sum(reading.deadLetters, deadLetterBytes) +
-    utf8Length(process?.memo ?? '') +
+    utf8Length(process?.checkpoint ?? '') +
     sum(commit.process?.state ?? [], stateBytes) +
     sum(commit.process?.timers ?? [], timerBytes) +
     sum(commit.entries, entryBytes)

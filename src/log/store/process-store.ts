@@ -29,7 +29,7 @@ export type TimerChange = Timer | (Pick<Timer, 'key' | 'name'> & { readonly due:
 /** The part of a commit that makes a reader a process. */
 export interface ProcessCommit {
   /** Checkpoint of the process, as text. */
-  readonly memo: string
+  readonly checkpoint: string
   /**
    * Drops all state and timers before this commit, and begins a new generation: positions of the earlier one are refused
    * from then on. Default false.
@@ -113,7 +113,7 @@ export interface TimersOptions {
  */
 export interface ProcessStore {
   /** The checkpoint of the last commit; undefined for an unknown process. */
-  memo(name: string): Promise<string | undefined>
+  checkpoint(name: string): Promise<string | undefined>
   /** Whether retention waits for a process, as its last commit said. True for an unknown one. */
   holdsRetention(name: string): Promise<boolean>
   /** The states of keys, as JSON; null where there is none. */

@@ -52,7 +52,7 @@ export function describeProcesses(name: string, open: Open): void {
       const cursor = await log.positionAt('start')
       let expected: Position | null = null
       const commit = async (process: Partial<ProcessCommit>, more: Partial<Commit> = {}, at = fence) => {
-        const whole: ProcessCommit = { memo: 'm', state: [], timers: [], ...process }
+        const whole: ProcessCommit = { checkpoint: 'm', state: [], timers: [], ...process }
         await log.commit(at, { expect: expected, cursor, acknowledged: [], process: whole, ...more })
         expected = cursor
       }
@@ -78,7 +78,7 @@ export function describeProcesses(name: string, open: Open): void {
     it('does not know a process that never committed, and reads nothing of it', async () => {
       const { log } = await open()
       for (const unknown of [NAME, ...HOSTILE]) {
-        expect(await log.processes.memo(unknown)).toBeUndefined()
+        expect(await log.processes.checkpoint(unknown)).toBeUndefined()
         expect(await log.processes.states(unknown, ['a', 'b'])).toEqual([null, null])
         const due = { clock: 'event', until: 1e12, limit: 10 } as const
         expect(await log.processes.timers(unknown, due)).toEqual([])
@@ -88,19 +88,19 @@ export function describeProcesses(name: string, open: Open): void {
       }
     })
 
-    it('stores the memo and the states of a commit, which every open log reads', async () => {
+    it('stores the checkpoint and the states of a commit, which every open log reads', async () => {
       const { log, connect, commit } = await withProcess()
       const second = await connect('second')
-      await commit({ memo: 'first', state: [{ key: 'a', state: '1' }] })
+      await commit({ checkpoint: 'first', state: [{ key: 'a', state: '1' }] })
       await commit({
-        memo: 'next',
+        checkpoint: 'next',
         state: [
           { key: 'a', state: '{"n":2}' },
           { key: 'b', state: '3' },
         ],
       })
       for (const each of [log, second]) {
-        expect(await each.processes.memo(NAME)).toBe('next')
+        expect(await each.processes.checkpoint(NAME)).toBe('next')
         expect(await each.processes.states(NAME, ['b', 'x', 'a'])).toEqual(['3', null, '{"n":2}'])
         expect((await each.reader(NAME))?.cursor).toBe(await log.positionAt('start'))
       }
@@ -380,7 +380,7 @@ export function describeProcesses(name: string, open: Open): void {
       await set(['a', '1'])
       const before = await changesAfter(log)
       const wanted = {
-        memo: 'refused',
+        checkpoint: 'refused',
         state: [{ key: 'a', state: '2' }],
         timers: [timer('a', 1)],
         reset: true,
@@ -399,7 +399,7 @@ export function describeProcesses(name: string, open: Open): void {
       await second.claim(NAME)
       await expect(commit(wanted, { ...more, expect: expected }, fence)).rejects.toBeInstanceOf(FencedError)
 
-      expect(await log.processes.memo(NAME)).toBe('m')
+      expect(await log.processes.checkpoint(NAME)).toBe('m')
       expect(await changesAfter(log)).toEqual(before)
       expect(await log.processes.timers(NAME, { clock: 'recorded', until: 9, limit: 9 })).toEqual([])
       expect(await readAll(log)).toEqual([])
@@ -410,8 +410,8 @@ export function describeProcesses(name: string, open: Open): void {
       await set(['a', '1'], ['b', '1'])
       await commit({ timers: [timer('a', 1)] })
       const { position } = await changesAfter(log)
-      await commit({ reset: true, memo: 'again', state: [{ key: 'b', state: '2' }] })
-      expect(await log.processes.memo(NAME)).toBe('again')
+      await commit({ reset: true, checkpoint: 'again', state: [{ key: 'b', state: '2' }] })
+      expect(await log.processes.checkpoint(NAME)).toBe('again')
       expect(await log.processes.states(NAME, ['a', 'b'])).toEqual([null, '2'])
       expect(await log.processes.timers(NAME, { clock: 'recorded', until: 9, limit: 9 })).toEqual([])
       expect(pairs(await changesAfter(log))).toEqual([['b', '2']])

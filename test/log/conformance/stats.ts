@@ -125,7 +125,7 @@ export function describeStats(name: string, open: Open): void {
           expect: from,
           cursor: start,
           acknowledged: [],
-          process: { memo: 'm', state: [], timers: [] },
+          process: { checkpoint: 'm', state: [], timers: [] },
         })
       const second = await connect('second')
       const paused = async () => (await second.retention.stats()).readers.map(({ isPaused }) => isPaused)

@@ -35,13 +35,13 @@ async function readerOf(log: LogStore, name: string) {
   const reader = await log.reader(name)
   const letters = await log.deadLetters.list(name, null, 1_000)
   const { letters: marked } = await log.deadLetters.redeliveries(name, 0, 1_000)
-  const memo = await log.processes.memo(name)
+  const checkpoint = await log.processes.checkpoint(name)
   return {
     name,
     cursor: reader && (await placeOf(log, reader.cursor)),
     acknowledged: reader && (await Promise.all(reader.acknowledged.map((each) => placeOf(log, each)))),
     holdsRetention: await log.processes.holdsRetention(name),
-    progress: memo === undefined ? undefined : await progressIn(log, name, memo),
+    progress: checkpoint === undefined ? undefined : await progressIn(log, name, checkpoint),
     changes: await changesAfter(log, name, await log.processes.start()),
     states: (await log.processes.range(name, { prefix: '', limit: 1_000 })).states,
     timers: await Promise.all(
@@ -58,8 +58,8 @@ async function letterIn(log: LogStore, { entry, ...letter }: StoredDeadLetter) {
   return { ...letter, entry: withoutPosition(entry), place: await placeOf(log, entry.position) }
 }
 
-async function progressIn(log: LogStore, name: string, memo: string) {
-  const { start, rebuild, within, migration, ...progress } = progressOf(name, memo)
+async function progressIn(log: LogStore, name: string, checkpoint: string) {
+  const { start, rebuild, within, migration, ...progress } = progressOf(name, checkpoint)
   return {
     ...progress,
     start: await placeOf(log, start),

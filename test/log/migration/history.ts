@@ -228,7 +228,7 @@ export class Historian {
     const last = expect === null ? 0 : this.#positions.indexOf(expect)
     const [start = 0, rebuild = 0, within = 0, step0 = 0] = places
     const end = await this.#log.processes.end(name)
-    const isKept = !isReset && (await this.#log.processes.memo(name)) !== undefined
+    const isKept = !isReset && (await this.#log.processes.checkpoint(name)) !== undefined
     const caused = this.done.events[output % (this.done.events.length + 1)]
     const own = caused && {
       ...change(`output-${this.#steps}`, name),
@@ -240,7 +240,7 @@ export class Historian {
       cursor: this.#at(Math.min(last + (step0 % 4), this.#positions.length - 1)),
       acknowledged: [],
       process: {
-        memo: checkpointOf({
+        checkpoint: checkpointOf({
           version: 1,
           start: this.#at(start % this.#positions.length),
           clocks: { event: start, recorded: rebuild },

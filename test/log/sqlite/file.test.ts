@@ -435,7 +435,7 @@ it('entries, claims, dead letters and states are synced by their commit, cursors
     expect: cursor,
     cursor,
     acknowledged: [],
-    process: { memo: '', state, timers: [] },
+    process: { checkpoint: '', state, timers: [] },
   })
   await run('no change', () => log.commit(fence, stateCommit([])))
   await run('change', () => log.commit(fence, stateCommit([{ key: 'k', state: '1' }])))

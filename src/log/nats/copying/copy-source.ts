@@ -150,11 +150,11 @@ export class NatsCopySource implements CopySource {
     const saved = state.processes.saved(name)
     if (saved === undefined) return
     const { holdsRetention, lastChange, forgotten, states, timers } = saved
-    const memo = movedCheckpoint(name, saved.memo, {
+    const checkpoint = movedCheckpoint(name, saved.checkpoint, {
       entry: (position) => String(this.#parts.positions.number(position)),
       change: (position) => String(this.#processPositions.parse(position).change),
     })
-    yield { kind: 'process', name, holdsRetention, lastChange, forgotten, memo }
+    yield { kind: 'process', name, holdsRetention, lastChange, forgotten, checkpoint }
     for (const { key, change, state: json } of states) yield { kind: 'state', name, key, change, state: json }
     for (const timer of timers) yield { kind: 'timer', name, timer }
   }

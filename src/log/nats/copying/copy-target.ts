@@ -356,7 +356,7 @@ export class NatsCopyTarget implements CopyTarget {
       numbers.add(Number(number))
       return number
     }
-    if (process !== undefined) movedCheckpoint(of.name, process.memo, { entry, change: (change) => change })
+    if (process !== undefined) movedCheckpoint(of.name, process.checkpoint, { entry, change: (change) => change })
     const all = [...numbers]
     const positions = new Map<number, Position>()
     for (let at = 0; at < all.length; at += CONCURRENCY) {
@@ -379,13 +379,13 @@ export class NatsCopyTarget implements CopyTarget {
     const { holdsRetention, lastChange, forgotten } = process
     const changes = new ProcessPositions(this.#connection.log, this.#epoch)
     const run = randomBytes(12).toString('hex')
-    const memo = movedCheckpoint(of.name, process.memo, {
+    const checkpoint = movedCheckpoint(of.name, process.checkpoint, {
       entry: (number) => positionOf(Number(number)),
       change: (change) => changes.format({ generation, tokenOf: () => run }, Number(change)),
     })
     state.processes.restore(of.name, {
       generation,
-      memo,
+      checkpoint,
       holdsRetention,
       lastChange,
       forgotten,

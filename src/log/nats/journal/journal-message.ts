@@ -103,8 +103,8 @@ function encodeCommit({ process, entries, ...rest }: JournalCommit, texts: TextW
   }
 }
 
-function encodeProcess({ memo, state, timers, ...rest }: ProcessCommit, texts: TextWriter) {
-  texts.add(memo)
+function encodeProcess({ checkpoint, state, timers, ...rest }: ProcessCommit, texts: TextWriter) {
+  texts.add(checkpoint)
   return {
     ...rest,
     state: state.map((change) => encodeState(change, texts)),
@@ -142,8 +142,8 @@ export function decodeTimer(encoded: EncodedTimer, texts: TextReader): TimerChan
 }
 
 function encodeSnapshot({ process, ...rest }: SnapshotReference, texts: TextWriter) {
-  if (process !== null) texts.add(process.memo)
-  return { ...rest, process: process && { ...process, memo: '' } }
+  if (process !== null) texts.add(process.checkpoint)
+  return { ...rest, process: process && { ...process, checkpoint: '' } }
 }
 
 /** The JSON head of a message that {@link encodeMessage} has encoded. */
@@ -181,7 +181,7 @@ function decodeCommit(
     ...rest,
     process: process && {
       ...process,
-      memo: texts.next(),
+      checkpoint: texts.next(),
       state: process.state.map((hasState) => decodeState(hasState, texts)),
       timers: process.timers.map((timer) => decodeTimer(timer, texts)),
     },
@@ -193,5 +193,5 @@ function decodeCommit(
 }
 
 function decodeSnapshot({ process, ...rest }: SnapshotReference, texts: TextReader): SnapshotReference {
-  return { ...rest, process: process && { ...process, memo: texts.next() } }
+  return { ...rest, process: process && { ...process, checkpoint: texts.next() } }
 }

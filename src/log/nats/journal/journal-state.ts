@@ -79,7 +79,7 @@ export class JournalState {
   /** Whether there is nothing beside the head. */
   get isBare(): boolean {
     return (
-      this.processes.memo(this.name) === undefined &&
+      this.processes.checkpoint(this.name) === undefined &&
       this.deadLetters.size === 0 &&
       this.unpublished.length === 0
     )
