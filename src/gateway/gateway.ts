@@ -7,6 +7,9 @@ import {
   checkOptions,
   checkText,
 } from '../protocol/check.ts'
+import { FencedError, LogFileError, LogInUseError, LogServerError } from '../log/errors.ts'
+import type { EventLog } from '../log/event-log.ts'
+import type { ProcessOptions } from '../log/process/process.ts'
 import { RequestContext } from '../log/request-context.ts'
 import type { LiveSnapshot } from '../protocol/live.ts'
 import { asyncScheduler } from 'rxjs'
@@ -16,14 +19,12 @@ import { LogStream } from './durable-streams/log-stream.ts'
 import { Counters } from './feed/counters.ts'
 import { FollowedView } from './feed/followed-view.ts'
 import { viewProcess, viewProcessName } from './feed/view-process.ts'
-import type { Gateway, GatewayOptions, Views } from './gateway-options.ts'
+import type { Gateway, GatewayClient, GatewayOptions, Views } from './gateway-options.ts'
 import type { Grant } from './grant.ts'
-import { refusalResponse } from './http-answer.ts'
+import { refusalCode, refusalResponse } from './http-answer.ts'
 import { Lag } from './lag.ts'
-import { observedAnswer } from './observed-answer.ts'
-import type { GatewayObserver } from './observer.ts'
+import type { GatewayEndpoint, GatewayObserver } from './observer.ts'
 import { GatewayRequests } from './requests/requests.ts'
-import { runView } from './run-view.ts'
 import { snapshotOf } from './stream/snapshot.ts'
 import { Streams, unavailable } from './stream/streams.ts'
 
@@ -39,12 +40,6 @@ const OPTIONS = Object.keys({
   maxConnections: true,
   heartbeat: true,
 } satisfies Record<keyof GatewayOptions<Views>, true>)
-
-/** The handler of a path. */
-interface Endpoint {
-  readonly methods: readonly string[]
-  readonly answer: (request: Request) => Promise<Response>
-}
 
 /**
  * Serves views of a log to browsers: a client with a token gets the rows, then their changes.
@@ -71,83 +66,30 @@ interface Endpoint {
  */
 export function createGateway<const V extends Views>(options: GatewayOptions<V>): Gateway<V> {
   checkOptions('options', options, OPTIONS)
-  const { log, views, tokens, path = '/live', origins, client, maxConnections, heartbeat = 15_000 } = options
+  const { log, views, name, tokens, path = '/live', origins, client, maxConnections } = options
+  const { holdsRetention = true, heartbeat = 15_000 } = options
   checkObject('views', views)
-  const { name: own, holdsRetention = true } = options
-  checkNames(own, Object.keys(views))
+  checkNames(name, Object.keys(views))
   checkBoolean('holdsRetention', holdsRetention)
   checkText('path', path)
   checkDuration('heartbeat', heartbeat)
   checkInteger('heartbeat', heartbeat, 1)
   const context = new RequestContext('a gateway')
   const root = path.replace(/\/+$/, '')
-  const authority = new Authority({
+  const settings = {
     log,
+    views,
+    name,
+    holdsRetention,
     tokens,
-    views: Object.keys(views),
-    path: root,
+    root,
     origins,
+    client,
     maxConnections,
-  })
-  const counters = new Counters()
-  const followed = new Map(
-    Object.entries(views).map(([name, { definition }]) => [
-      name,
-      new FollowedView({ name, process: viewProcessName(own, name) }, definition, log.states, counters),
-    ]),
-  )
-  const { journal, sessions } = authority
-  const requests = new GatewayRequests({ client, journal, sessions, scheduler: asyncScheduler })
-  const lag = new Lag(log)
-  const streams = new Streams({
-    views: followed,
     heartbeat,
-    behind: (names) => lag.of(names.map((name) => viewProcessName(own, name))),
-    counters,
-  })
-  const closing = new AbortController()
-  const logStream = new LogStream(log, { keepAlive: heartbeat, closing: closing.signal })
-  let isClosed = false
-
-  const granted =
-    (answer: (request: Request, access: Access) => Promise<Response>) => async (request: Request) => {
-      const access = await authority.authenticate(request)
-      return access instanceof Response ? access : answer(request, access)
-    }
-  const stream = granted((request, access) => {
-    const admitted = authority.admit(access)
-    return admitted instanceof Response
-      ? Promise.resolve(admitted)
-      : streams.respond(request, access, admitted)
-  })
-  const readLog = granted((request, access) =>
-    logStream.respond(request, access, {
-      live: () => authority.admit(access),
-      read: () => authority.admitRead(access),
-    }),
-  )
-  const endpoints = new Map<string, Endpoint>([
-    ['/stream', { methods: ['GET', 'POST'], answer: stream }],
-    ['/log', { methods: ['GET', 'HEAD'], answer: readLog }],
-    ['/session', { methods: ['POST'], answer: (request) => authority.exchange(request) }],
-    ['/search', { methods: ['POST'], answer: granted((...of) => requests.search(...of)) }],
-    ['/runs', { methods: ['POST'], answer: granted((...of) => requests.addRuns(...of)) }],
-  ])
-  const respond = async (request: Request): Promise<Response> => {
-    if (isClosed) return refusalResponse('unavailable', 'the gateway is closed')
-    const { pathname } = new URL(request.url)
-    const endpoint = pathname.startsWith(root) ? endpoints.get(pathname.slice(root.length)) : undefined
-    if (endpoint === undefined) return refusalResponse('invalid', 'there is nothing here', { status: 404 })
-    const { methods, answer } = endpoint
-    if (methods.includes(request.method)) return answer(request)
-    return refusalResponse('invalid', `use ${methods.join(' or ')}`, {
-      status: 405,
-      headers: { allow: methods.join(', ') },
-    })
   }
-  const observed = observedAnswer(counters, root, (request) =>
-    authority.protect(request, () => respond(request)),
-  )
+  const gateway = new RunningGateway(settings)
+  const { authority } = gateway
   /** Rejects in a Worker if the function would wait for ever. */
   const here =
     <Given extends readonly unknown[], Result>(call: (...given: Given) => Promise<Result>) =>
@@ -155,41 +97,22 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
       context.check()
       return call(...given)
     }
-  const handle = here(observed)
-
-  const running = Object.entries(views).map(async ([name, { definition }]) => {
-    try {
-      await runView(log, viewProcessName(own, name), viewProcess(definition, holdsRetention), closing.signal)
-    } catch (error) {
-      const view = followed.get(name)
-      if (view !== undefined) view.failure = error
-      streams.deny(name, unavailable())
-      throw error
-    }
-    // The log was closed.
-    if (!isClosed) streams.close()
-  })
-  const done = Promise.race([Promise.all(running), authority.failure]).then(() => {})
-  const close = async () => {
-    isClosed = true
-    closing.abort()
-    streams.close()
-    requests.close()
-    await Promise.allSettled(running)
-    await authority.close()
-  }
-  return Object.assign(handle, {
-    grant: here((grant: Grant) => authority.sign(grant)),
-    ticket: here((grant: Grant) => authority.ticket(grant)),
-    revoke: here((revocation: Parameters<Gateway<V>['revoke']>[0]) => authority.revoke(revocation)),
-    snapshot: here((grant: Grant, wanted: Parameters<Gateway<V>['snapshot']>[1]): Promise<LiveSnapshot> =>
-      snapshotOf(followed, authority.accessOf(grant), wanted),
-    ),
-    observe: (observer: GatewayObserver) => counters.observers.add(observer),
-    done,
-    close,
-    [Symbol.asyncDispose]: close,
-  })
+  const close = () => gateway.close()
+  return Object.assign(
+    here((request: Request) => gateway.handle(request)),
+    {
+      grant: here((grant: Grant) => authority.sign(grant)),
+      ticket: here((grant: Grant) => authority.ticket(grant)),
+      revoke: here((revocation: Parameters<Gateway<V>['revoke']>[0]) => authority.revoke(revocation)),
+      snapshot: here((grant: Grant, wanted: Parameters<Gateway<V>['snapshot']>[1]): Promise<LiveSnapshot> =>
+        snapshotOf(gateway.views, authority.accessOf(grant), wanted),
+      ),
+      observe: (observer: GatewayObserver) => gateway.counters.observers.add(observer),
+      done: gateway.done,
+      close,
+      [Symbol.asyncDispose]: close,
+    },
+  )
 }
 
 /** Names are parts of the processes' names, which a `/` separates. */
@@ -200,4 +123,208 @@ function checkNames(gateway: unknown, views: readonly string[]): void {
   }
   const wrong = views.find((view) => view.includes('/'))
   if (wrong !== undefined) throw new ArgumentError('views', 'views with names without a `/`', wrong)
+}
+
+/** Paths that metrics name. */
+const ENDPOINTS: ReadonlyMap<string, GatewayEndpoint> = new Map(
+  (['stream', 'session', 'search', 'runs', 'log'] as const).map((name) => [`/${name}`, name]),
+)
+
+/** How long after a transient failure a process is run again, in ms. */
+const RETRY = 1_000
+
+/** The settings of a gateway, checked. */
+interface Settings extends Pick<GatewayOptions<Views>, 'log' | 'views' | 'tokens'> {
+  readonly name: string | undefined
+  readonly holdsRetention: boolean
+  /** Path at which it is mounted, without a slash at its end. */
+  readonly root: string
+  readonly origins: readonly string[] | undefined
+  readonly client: GatewayClient | undefined
+  readonly maxConnections: number | undefined
+  readonly heartbeat: number
+}
+
+/** The handler of a path. */
+interface Endpoint {
+  readonly methods: readonly string[]
+  readonly answer: (request: Request) => Promise<Response>
+}
+
+/** What the requests of a gateway share, and the processes of its views, which run until it is closed. */
+class RunningGateway {
+  readonly authority: Authority
+  readonly counters = new Counters()
+  readonly views: ReadonlyMap<string, FollowedView>
+  /** Rejects when a view can no longer be maintained, or revocations no longer stored. */
+  readonly done: Promise<void>
+  readonly #settings: Settings
+  readonly #requests: GatewayRequests
+  readonly #streams: Streams
+  readonly #logStream: LogStream
+  readonly #endpoints: ReadonlyMap<string, Endpoint>
+  readonly #maintained: readonly Promise<void>[]
+  readonly #closing = new AbortController()
+
+  constructor(settings: Settings) {
+    const { log, views, holdsRetention, tokens, root, origins, client, maxConnections, heartbeat } = settings
+    this.#settings = settings
+    const names = Object.keys(views)
+    this.authority = new Authority({ log, tokens, views: names, path: root, origins, maxConnections })
+    this.views = new Map(
+      Object.entries(views).map(([name, { definition }]) => {
+        const process = this.#processOf(name)
+        return [name, new FollowedView({ name, process }, definition, log.states, this.counters)]
+      }),
+    )
+    const { journal, sessions } = this.authority
+    this.#requests = new GatewayRequests({ client, journal, sessions, scheduler: asyncScheduler })
+    const lag = new Lag(log)
+    this.#streams = new Streams({
+      views: this.views,
+      heartbeat,
+      behind: (followed) => lag.of(followed.map((name) => this.#processOf(name))),
+      counters: this.counters,
+    })
+    this.#logStream = new LogStream(log, { keepAlive: heartbeat, closing: this.#closing.signal })
+    this.#endpoints = this.#routes()
+    this.#maintained = Object.entries(views).map(([name, { definition }]) =>
+      this.#maintain(name, viewProcess(definition, holdsRetention)),
+    )
+    this.done = Promise.race([Promise.all(this.#maintained), this.authority.failure]).then(() => {})
+  }
+
+  /** Answers a request, while observers look on. */
+  async handle(request: Request): Promise<Response> {
+    const { observers } = this.counters
+    const answer = () => this.authority.protect(request, () => this.#respond(request))
+    if (observers.isEmpty) return answer()
+    const { method } = request
+    const endpoint = ENDPOINTS.get(this.#pathOf(request) ?? '') ?? 'other'
+    const response = await observers.around(answer, (observer, proceed) =>
+      observer.request === undefined ? proceed() : observer.request({ endpoint, method }, proceed),
+    )
+    const code = refusalCode(response)
+    if (code !== undefined) this.counters.refused(endpoint, code)
+    return response
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    this.#streams.close()
+    this.#requests.close()
+    await Promise.allSettled(this.#maintained)
+    await this.authority.close()
+  }
+
+  #processOf(view: string): string {
+    return viewProcessName(this.#settings.name, view)
+  }
+
+  #routes(): Map<string, Endpoint> {
+    const granted =
+      (answer: (request: Request, access: Access) => Promise<Response>) => async (request: Request) => {
+        const access = await this.authority.authenticate(request)
+        return access instanceof Response ? access : answer(request, access)
+      }
+    const stream = granted(async (request, access) => {
+      const admitted = this.authority.admit(access)
+      return admitted instanceof Response ? admitted : this.#streams.respond(request, access, admitted)
+    })
+    const readLog = granted((request, access) =>
+      this.#logStream.respond(request, access, {
+        live: () => this.authority.admit(access),
+        read: () => this.authority.admitRead(access),
+      }),
+    )
+    return new Map<string, Endpoint>([
+      ['/stream', { methods: ['GET', 'POST'], answer: stream }],
+      ['/log', { methods: ['GET', 'HEAD'], answer: readLog }],
+      ['/session', { methods: ['POST'], answer: (request) => this.authority.exchange(request) }],
+      ['/search', { methods: ['POST'], answer: granted((...of) => this.#requests.search(...of)) }],
+      ['/runs', { methods: ['POST'], answer: granted((...of) => this.#requests.addRuns(...of)) }],
+    ])
+  }
+
+  /** The path of a request below the gateway's; undefined for another one. */
+  #pathOf(request: Request): string | undefined {
+    const { root } = this.#settings
+    const { pathname } = new URL(request.url)
+    return pathname.startsWith(root) ? pathname.slice(root.length) : undefined
+  }
+
+  async #respond(request: Request): Promise<Response> {
+    if (this.#closing.signal.aborted) return refusalResponse('unavailable', 'the gateway is closed')
+    const path = this.#pathOf(request)
+    const endpoint = path === undefined ? undefined : this.#endpoints.get(path)
+    if (endpoint === undefined) return refusalResponse('invalid', 'there is nothing here', { status: 404 })
+    const { methods, answer } = endpoint
+    if (methods.includes(request.method)) return answer(request)
+    return refusalResponse('invalid', `use ${methods.join(' or ')}`, {
+      status: 405,
+      headers: { allow: methods.join(', ') },
+    })
+  }
+
+  /** Runs the process of a view until the gateway or the log is closed. */
+  async #maintain(name: string, process: ProcessOptions<unknown>): Promise<void> {
+    try {
+      await runProcess(this.#settings.log, this.#processOf(name), process, this.#closing.signal)
+    } catch (error) {
+      const view = this.views.get(name)
+      if (view !== undefined) view.failure = error
+      this.#streams.deny(name, unavailable())
+      throw error
+    }
+    // The log was closed.
+    if (!this.#closing.signal.aborted) this.#streams.close()
+  }
+}
+
+/**
+ * Runs a process until the signal is aborted or the log closed. Waits while another gateway runs it, in any process
+ * that opens the log, and continues when that gateway ends. Rejects with an error that is not transient.
+ *
+ * @param name Of the process.
+ */
+async function runProcess(
+  log: EventLog,
+  name: string,
+  options: ProcessOptions<unknown>,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    // It waits for its name until it is stopped.
+    const wait = new AbortController().signal
+    const process = log.process(name, { ...options, wait })
+    const stop = () => void process.stop().catch(() => {})
+    signal.addEventListener('abort', stop)
+    try {
+      await process.done
+      return
+    } catch (error) {
+      if (!isTransient(error)) throw error
+    } finally {
+      signal.removeEventListener('abort', stop)
+    }
+    await pause(signal)
+  }
+}
+
+/** Whether it may work later: another run has it, or the file was busy. */
+function isTransient(error: unknown): boolean {
+  if (error instanceof LogInUseError || error instanceof FencedError) return true
+  return (error instanceof LogFileError || error instanceof LogServerError) && error.retryable
+}
+
+function pause(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, RETRY)
+    signal.addEventListener('abort', end)
+  })
 }
