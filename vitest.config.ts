@@ -4,13 +4,33 @@ import { defineConfig } from 'vitest/config'
 // Tests import the package by its own name, as users do; this condition leads to the sources.
 const conditions = ['rivulet-source', 'node', 'import', 'default']
 
+// These replace modules, or depend on what a module keeps for the whole process, such as addresses of hosts.
+const alone = [
+  'test/interface/endpoints.test.ts',
+  'test/live/chunks.test.ts',
+  'test/service/live-documents/**',
+  'test/service/openapi/**',
+]
+// Takes runtimes that are no dependencies of the package, `npm run test:real`, or a mount: `npm run test:disk`.
+const apart = ['test/real/**', 'test/disk/**']
+const include = ['test/**/*.test.{ts,tsx}']
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: ['test/**/*.test.{ts,tsx}'],
-    // Takes runtimes that are no dependencies of the package, `npm run test:real`, or a mount: `npm run test:disk`.
-    exclude: ['test/real/**', 'test/disk/**'],
+    projects: [
+      // A process for each file, with all of its imports, would take half as long again.
+      { extends: true, test: { name: 'together', include, exclude: [...apart, ...alone], isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: 'alone',
+          include: alone.map((path) => path.replace(/\*\*$/, '**/*.test.ts')),
+          exclude: apart,
+        },
+      },
+    ],
     // The processes that tests start share what Node has compiled, since compilation is half of their start.
     env: { NODE_COMPILE_CACHE: resolve(import.meta.dirname, 'node_modules/.cache/compiled') },
     // Only a failure uses these up, and a slow machine may take many times as long as a fast one.
