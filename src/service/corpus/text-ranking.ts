@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
+import { Turns } from '../turns.ts'
 import { TOKENIZER } from './tables.ts'
 
 /** A text that matches. */
@@ -12,8 +13,8 @@ interface RankedText {
 /** Characters that are indexed at once: at most about 10 ms of work, if each second one is a word. */
 const BATCH_LENGTH = 32_768
 
-/** Settles with the last ranking that was asked for. Several at once would have a batch each in every turn of the event loop. */
-let last: Promise<unknown> = Promise.resolve()
+/** The rankings of all services of this process. */
+const rankings = new Turns()
 
 /**
  * Ranks texts that are not in the corpus as a search ranks passages: those that match an FTS5 expression, best first, at most `limit`.
@@ -26,12 +27,7 @@ export function rankTexts(
   limit: number,
   signal?: AbortSignal,
 ): Promise<RankedText[]> {
-  const ranking = last.then(() => {
-    signal?.throwIfAborted()
-    return indexAndRank(texts, expression, limit)
-  })
-  last = ranking.catch(() => {})
-  return ranking
+  return rankings.take(() => indexAndRank(texts, expression, limit), signal)
 }
 
 async function indexAndRank(

@@ -16,8 +16,10 @@ import {
 import type { Clock } from '../clock.ts'
 import type { Corpus } from '../corpus/corpus.ts'
 import type { Credit } from '../credit.ts'
+import { Turns } from '../turns.ts'
 import { requireBeta } from '../http/betas.ts'
 import { streamEvents } from '../http/event-stream.ts'
+import { OpenRequests, unlessGone } from '../conversations/open-requests.ts'
 import { problem } from '../http/problem.ts'
 import { bodySchema, querySchema } from '../http/request-schema.ts'
 import { identifier } from '../identifier.ts'
@@ -91,6 +93,9 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
   } = options
   const routes = new Hono<{ Bindings: HttpBindings }>()
 
+  const searches = new Turns()
+  const requests = new OpenRequests()
+
   routes.use(requireBeta(FIND_ALL_BETA, 'FindAll'))
 
   routes.post('/ingest', async (c) => {
@@ -99,7 +104,12 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
   })
 
   routes.post('/entity-search', async (c) => {
-    const entities = await searchEntities(corpus, await readJson(c, entitySearchBody, unprocessable))
+    const request = await readJson(c, entitySearchBody, unprocessable)
+    const { outgoing } = c.env
+    const signal = requests.open(outgoing)
+    const searching = searches.take(() => searchEntities(corpus, request, signal), signal)
+    const entities = await unlessGone(searching, outgoing)
+    if (entities === undefined) return RESPONSE_ALREADY_SENT
     return c.json({ entity_set_id: identifier('entity_set'), entities })
   })
 

@@ -44,15 +44,20 @@ export async function findCandidates(
   return { candidates: [...found.values()], hasMore: hits.length === wanted }
 }
 
-/** Searches the documents for entities, best first, without judging conditions. */
+/**
+ * Searches the documents for entities, best first, without judging conditions. Rejects with the reason of the signal when that is aborted.
+ */
 export async function searchEntities(
   corpus: Corpus,
   { objective, entity_type, match_limit = DEFAULT_ENTITIES }: EntitySearchRequest,
+  signal: AbortSignal,
 ): Promise<FoundEntity[]> {
   await corpus.settled()
+  signal.throwIfAborted()
   const { candidates } = await findCandidates(corpus, [objective, entity_type], match_limit)
   const entities: FoundEntity[] = []
   for (const { name, url } of candidates) {
+    signal.throwIfAborted()
     // oxlint-disable-next-line no-await-in-loop -- yields to the event loop between two entities
     const passages = await readEntity(corpus, url, EFFORTS.preview)
     entities.push({ name, url, description: describe(name, passages) ?? '' })
