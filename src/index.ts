@@ -20,7 +20,7 @@ export {
 export type {
   DeadLetterError,
   DeadLetterStore,
-  MarkedDeadLetter,
+  RedeliveredDeadLetter,
   NewDeadLetter,
   Redeliveries,
   Redelivery,

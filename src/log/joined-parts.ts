@@ -134,8 +134,8 @@ function* joinedDeadLetters(
   deadLetters: readonly CopiedDeadLetter[],
 ): Generator<CopiedDeadLetter, void> {
   const byNumber = new Map(deadLetters.map((deadLetter) => [deadLetter.number, deadLetter]))
-  let mark = 0
+  let redelivery = 0
   for (const deadLetter of byNumber.values()) {
-    yield { ...deadLetter, name, mark: deadLetter.mark === null ? null : ++mark }
+    yield { ...deadLetter, name, redelivery: deadLetter.redelivery === null ? null : ++redelivery }
   }
 }

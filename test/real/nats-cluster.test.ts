@@ -128,7 +128,9 @@ describe('writers that write to a cluster at the same moment', () => {
       fence = next
       owner += 1
       for (const each of stores)
-        expect(await each.processes.checkpoint('reader')).toBe(committed === 0 ? undefined : String(committed))
+        expect(await each.processes.checkpoint('reader')).toBe(
+          committed === 0 ? undefined : String(committed),
+        )
       // By the last message alone.
       expect((await to.reader('reader'))?.cursor).toBe(positions[committed - 1])
     }

@@ -103,7 +103,7 @@ async function all({ processes, deadLetters }: OpenedJournals) {
       await processes.timers(NAME, { clock: 'recorded', ...timers }),
     ],
     letters: await deadLetters.list(NAME, null, 1_000),
-    marked: (await deadLetters.redeliveries(NAME, 0, 1_000)).letters,
+    marked: (await deadLetters.redeliveries(NAME, 0, 1_000)).deadLetters,
   }
 }
 
@@ -119,7 +119,7 @@ function modelled({ processes, letters }: Model): Awaited<ReturnType<typeof all>
       processes.timers(NAME, { clock: 'recorded', ...timers }),
     ],
     letters: letters.list(NAME, null, 1_000),
-    marked: letters.redeliveries(NAME, 0, 1_000).letters,
+    marked: letters.redeliveries(NAME, 0, 1_000).deadLetters,
   }
 }
 
@@ -213,7 +213,7 @@ class Writer {
     const { letters } = this.model
     const which = n === null ? 'all' : this.at(n)
     const changed = await by.deadLetters[how](NAME, which)
-    expect(changed).toBe(how === 'remove' ? letters.remove(NAME, which) : letters.mark(NAME, which))
+    expect(changed).toBe(how === 'remove' ? letters.remove(NAME, which) : letters.redeliver(NAME, which))
   }
 
   async check(log: OpenedJournals): Promise<void> {

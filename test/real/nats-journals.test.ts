@@ -326,7 +326,7 @@ describe('a commit to a journal at a NATS server', () => {
     }
     await first.commit(fence, { expect: at1, cursor: at2, acknowledged: [] })
     expect(await second.readers.state('billing')).toEqual({ cursor: at2, acknowledged: [] })
-    expect((await first.deadLetters.redeliveries('billing', 0, 9)).letters).toHaveLength(1)
+    expect((await first.deadLetters.redeliveries('billing', 0, 9)).deadLetters).toHaveLength(1)
   })
 
   it('is not disturbed by what others do to the dead letters meanwhile', async () => {
@@ -370,7 +370,9 @@ describe('a commit to a journal at a NATS server', () => {
     log.beforePublishing = async () => {
       throw new TypeError('the process is killed')
     }
-    await expect(commit({ checkpoint: 'last' }, { entries: [{ event: change('b') }] })).rejects.toThrow('killed')
+    await expect(commit({ checkpoint: 'last' }, { entries: [{ event: change('b') }] })).rejects.toThrow(
+      'killed',
+    )
     await loseLease(first)
     log.beforePublishing = async () => {}
     await second.claims.claim(NAME)

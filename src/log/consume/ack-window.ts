@@ -172,7 +172,7 @@ export class AckWindow {
       position,
       error,
       attempts: attempts + (redelivery?.attempts ?? 0),
-      ...(redelivery !== undefined && { redelivery: redelivery.mark }),
+      ...(redelivery !== undefined && { redelivery: redelivery.number }),
       ...(gap !== undefined && { entry: gap }),
     }
   }

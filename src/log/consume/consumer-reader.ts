@@ -191,11 +191,12 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
   async #redeliver(window: AckWindow, most: number): Promise<boolean> {
     const { store, name } = this.#plan
     const limit = Math.min(REDELIVERY_PAGE, most)
-    const { letters: deadLetters, last } = await store.deadLetters.redeliveries(name, this.#redelivery, limit)
-    for (const { entry, attempts, mark } of deadLetters) {
+    const { deadLetters, last } = await store.deadLetters.redeliveries(name, this.#redelivery, limit)
+    for (const { entry, attempts, number } of deadLetters) {
       if (!(await this.#gateOpens())) return false
       // A dead letter that is no longer wanted stays where it is.
-      if (this.#isWantedAgain(entry) && window.addAgain(entry.position, { mark, attempts })) this.#next(entry)
+      if (this.#isWantedAgain(entry) && window.addAgain(entry.position, { number, attempts }))
+        this.#next(entry)
     }
     this.#redelivery = last
     if (deadLetters.length === 0) this.#lookedAt = performance.now()

@@ -152,7 +152,7 @@ function effectDeadLetters<E extends Entry>(
           position,
           error: deadLetterError(error),
           attempts: attempts + (redelivery?.attempts ?? 0),
-          ...(redelivery !== undefined && { redelivery: redelivery.mark }),
+          ...(redelivery !== undefined && { redelivery: redelivery.number }),
           // The log has no entry for it.
           ...(event.type === 'log.gap' && { entry: event }),
         })

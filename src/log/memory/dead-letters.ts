@@ -1,12 +1,12 @@
 import type { Entry, Position } from '../store/contract.ts'
 import type {
-  MarkedDeadLetter,
+  RedeliveredDeadLetter,
   NewDeadLetter,
   Redeliveries,
   StoredDeadLetter,
 } from '../store/dead-letter-store.ts'
 import { ReaderDeadLetters } from '../state/reader-dead-letters.ts'
-import type { ReaderDeadLetter, MarkedReaderDeadLetter } from '../state/reader-dead-letters.ts'
+import type { ReaderDeadLetter, RedeliveredReaderDeadLetter } from '../state/reader-dead-letters.ts'
 import type { MemoryPartitions } from './partitions.ts'
 
 /** The dead letters of each reader. Entries are JSON, so that a caller and the log never share a value. */
@@ -39,9 +39,9 @@ export class MemoryDeadLetters {
     return new Map(counts.filter(([, size]) => size > 0))
   }
 
-  /** Marks dead letters for redelivery. Returns the number of those that were not marked yet. */
-  mark(reader: string, which: Position | 'all'): number {
-    return this.#deadLettersIn(reader).mark(which === 'all' ? which : [which])
+  /** Marks dead letters for redelivery. Returns the number of those that were not to be redelivered yet. */
+  redeliver(reader: string, which: Position | 'all'): number {
+    return this.#deadLettersIn(reader).redeliver(which === 'all' ? which : [which])
   }
 
   remove(reader: string, which: Position | 'all'): number {
@@ -57,12 +57,12 @@ export class MemoryDeadLetters {
   }
 
   redeliveries(reader: string, after: number, limit: number): Redeliveries {
-    const deadLetters = this.#deadLettersIn(reader).marked(after, limit).map(marked)
-    return { letters: deadLetters, last: deadLetters.at(-1)?.mark ?? after }
+    const deadLetters = this.#deadLettersIn(reader).redeliveries(after, limit).map(redelivered)
+    return { deadLetters, last: deadLetters.at(-1)?.number ?? after }
   }
 
   hasRedelivery(reader: string, after: number): boolean {
-    return this.#deadLettersIn(reader).marked(after, 1).length > 0
+    return this.#deadLettersIn(reader).redeliveries(after, 1).length > 0
   }
 
   #deadLettersIn(reader: string): ReaderDeadLetters<string> {
@@ -70,11 +70,11 @@ export class MemoryDeadLetters {
   }
 }
 
-function stored({ copy, error, attempts, failed, mark }: ReaderDeadLetter<string>): StoredDeadLetter {
+function stored({ copy, error, attempts, failed, redelivery }: ReaderDeadLetter<string>): StoredDeadLetter {
   const entry: Entry = JSON.parse(copy)
-  return { entry, error: { ...error }, attempts, failed, isRedelivered: mark !== undefined }
+  return { entry, error: { ...error }, attempts, failed, isRedelivered: redelivery !== undefined }
 }
 
-function marked(deadLetter: MarkedReaderDeadLetter<string>): MarkedDeadLetter {
-  return { ...stored(deadLetter), mark: deadLetter.mark }
+function redelivered(deadLetter: RedeliveredReaderDeadLetter<string>): RedeliveredDeadLetter {
+  return { ...stored(deadLetter), number: deadLetter.redelivery }
 }

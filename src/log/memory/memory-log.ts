@@ -285,7 +285,7 @@ class OpenMemoryLog implements MemoryLog {
       counts: () => this.#call(() => deadLetters.counts()),
       redeliver: (reader, which) =>
         change(which, () => {
-          const count = deadLetters.mark(reader, which)
+          const count = deadLetters.redeliver(reader, which)
           if (count > 0) waiting.settle(() => true)
           return count
         }),

@@ -174,9 +174,9 @@ export class SqliteCopySource implements CopySource {
   }
 
   *#deadLetters(name: string, stored: string): Generator<CopiedRecord, void> {
-    const marks =
-      'SELECT position, row_number() OVER (ORDER BY number) AS mark FROM rivulet_redelivery WHERE reader = ?'
-    const select = `SELECT * FROM rivulet_dead_letter LEFT JOIN (${marks}) USING (position) WHERE reader = ? ORDER BY position`
+    const redeliveries =
+      'SELECT position, row_number() OVER (ORDER BY number) AS redelivery FROM rivulet_redelivery WHERE reader = ?'
+    const select = `SELECT * FROM rivulet_dead_letter LEFT JOIN (${redeliveries}) USING (position) WHERE reader = ? ORDER BY position`
     for (const row of this.#all(select, stored, stored)) {
       yield {
         kind: 'letter',
@@ -189,7 +189,7 @@ export class SqliteCopySource implements CopySource {
         },
         attempts: Number(row['attempts']),
         failed: Number(row['failed']),
-        mark: row['mark'] === null ? null : Number(row['mark']),
+        redelivery: row['redelivery'] === null ? null : Number(row['redelivery']),
       }
     }
   }

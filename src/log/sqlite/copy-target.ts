@@ -33,7 +33,7 @@ import { parseStoredEvent } from './stored-event.ts'
 interface OpenName {
   generation: number
   /** Dead letters that are to be handed out again. */
-  readonly marked: CopiedDeadLetter[]
+  readonly redelivered: CopiedDeadLetter[]
 }
 
 /**
@@ -53,7 +53,7 @@ export class SqliteCopyTarget implements CopyTarget {
   readonly #statements: ReturnType<typeof prepare>
   #head: CopyHead = { entries: 0, last: 0, trimmed: { number: 0, recorded: 0 } }
   #recorded = 0
-  #name: OpenName = { generation: 0, marked: [] }
+  #name: OpenName = { generation: 0, redelivered: [] }
   #inbox = { last: 0, pending: 0, bytes: 0 }
 
   /** @throws {LogFileError} where there is a file, or where another process makes it. */
@@ -201,7 +201,7 @@ export class SqliteCopyTarget implements CopyTarget {
 
   #addName({ name, position, reader }: CopiedName): void {
     this.#endName()
-    this.#name = { generation: 0, marked: [] }
+    this.#name = { generation: 0, redelivered: [] }
     const { stream, reader: insert } = this.#statements
     if (position !== null) stream.run(storedText(name), storedText(position))
     if (reader !== null) insert.run(storedText(name), reader.cursor, JSON.stringify(reader.acknowledged))
@@ -222,7 +222,8 @@ export class SqliteCopyTarget implements CopyTarget {
   }
 
   #addDeadLetter(deadLetter: CopiedDeadLetter): void {
-    const { name, number, recorded, revision, backfill, error, attempts, failed, json, mark } = deadLetter
+    const { name, number, recorded, revision, backfill, error, attempts, failed, json, redelivery } =
+      deadLetter
     this.#statements.deadLetter.run(
       storedText(name),
       number,
@@ -235,13 +236,13 @@ export class SqliteCopyTarget implements CopyTarget {
       failed,
       json,
     )
-    if (mark !== null) this.#name.marked.push(deadLetter)
+    if (redelivery !== null) this.#name.redelivered.push(deadLetter)
   }
 
   #endName(): void {
-    const marked = this.#name.marked.toSorted((a, b) => Number(a.mark) - Number(b.mark))
-    for (const { name, number } of marked) this.#statements.mark.run(storedText(name), number)
-    this.#name.marked.length = 0
+    const redelivered = this.#name.redelivered.toSorted((a, b) => Number(a.redelivery) - Number(b.redelivery))
+    for (const { name, number } of redelivered) this.#statements.redeliver.run(storedText(name), number)
+    this.#name.redelivered.length = 0
   }
 
   #remove(): void {
@@ -273,7 +274,7 @@ function prepare(database: DatabaseSync) {
     state: sql('INSERT INTO rivulet_state VALUES (?, ?, ?, ?)'),
     timer: sql('INSERT INTO rivulet_timer VALUES (?, ?, ?, ?, ?, ?)'),
     deadLetter: sql('INSERT INTO rivulet_dead_letter VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'),
-    mark: sql('INSERT INTO rivulet_redelivery (reader, position) VALUES (?, ?)'),
+    redeliver: sql('INSERT INTO rivulet_redelivery (reader, position) VALUES (?, ?)'),
     deliveryId: sql('INSERT INTO rivulet_webhook_id VALUES (?, ?, ?)'),
     delivery: sql('INSERT INTO rivulet_webhook VALUES (?, ?, ?)'),
     inbox: sql('UPDATE rivulet_inbox SET last_number = ?, pending = ?, bytes = ?'),

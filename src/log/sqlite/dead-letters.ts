@@ -45,9 +45,9 @@ export class SqliteDeadLetters {
     const position = this.#positions.parse(letter.position, last)
     const name = storedText(reader)
     const what = [storedText(error.name), storedText(error.message), attempts, Math.floor(now)] as const
-    const { update, insert, insertEntry, unmarkOne } = this.#statements
+    const { update, insert, insertEntry, forgetOne } = this.#statements
     // A dead letter that is stored a second time, after a crash, may have got another redelivery number meanwhile.
-    if (redelivery !== undefined) unmarkOne.run(name, position, redelivery)
+    if (redelivery !== undefined) forgetOne.run(name, position, redelivery)
     if (update.run(...what, name, position).changes === 1 || redelivery !== undefined) return
     if (letter.entry === undefined) {
       insert.run(name, ...what, position)
@@ -69,13 +69,13 @@ export class SqliteDeadLetters {
   }
 
   /** Marks some of these dead letters for another delivery. */
-  mark(reader: string, range: Range, limit: number): Step {
+  redeliver(reader: string, range: Range, limit: number): Step {
     const name = storedText(reader)
     return this.#each(
       name,
       range,
       limit,
-      (position) => this.#statements.mark.run(name, position).changes === 1,
+      (position) => this.#statements.redeliver.run(name, position).changes === 1,
     )
   }
 
@@ -91,13 +91,16 @@ export class SqliteDeadLetters {
   }
 
   redeliveries(reader: string, after: number, limit: number): Redeliveries {
-    const rows = this.#statements.marked.iterate(storedText(reader), after, limit)
-    const letters = this.#page(rows, (row) => ({ ...this.#letter(row), mark: Number(row['mark']) }))
-    return { letters, last: letters.at(-1)?.mark ?? after }
+    const rows = this.#statements.redeliveries.iterate(storedText(reader), after, limit)
+    const deadLetters = this.#page(rows, (row) => ({
+      ...this.#letter(row),
+      number: Number(row['redelivery']),
+    }))
+    return { deadLetters, last: deadLetters.at(-1)?.number ?? after }
   }
 
   hasRedelivery(reader: string, after: number): boolean {
-    return this.#statements.hasMark.get(storedText(reader), after) !== undefined
+    return this.#statements.hasRedelivery.get(storedText(reader), after) !== undefined
   }
 
   #each(name: string, { from, to }: Range, limit: number, change: (position: number) => boolean): Step {
@@ -108,8 +111,8 @@ export class SqliteDeadLetters {
   }
 
   #remove(name: string, position: number): boolean {
-    const { unmark, remove } = this.#statements
-    unmark.run(name, position)
+    const { forget, remove } = this.#statements
+    forget.run(name, position)
     return remove.run(name, position).changes === 1
   }
 
@@ -141,13 +144,13 @@ export class SqliteDeadLetters {
       },
       attempts: Number(row['attempts']),
       failed: Number(row['failed']),
-      isRedelivered: row['mark'] !== null,
+      isRedelivered: row['redelivery'] !== null,
     }
   }
 }
 
 function prepare({ database }: LogFile) {
-  const letters = `SELECT ${COLUMNS}, number AS mark FROM rivulet_dead_letter`
+  const letters = `SELECT ${COLUMNS}, number AS redelivery FROM rivulet_dead_letter`
   return {
     insert: database.prepare(
       `INSERT INTO rivulet_dead_letter
@@ -173,17 +176,19 @@ function prepare({ database }: LogFile) {
       `${letters} LEFT JOIN rivulet_redelivery USING (reader, position)
        WHERE reader = ? AND position > ? ORDER BY position LIMIT ?`,
     ),
-    mark: database.prepare(
+    redeliver: database.prepare(
       'INSERT INTO rivulet_redelivery (reader, position) VALUES (?, ?) ON CONFLICT DO NOTHING',
     ),
-    unmark: database.prepare('DELETE FROM rivulet_redelivery WHERE reader = ? AND position = ?'),
-    unmarkOne: database.prepare(
+    forget: database.prepare('DELETE FROM rivulet_redelivery WHERE reader = ? AND position = ?'),
+    forgetOne: database.prepare(
       'DELETE FROM rivulet_redelivery WHERE reader = ? AND position = ? AND number = ?',
     ),
-    marked: database.prepare(
-      `SELECT ${COLUMNS}, number AS mark FROM rivulet_redelivery JOIN rivulet_dead_letter USING (reader, position)
+    redeliveries: database.prepare(
+      `SELECT ${COLUMNS}, number AS redelivery FROM rivulet_redelivery JOIN rivulet_dead_letter USING (reader, position)
        WHERE reader = ? AND number > ? ORDER BY number LIMIT ?`,
     ),
-    hasMark: database.prepare('SELECT 1 FROM rivulet_redelivery WHERE reader = ? AND number > ? LIMIT 1'),
+    hasRedelivery: database.prepare(
+      'SELECT 1 FROM rivulet_redelivery WHERE reader = ? AND number > ? LIMIT 1',
+    ),
   }
 }

@@ -350,7 +350,9 @@ function deadLetterStore(transactions: Transactions): DeadLetterStore {
       ),
     counts: () => transactions.read((log) => log.deadLetters.counts()),
     async redeliver(reader, which) {
-      const count = await change(which, (log, range) => log.deadLetters.mark(reader, range, DEAD_LETTER_STEP))
+      const count = await change(which, (log, range) =>
+        log.deadLetters.redeliver(reader, range, DEAD_LETTER_STEP),
+      )
       if (count > 0) transactions.notify()
       return count
     },

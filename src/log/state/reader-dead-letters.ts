@@ -10,13 +10,13 @@ export interface ReaderDeadLetter<Copy> {
   /** When the last attempt failed, in Unix ms. */
   readonly failed: number
   /** Its redelivery number; undefined if it is not to be redelivered. */
-  readonly mark: number | undefined
+  readonly redelivery: number | undefined
 }
 
 /** A dead letter to redeliver. */
-export interface MarkedReaderDeadLetter<Copy> extends ReaderDeadLetter<Copy> {
+export interface RedeliveredReaderDeadLetter<Copy> extends ReaderDeadLetter<Copy> {
   readonly position: Position
-  readonly mark: number
+  readonly redelivery: number
 }
 
 /** Dead letters of one reader, or all that there are. */
@@ -27,7 +27,7 @@ export class ReaderDeadLetters<Copy> {
   readonly #order: (position: Position) => number
   readonly #deadLetters = new Map<Position, ReaderDeadLetter<Copy>>()
   /** The greatest redelivery number that was ever given, since numbers are never used twice. */
-  #lastMark = 0
+  #lastRedelivery = 0
 
   /** @param order A number that grows in the order of the log. */
   constructor(order: (position: Position) => number) {
@@ -38,8 +38,8 @@ export class ReaderDeadLetters<Copy> {
     return this.#deadLetters.size
   }
 
-  get lastMark(): number {
-    return this.#lastMark
+  get lastRedelivery(): number {
+    return this.#lastRedelivery
   }
 
   has(position: Position): boolean {
@@ -61,8 +61,14 @@ export class ReaderDeadLetters<Copy> {
     const own = known === undefined ? copy : known.copy
     if (own === undefined) return
     // A dead letter that is stored a second time, after a crash, may have got another redelivery number meanwhile.
-    const mark = known?.mark === redelivery ? undefined : known?.mark
-    this.#deadLetters.set(position, { copy: own, error: { ...error }, attempts, failed: now, mark })
+    const next = known?.redelivery === redelivery ? undefined : known?.redelivery
+    this.#deadLetters.set(position, {
+      copy: own,
+      error: { ...error },
+      attempts,
+      failed: now,
+      redelivery: next,
+    })
   }
 
   /** Puts a dead letter back as it was saved. */
@@ -71,8 +77,8 @@ export class ReaderDeadLetters<Copy> {
   }
 
   /** Continues with the redelivery numbers after this one. */
-  restoreLastMark(mark: number): void {
-    this.#lastMark = mark
+  restoreLastRedelivery(last: number): void {
+    this.#lastRedelivery = last
   }
 
   /** The dead letters after a place in the order of the log, in that order. */
@@ -86,18 +92,18 @@ export class ReaderDeadLetters<Copy> {
   }
 
   /** Number of the dead letters among these without a redelivery number. */
-  markable(which: DeadLetterSelection): number {
-    return this.#unmarked(which).length
+  redeliverable(which: DeadLetterSelection): number {
+    return this.#notRedelivered(which).length
   }
 
   /** Gives redelivery numbers to dead letters without one. Returns how many got one. */
-  mark(which: DeadLetterSelection): number {
-    const unmarked = this.#unmarked(which)
-    for (const [position, deadLetter] of unmarked) {
-      this.#lastMark += 1
-      this.#deadLetters.set(position, { ...deadLetter, mark: this.#lastMark })
+  redeliver(which: DeadLetterSelection): number {
+    const chosen = this.#notRedelivered(which)
+    for (const [position, deadLetter] of chosen) {
+      this.#lastRedelivery += 1
+      this.#deadLetters.set(position, { ...deadLetter, redelivery: this.#lastRedelivery })
     }
-    return unmarked.length
+    return chosen.length
   }
 
   /** Returns the positions of the dead letters that were removed. */
@@ -108,20 +114,20 @@ export class ReaderDeadLetters<Copy> {
   }
 
   /** Dead letters with a greater redelivery number than this one, in the order of these numbers. */
-  marked(after: number, limit: number): readonly MarkedReaderDeadLetter<Copy>[] {
+  redeliveries(after: number, limit: number): readonly RedeliveredReaderDeadLetter<Copy>[] {
     return Array.from(this.#deadLetters)
       .flatMap(([position, deadLetter]) =>
-        deadLetter.mark === undefined || deadLetter.mark <= after
+        deadLetter.redelivery === undefined || deadLetter.redelivery <= after
           ? []
-          : [{ ...deadLetter, position, mark: deadLetter.mark }],
+          : [{ ...deadLetter, position, redelivery: deadLetter.redelivery }],
       )
-      .toSorted((a, b) => a.mark - b.mark)
+      .toSorted((a, b) => a.redelivery - b.redelivery)
       .slice(0, limit)
   }
 
-  #unmarked(which: DeadLetterSelection): (readonly [Position, ReaderDeadLetter<Copy>])[] {
+  #notRedelivered(which: DeadLetterSelection): (readonly [Position, ReaderDeadLetter<Copy>])[] {
     const isWanted = which === 'all' ? () => true : (position: Position) => which.includes(position)
-    return this.#sorted(isWanted).filter(([, { mark }]) => mark === undefined)
+    return this.#sorted(isWanted).filter(([, { redelivery }]) => redelivery === undefined)
   }
 
   #sorted(isWanted: (position: Position) => boolean): (readonly [Position, ReaderDeadLetter<Copy>])[] {

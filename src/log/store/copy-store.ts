@@ -110,7 +110,7 @@ export interface CopiedDeadLetter extends CopiedEvent {
   readonly attempts: number
   readonly failed: number
   /** Its redelivery number, from 1; null if it is not to be redelivered. */
-  readonly mark: number | null
+  readonly redelivery: number | null
 }
 
 /** A webhook that is stored and not recorded yet, in the order of arrival. */

@@ -44,19 +44,19 @@ export interface StoredDeadLetter {
 /** A delivery of a dead letter that was handed out again. */
 export interface Redelivery {
   /** Its redelivery number. */
-  readonly mark: number
+  readonly number: number
   /** Number of attempts before this delivery. */
   readonly attempts: number
 }
 
 /** A dead letter to redeliver. */
-export interface MarkedDeadLetter extends StoredDeadLetter, Redelivery {
+export interface RedeliveredDeadLetter extends StoredDeadLetter, Redelivery {
   readonly attempts: number
 }
 
 /** Dead letters to redeliver, in the order of the requests. */
 export interface Redeliveries {
-  readonly letters: readonly MarkedDeadLetter[]
+  readonly deadLetters: readonly RedeliveredDeadLetter[]
   /** The redelivery number of the last one. Read on from here. */
   readonly last: number
 }

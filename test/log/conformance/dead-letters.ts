@@ -113,13 +113,13 @@ export function describeDeadLetters(name: string, open: Open): void {
       await commit({ deadLetters: [letter] })
       expect(await list()).toMatchObject([{ entry, error, attempts: 5 }])
       await log.deadLetters.redeliver('billing', entry.position)
-      const { letters, last: mark } = await log.deadLetters.redeliveries('billing', 0, 10)
-      expect(letters).toMatchObject([{ entry }])
-      await commit({ deadLetters: [{ ...letter, attempts: 6, redelivery: mark }] })
+      const { deadLetters, last: redelivery } = await log.deadLetters.redeliveries('billing', 0, 10)
+      expect(deadLetters).toMatchObject([{ entry }])
+      await commit({ deadLetters: [{ ...letter, attempts: 6, redelivery }] })
       expect(await list()).toMatchObject([{ entry, attempts: 6 }])
       await commit({ redelivered: [entry.position] })
       expect(await list()).toEqual([])
-      await commit({ deadLetters: [{ ...letter, redelivery: mark }] })
+      await commit({ deadLetters: [{ ...letter, redelivery }] })
       expect(await list()).toEqual([])
     })
 
@@ -163,16 +163,16 @@ export function describeDeadLetters(name: string, open: Open): void {
       const { log, letterAt, put, fence, at, start, entries } = await withReader()
       const { deadLetters } = log
       await put(fence, letterAt(1), letterAt(2), letterAt(4))
-      expect(await deadLetters.redeliveries('billing', 0, 10)).toEqual({ letters: [], last: 0 })
+      expect(await deadLetters.redeliveries('billing', 0, 10)).toEqual({ deadLetters: [], last: 0 })
       expect(await deadLetters.redeliver('billing', at(4))).toBe(1)
       expect(await deadLetters.redeliver('billing', at(4))).toBe(0)
       expect(await deadLetters.redeliver('billing', at(1))).toBe(1)
       const first = await deadLetters.redeliveries('billing', 0, 1)
-      expect(first.letters).toMatchObject([{ entry: entries[3], attempts: 5, isRedelivered: true }])
+      expect(first.deadLetters).toMatchObject([{ entry: entries[3], attempts: 5, isRedelivered: true }])
       const rest = await deadLetters.redeliveries('billing', first.last, 10)
-      expect(idsOf(rest.letters)).toEqual(['1'])
+      expect(idsOf(rest.deadLetters)).toEqual(['1'])
       expect(await deadLetters.redeliveries('billing', rest.last, 10)).toEqual({
-        letters: [],
+        deadLetters: [],
         last: rest.last,
       })
       expect((await deadLetters.list('billing', start, 9)).map(({ isRedelivered }) => isRedelivered)).toEqual(
@@ -185,8 +185,8 @@ export function describeDeadLetters(name: string, open: Open): void {
       await put(await claimed('ledger'), letterAt(5))
       for (const i of [4, 2, 3]) await put(fence, letterAt(i))
       expect(await log.deadLetters.redeliver('billing', 'all')).toBe(3)
-      const { letters } = await log.deadLetters.redeliveries('billing', 0, 10)
-      expect(idsOf(letters)).toEqual(['2', '3', '4'])
+      const { deadLetters } = await log.deadLetters.redeliveries('billing', 0, 10)
+      expect(idsOf(deadLetters)).toEqual(['2', '3', '4'])
       expect(await log.deadLetters.redeliver('unknown', 'all')).toBe(0)
     })
 
@@ -196,7 +196,7 @@ export function describeDeadLetters(name: string, open: Open): void {
       expect(await log.deadLetters.redeliver('billing', 'all')).toBe(1)
       await put(fence, letterAt(2))
       expect(await list()).toMatchObject([{ entry: { id: '2' }, isRedelivered: true }])
-      expect((await log.deadLetters.redeliveries('billing', 0, 9)).letters).toHaveLength(1)
+      expect((await log.deadLetters.redeliveries('billing', 0, 9)).deadLetters).toHaveLength(1)
     })
 
     it('are gone once they were handled', async () => {
@@ -205,7 +205,7 @@ export function describeDeadLetters(name: string, open: Open): void {
       await log.deadLetters.redeliver('billing', 'all')
       await handled(fence, at(1))
       expect(idsOf(await list())).toEqual(['2'])
-      expect(idsOf((await log.deadLetters.redeliveries('billing', 0, 10)).letters)).toEqual(['2'])
+      expect(idsOf((await log.deadLetters.redeliveries('billing', 0, 10)).deadLetters)).toEqual(['2'])
     })
 
     it('stay when they fail again, with the new error, and are not handed out until that is asked for again', async () => {
@@ -219,17 +219,17 @@ export function describeDeadLetters(name: string, open: Open): void {
       expect(await list()).toMatchObject([
         { error: again, attempts: 10, failed: 20_000, isRedelivered: false },
       ])
-      expect((await log.deadLetters.redeliveries('billing', 0, 10)).letters).toEqual([])
+      expect((await log.deadLetters.redeliveries('billing', 0, 10)).deadLetters).toEqual([])
       await log.deadLetters.redeliver('billing', at(1))
-      expect(idsOf((await log.deadLetters.redeliveries('billing', last, 10)).letters)).toEqual(['1'])
+      expect(idsOf((await log.deadLetters.redeliveries('billing', last, 10)).deadLetters)).toEqual(['1'])
     })
 
-    it('that fail again and are stored a second time, as after a crash, keep the mark that they were given meanwhile', async () => {
+    it('that fail again and are stored a second time, as after a crash, keep the redelivery number that they were given meanwhile', async () => {
       const { log, letterAt, put, fence, at, list } = await withReader()
       await put(fence, letterAt(1), letterAt(2))
       await log.deadLetters.redeliver('billing', 'all')
-      const { letters } = await log.deadLetters.redeliveries('billing', 0, 10)
-      const [first, second] = letters.map(({ mark }) => mark)
+      const { deadLetters } = await log.deadLetters.redeliveries('billing', 0, 10)
+      const [first, second] = deadLetters.map(({ number }) => number)
       const again = letterAt(1, { attempts: 10, redelivery: first ?? 0 })
       await put(fence, again)
       expect(await log.deadLetters.redeliver('billing', at(1))).toBe(1)
@@ -239,12 +239,14 @@ export function describeDeadLetters(name: string, open: Open): void {
         { entry: { id: '2' }, attempts: 5, isRedelivered: true },
       ])
       const next = await log.deadLetters.redeliveries('billing', second ?? 0, 10)
-      expect(next.letters).toMatchObject([{ entry: { id: '1' }, mark: next.last }])
+      expect(next.deadLetters).toMatchObject([{ entry: { id: '1' }, number: next.last }])
       await put(fence, letterAt(1, { attempts: 15, redelivery: next.last }))
-      expect((await log.deadLetters.redeliveries('billing', 0, 10)).letters).toMatchObject([{ mark: second }])
+      expect((await log.deadLetters.redeliveries('billing', 0, 10)).deadLetters).toMatchObject([
+        { number: second },
+      ])
     })
 
-    it('never give a number of a mark twice', async () => {
+    it('never give a redelivery number twice', async () => {
       const { log, letterAt, put, handled, fence, at } = await withReader()
       await put(fence, letterAt(1))
       await log.deadLetters.redeliver('billing', 'all')
@@ -252,18 +254,18 @@ export function describeDeadLetters(name: string, open: Open): void {
       await handled(fence, at(1))
       await put(fence, letterAt(2))
       await log.deadLetters.redeliver('billing', 'all')
-      expect(idsOf((await log.deadLetters.redeliveries('billing', last, 10)).letters)).toEqual(['2'])
+      expect(idsOf((await log.deadLetters.redeliveries('billing', last, 10)).deadLetters)).toEqual(['2'])
     })
 
     it('that were removed do not come back when their last delivery fails', async () => {
       const { log, letterAt, put, fence, list } = await withReader()
       await put(fence, letterAt(1), letterAt(2))
       await log.deadLetters.redeliver('billing', 'all')
-      const { letters } = await log.deadLetters.redeliveries('billing', 0, 10)
+      const { deadLetters } = await log.deadLetters.redeliveries('billing', 0, 10)
       expect(await log.deadLetters.remove('billing', 'all')).toBe(2)
-      await put(fence, letterAt(1, { redelivery: letters[0]?.mark ?? 0, attempts: 10 }))
+      await put(fence, letterAt(1, { redelivery: deadLetters[0]?.number ?? 0, attempts: 10 }))
       expect(await list()).toEqual([])
-      expect((await log.deadLetters.redeliveries('billing', 0, 10)).letters).toEqual([])
+      expect((await log.deadLetters.redeliveries('billing', 0, 10)).deadLetters).toEqual([])
       expect(await log.deadLetters.remove('billing', 'all')).toBe(0)
     })
 
@@ -286,7 +288,7 @@ export function describeDeadLetters(name: string, open: Open): void {
       await log.close()
       const second = await connect('second')
       expect(idsOf(await list('billing', start, 9, second))).toEqual(['1', '2'])
-      expect(idsOf((await second.deadLetters.redeliveries('billing', 0, 10)).letters)).toEqual(['1', '2'])
+      expect(idsOf((await second.deadLetters.redeliveries('billing', 0, 10)).deadLetters)).toEqual(['1', '2'])
     })
 
     it('in any number are handed out and removed', async () => {
@@ -301,13 +303,13 @@ export function describeDeadLetters(name: string, open: Open): void {
         await log.commit(fence, { expect: start, cursor: start, acknowledged: [], deadLetters })
       }
       expect(await log.deadLetters.redeliver('billing', 'all')).toBe(605)
-      const { letters } = await log.deadLetters.redeliveries('billing', 0, 1_000)
-      expect(idsOf(letters)).toEqual(all.map(({ id }) => id))
+      const { deadLetters } = await log.deadLetters.redeliveries('billing', 0, 1_000)
+      expect(idsOf(deadLetters)).toEqual(all.map(({ id }) => id))
       expect(await log.deadLetters.remove('billing', 'all')).toBe(605)
       expect(await list()).toEqual([])
     })
 
-    it('wake the reader that waits, also in another process, and not for a mark that it knows', async () => {
+    it('wake the reader that waits, also in another process, and not for a redelivery that it knows', async () => {
       const { log, connect, letterAt, put, fence, at } = await withReader()
       const second = await connect('second')
       await put(fence, letterAt(1))

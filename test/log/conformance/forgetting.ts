@@ -145,7 +145,7 @@ export function describeForgetting(name: string, open: Open): void {
       expect(await log.deadLetters.list('consumer:c', start, 9)).toMatchObject([
         { entry: { id: second?.id } },
       ])
-      expect((await log.deadLetters.redeliveries('consumer:c', 0, 9)).letters).toHaveLength(1)
+      expect((await log.deadLetters.redeliveries('consumer:c', 0, 9)).deadLetters).toHaveLength(1)
       expect((await log.retention.stats()).inbox.pending).toBe(1)
       expect(await log.inbox.pending(null, 9)).toMatchObject([{ id: 'wkept' }])
     })

@@ -34,7 +34,7 @@ function withoutPlace(pending: PendingDelivery) {
 async function readerOf(log: LogStore, name: string) {
   const reader = await log.reader(name)
   const letters = await log.deadLetters.list(name, null, 1_000)
-  const { letters: marked } = await log.deadLetters.redeliveries(name, 0, 1_000)
+  const { deadLetters: marked } = await log.deadLetters.redeliveries(name, 0, 1_000)
   const checkpoint = await log.processes.checkpoint(name)
   return {
     name,

@@ -161,8 +161,8 @@ export class NatsCopySource implements CopySource {
 
   async *#deadLetters(name: string, { deadLetters }: JournalState): AsyncGenerator<CopiedRecord, void> {
     const { copies, positions } = this.#parts
-    const marks = deadLetters.marked(0, Infinity).map(({ position }) => position)
-    for (const [position, { error, attempts, failed, mark }] of deadLetters.after(-1)) {
+    const redelivered = deadLetters.redeliveries(0, Infinity).map(({ position }) => position)
+    for (const [position, { error, attempts, failed, redelivery }] of deadLetters.after(-1)) {
       const json = await copies.read(name, position)
       const entry = parseJson(json ?? '')
       // Forgotten meanwhile.
@@ -178,7 +178,7 @@ export class NatsCopySource implements CopySource {
         error,
         attempts,
         failed,
-        mark: mark === undefined ? null : marks.indexOf(position) + 1,
+        redelivery: redelivery === undefined ? null : redelivered.indexOf(position) + 1,
       }
     }
   }

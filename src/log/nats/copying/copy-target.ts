@@ -339,11 +339,19 @@ export class NatsCopyTarget implements CopyTarget {
     }
     await this.#journals.of(of.name).begin(head, (state, generation) => {
       this.#restoreProcess(state, name, generation, positionOf)
-      for (const { number, error, attempts, failed, mark } of deadLetters) {
-        const deadLetter = { copy: true, error, attempts, failed, mark: mark ?? undefined } as const
+      for (const { number, error, attempts, failed, redelivery } of deadLetters) {
+        const deadLetter = {
+          copy: true,
+          error,
+          attempts,
+          failed,
+          redelivery: redelivery ?? undefined,
+        } as const
         state.deadLetters.restore(positionOf(number), deadLetter)
       }
-      state.deadLetters.restoreLastMark(Math.max(0, ...deadLetters.map(({ mark }) => mark ?? 0)))
+      state.deadLetters.restoreLastRedelivery(
+        Math.max(0, ...deadLetters.map(({ redelivery }) => redelivery ?? 0)),
+      )
     })
   }
 
@@ -356,7 +364,8 @@ export class NatsCopyTarget implements CopyTarget {
       numbers.add(Number(number))
       return number
     }
-    if (process !== undefined) movedCheckpoint(of.name, process.checkpoint, { entry, change: (change) => change })
+    if (process !== undefined)
+      movedCheckpoint(of.name, process.checkpoint, { entry, change: (change) => change })
     const all = [...numbers]
     const positions = new Map<number, Position>()
     for (let at = 0; at < all.length; at += CONCURRENCY) {

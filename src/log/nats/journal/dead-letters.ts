@@ -3,7 +3,7 @@ import { MAX_PAGE_LENGTH } from '../../store/contract.ts'
 import type { Entry, Position } from '../../store/contract.ts'
 import type {
   DeadLetterStore,
-  MarkedDeadLetter,
+  RedeliveredDeadLetter,
   Redeliveries,
   StoredDeadLetter,
 } from '../../store/dead-letter-store.ts'
@@ -62,8 +62,8 @@ export class NatsDeadLetters implements DeadLetterStore {
     let count = 0
     await journal.read(() => {})
     await journal.write(({ deadLetters }) => {
-      count = deadLetters.markable(wanted)
-      return count === 0 ? undefined : { marked: wanted }
+      count = deadLetters.redeliverable(wanted)
+      return count === 0 ? undefined : { redelivered: wanted }
     })
     if (count > 0) entries.notify()
     return count
@@ -74,24 +74,26 @@ export class NatsDeadLetters implements DeadLetterStore {
   }
 
   async redeliveries(reader: string, after: number, limit: number): Promise<Redeliveries> {
-    if (this.#hasNone(reader)) return { letters: [], last: after }
-    const marked = await this.#parts.journals
+    if (this.#hasNone(reader)) return { deadLetters: [], last: after }
+    const chosen = await this.#parts.journals
       .of(reader)
       .read((state) =>
         state.deadLetters
-          .marked(after, limit)
+          .redeliveries(after, limit)
           .map((deadLetter) => [deadLetter.position, deadLetter] as const),
       )
-    const deadLetters = await this.#page(reader, marked, (deadLetter, entry): MarkedDeadLetter => {
-      return { ...stored(deadLetter, entry), mark: deadLetter.mark }
+    const deadLetters = await this.#page(reader, chosen, (deadLetter, entry): RedeliveredDeadLetter => {
+      return { ...stored(deadLetter, entry), number: deadLetter.redelivery }
     })
-    return { letters: deadLetters, last: deadLetters.at(-1)?.mark ?? after }
+    return { deadLetters, last: deadLetters.at(-1)?.number ?? after }
   }
 
   /** Whether there are dead letters with a greater redelivery number than this one. */
   async hasRedelivery(reader: string, after: number): Promise<boolean> {
     if (this.#hasNone(reader)) return false
-    return this.#parts.journals.of(reader).read((state) => state.deadLetters.marked(after, 1).length > 0)
+    return this.#parts.journals
+      .of(reader)
+      .read((state) => state.deadLetters.redeliveries(after, 1).length > 0)
   }
 
   /** Removes the dead letters of a source, and all copies of its entries. */
@@ -163,6 +165,9 @@ export class NatsDeadLetters implements DeadLetterStore {
   }
 }
 
-function stored({ error, attempts, failed, mark }: ReaderDeadLetter<true>, entry: Entry): StoredDeadLetter {
-  return { entry, error: { ...error }, attempts, failed, isRedelivered: mark !== undefined }
+function stored(
+  { error, attempts, failed, redelivery }: ReaderDeadLetter<true>,
+  entry: Entry,
+): StoredDeadLetter {
+  return { entry, error: { ...error }, attempts, failed, isRedelivered: redelivery !== undefined }
 }

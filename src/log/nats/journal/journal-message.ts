@@ -61,7 +61,7 @@ export interface SnapshotReference {
   readonly parts: number
   readonly bytes: number
   /** The greatest redelivery number of a dead letter. */
-  readonly lastMark: number
+  readonly lastRedelivery: number
   readonly process: SavedProcessHead | null
 }
 
@@ -70,7 +70,7 @@ export interface JournalMessage {
   readonly head: JournalHead
   readonly commit?: JournalCommit
   /** Dead letters that were marked for redelivery. */
-  readonly marked?: DeadLetterSelection
+  readonly redelivered?: DeadLetterSelection
   /** Dead letters that were removed. */
   readonly removed?: DeadLetterSelection
   /** Whether the reader was removed, with its state as a process. */

@@ -19,7 +19,7 @@ type SavedDeadLetter = readonly [position: string, deadLetter: ReaderDeadLetter<
 interface EncodedPart {
   readonly states: (readonly [change: number, hasState: number])[]
   readonly timers: EncodedTimer[]
-  readonly letters: SavedDeadLetter[]
+  readonly deadLetters: SavedDeadLetter[]
 }
 
 /** Encodes the contents of a journal beside the head, in parts. */
@@ -52,7 +52,7 @@ export function* snapshotParts(state: JournalState): Generator<Uint8Array, void>
 
 class SnapshotPart {
   readonly #texts = new TextWriter()
-  readonly #head: EncodedPart = { states: [], timers: [], letters: [] }
+  readonly #head: EncodedPart = { states: [], timers: [], deadLetters: [] }
   #bytes = 0
 
   get isFull(): boolean {
@@ -71,7 +71,7 @@ class SnapshotPart {
 
   addDeadLetter(deadLetter: SavedDeadLetter): void {
     this.#bytes += JSON.stringify(deadLetter).length
-    this.#head.letters.push(deadLetter)
+    this.#head.deadLetters.push(deadLetter)
   }
 
   payload(): Uint8Array {
@@ -88,14 +88,14 @@ export function restorePart(state: JournalState, payload: Uint8Array): void {
   const texts = new TextReader(payload)
   const encoded = texts.head
   if (!isEncodedPart(encoded)) throw new SyntaxError('it is no part of a snapshot')
-  const { letters } = encoded
+  const { deadLetters } = encoded
   const states = encoded.states.map(([change, hasState]) => ({ ...decodeState(hasState, texts), change }))
   const timers = encoded.timers.flatMap((each) => {
     const timer = decodeTimer(each, texts)
     return timer.due === null ? [] : [timer]
   })
   state.processes.restoreParts(state.name, states, timers)
-  for (const [position, deadLetter] of letters) state.deadLetters.restore(position, deadLetter)
+  for (const [position, deadLetter] of deadLetters) state.deadLetters.restore(position, deadLetter)
 }
 
 function isEncodedPart(value: unknown): value is EncodedPart {

@@ -87,12 +87,12 @@ export class JournalState {
 
   /** The fields of a snapshot that are in no part. */
   get bareSnapshot(): SnapshotReference {
-    return { token: '', parts: 0, bytes: 0, lastMark: this.deadLetters.lastMark, process: null }
+    return { token: '', parts: 0, bytes: 0, lastRedelivery: this.deadLetters.lastRedelivery, process: null }
   }
 
   /** Restores the fields of a snapshot that are in no part. */
-  restore({ lastMark, process, bytes }: SnapshotReference): void {
-    this.deadLetters.restoreLastMark(lastMark)
+  restore({ lastRedelivery, process, bytes }: SnapshotReference): void {
+    this.deadLetters.restoreLastRedelivery(lastRedelivery)
     if (process !== null) this.processes.restore(this.name, process)
     this.snapshotBytes = bytes
   }
@@ -104,7 +104,7 @@ export class JournalState {
 
   /** Adds the next message. */
   apply(message: JournalMessage, sequence: number, bytes: number): void {
-    const { head, commit, marked, removed, isDropped = false, snapshot } = message
+    const { head, commit, redelivered, removed, isDropped = false, snapshot } = message
     this.sequence = sequence
     this.head = head
     if (snapshot === undefined) {
@@ -116,7 +116,7 @@ export class JournalState {
       this.snapshotBytes = snapshot.bytes
     }
     if (isDropped) this.processes.drop(this.name)
-    if (marked !== undefined) this.deadLetters.mark(marked)
+    if (redelivered !== undefined) this.deadLetters.redeliver(redelivered)
     if (removed !== undefined) this.deadLetters.remove(removed)
     if (commit !== undefined) {
       for (const deadLetter of commit.deadLetters)

@@ -323,8 +323,8 @@ export class Journal {
       const { states: _, timers: __, ...head } = saved
       process = head
     }
-    const { lastMark } = state.deadLetters
-    const snapshot = { token, parts: parts.length, bytes, lastMark, process }
+    const { lastRedelivery } = state.deadLetters
+    const snapshot = { token, parts: parts.length, bytes, lastRedelivery, process }
     const sequence = await this.#publish({ head: state.head, snapshot }, isRollup)
     if (sequence === undefined) return undefined
     // Earlier snapshots, and parts of those that were not completed.
