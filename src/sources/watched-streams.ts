@@ -165,6 +165,8 @@ function opened(
       isReopening = false
       const leaving = new AbortController()
       const reopen = () => {
+        // Both streams of a group may lose their claims at once, and the second call comes when the next opening has begun.
+        if (subscriber.closed) return
         isReopening = true
         subscriber.complete()
       }

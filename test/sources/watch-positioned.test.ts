@@ -112,6 +112,25 @@ describe('watch.positioned', () => {
     subscription.unsubscribe()
   })
 
+  it('completes once its source is done, although the claims of both streams were lost at once', async () => {
+    const { client, group } = await research()
+    const id = await group('a')
+    let openings = 0
+    const items = client.watch.positioned({
+      taskGroups: [id],
+      from({ name }, _, reopen) {
+        if (name.endsWith('/runs')) openings += 1
+        else if (openings === 1) {
+          reopen()
+          reopen()
+        }
+        return null
+      },
+    })
+    await items.forEach(() => {})
+    expect(openings).toBe(2)
+  })
+
   it('says when a stream is reached, lost and caught up, and marks the first walk', async () => {
     const { client, service, time } = await recordingLog()
     service.monitors.set('m1', ['g1'])
