@@ -163,6 +163,7 @@ export interface EventLog extends AsyncDisposable {
    * It does not delete everything:
    * - Hashes of the events' identities stay, so that the events are not recorded again.
    * - New events of the source are recorded: stop that first.
+   * - A consumer of another process may receive entries that were read up to a second before.
    * - Processes, and so views of gateways, keep their state. It resolves with the names of the processes that mention the source:
    *   {@link remove} them and call this again, and they are built again without it.
    * - Backups keep what they have.

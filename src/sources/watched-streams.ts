@@ -81,7 +81,7 @@ export interface MemberStream extends SourceStream {
  * streams one after the other: two who claim streams would each wait for the other otherwise. An error errors the result.
  *
  * @param signal Aborted when the member is unsubscribed from, or has ended. The same for all streams of a member.
- * @param reopen Unsubscribes from the member, and opens its streams again.
+ * @param reopen Unsubscribes from the member, and opens its streams again, when a claim was lost. Not to be called before this has resolved.
  */
 export type OpenStream<Stream = SourceStream> = (
   stream: Stream,

@@ -8,7 +8,7 @@ const PAGE = 100
 const MAX_PAGES = 16
 const MAX_LENGTH = 4 * 1024 * 1024
 
-/** How long a page is kept, in ms: a reader that begins later must not receive what was forgotten meanwhile. */
+/** How long a page is kept, in ms. What another process forgets meanwhile may still be received for so long. */
 const MAX_AGE = 1_000
 
 /** The names under which entries are read: `consumer:archive`, or `consumer.17:archive` for one partition of it. */
@@ -108,6 +108,7 @@ class PageCache {
     const reading = this.#store.read(after, { ...options, limit })
     const page: SharedPage = { selection, after, readAt: performance.now(), reading, length: 0 }
     this.#pages.push(page)
+    this.#trim()
     reading.then(
       ({ entries, lengths, gap }) => {
         // A page without entries has nothing to share, and its end may be another one by now.
