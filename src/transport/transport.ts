@@ -8,9 +8,9 @@ import type { Backoff } from '../protocol/backoff.ts'
 import { checkDuration, checkFunction, checkInteger } from '../protocol/check.ts'
 import { Observers } from '../protocol/observers.ts'
 import { ResponseReader } from './response-reader.ts'
-import type { ApiResponse, Expected } from './response-reader.ts'
+import type { ApiResponse } from './response-reader.ts'
 import { createEndpoint } from './endpoint.ts'
-import type { ApiRequest, EndpointSettings } from './endpoint.ts'
+import type { ApiRequest, Endpoint, EndpointSettings } from './endpoint.ts'
 import { ApiError, RateLimitError, RivuletError } from './errors.ts'
 import type { Exchange, Flow, WireRequest } from './exchange.ts'
 import { createExchange as createFetchExchange } from './fetch-exchange.ts'
@@ -19,14 +19,14 @@ import { MessageReaders } from './message-reader.ts'
 import { MessageStream } from './message-stream.ts'
 import type { MessageSink } from './message-stream.ts'
 import { QueuedStream } from './queued-stream.ts'
-import type { AnswerSink } from './queued-stream.ts'
+import type { AnswerSink, QueuedStreamSettings } from './queued-stream.ts'
 import { createQuotaLimiter } from './quota-limiter.ts'
-import type { QuotaSettings, QuotaWait } from './quota-limiter.ts'
+import type { QuotaLimiter, QuotaSettings, QuotaWait } from './quota-limiter.ts'
 import type { QuotaQueue } from './quota-queue.ts'
 import type { ResponseContext } from './response-context.ts'
 import type { Redact } from './redact.ts'
 import { observeRequest } from './observer.ts'
-import type { ClientObserver, Observation } from './observer.ts'
+import type { ClientObserver } from './observer.ts'
 import { mayRetry } from './retry-policy.ts'
 
 export type { ApiRequest } from './endpoint.ts'
@@ -105,133 +105,177 @@ export interface TransportSettings extends EndpointSettings {
 
 /** Creates a transport. Throws an ArgumentError for an invalid setting. */
 export function createTransport(settings: TransportSettings): Transport {
-  const {
-    retries = 4,
-    backoff = {},
-    maxBodyBytes = 32 * 1024 * 1024,
-    maxEventLength = 16 * 1024 * 1024,
-    scheduler = asyncScheduler,
-    random = Math.random,
-    onRetry,
-    onQuotaWait = () => {},
-  } = settings
-  const { prepare, redact, redactorOf } = createEndpoint(settings)
-  checkInteger('retries', retries, 0)
-  checkInteger('maxBodyBytes', maxBodyBytes, 1)
-  checkInteger('maxEventLength', maxEventLength, 1)
-  if (backoff.initialDelay !== undefined) checkDuration('backoff.initialDelay', backoff.initialDelay)
-  if (backoff.maxDelay !== undefined) checkDuration('backoff.maxDelay', backoff.maxDelay)
-  const exchange = exchangeOf(settings)
-  const queueOf = createQuotaLimiter(settings.quotas, scheduler, onQuotaWait)
+  return new RetryingTransport(settings)
+}
 
-  const now = () => scheduler.now()
-  const observers = new Observers<ClientObserver>()
-  const readers = new MessageReaders(maxEventLength)
-  const limits = { maxBodyBytes, maxEventLength, readers }
-  const contextOf = (request: WireRequest): ResponseContext => ({
-    request,
-    ...limits,
-    now,
-    redact: redactorOf(request),
-  })
+/** Sends requests in the order of their quotas, and retries them. Its methods are fields, so that a copy of the object has them. */
+class RetryingTransport implements Transport {
+  readonly redact: Redact
+  readonly observers = new Observers<ClientObserver>()
+  readonly maxBodyBytes: number
+  readonly #endpoint: Endpoint
+  readonly #limits: Pick<ResponseContext, 'maxBodyBytes' | 'maxEventLength' | 'readers' | 'now'>
+  readonly #exchange: Exchange
+  readonly #queueOf: QuotaLimiter
+  readonly #retries: number
+  readonly #backoff: Backoff
+  readonly #scheduler: SchedulerLike
+  readonly #random: () => number
+  readonly #onRetry: TransportSettings['onRetry']
 
-  /** How long to wait after the attempt with this number, in ms. A 429 pauses its whole quota. */
-  const delayAfter = (
-    error: RivuletError,
-    number: number,
-    startedAt: number,
-    queue: QuotaQueue | undefined,
-  ) => {
-    const after = (failures: number) => retryDelay(error, failures - 1, backoff, random)
-    if (queue === undefined || !(error instanceof RateLimitError)) return after(number)
-    return queue.refused(startedAt, (refusals) => after(Math.max(number, refusals)))
+  constructor(settings: TransportSettings) {
+    const {
+      retries = 4,
+      backoff = {},
+      maxBodyBytes = 32 * 1024 * 1024,
+      maxEventLength = 16 * 1024 * 1024,
+      scheduler = asyncScheduler,
+      random = Math.random,
+      onRetry,
+      onQuotaWait = () => {},
+    } = settings
+    this.#endpoint = createEndpoint(settings)
+    checkInteger('retries', retries, 0)
+    checkInteger('maxBodyBytes', maxBodyBytes, 1)
+    checkInteger('maxEventLength', maxEventLength, 1)
+    if (backoff.initialDelay !== undefined) checkDuration('backoff.initialDelay', backoff.initialDelay)
+    if (backoff.maxDelay !== undefined) checkDuration('backoff.maxDelay', backoff.maxDelay)
+    this.redact = this.#endpoint.redact
+    this.maxBodyBytes = maxBodyBytes
+    this.#exchange = exchangeOf(settings)
+    this.#queueOf = createQuotaLimiter(settings.quotas, scheduler, onQuotaWait)
+    const readers = new MessageReaders(maxEventLength)
+    this.#limits = { maxBodyBytes, maxEventLength, readers, now: () => scheduler.now() }
+    this.#retries = retries
+    this.#backoff = backoff
+    this.#scheduler = scheduler
+    this.#random = random
+    this.#onRetry = onRetry
   }
 
-  const withRetries = (
-    wire: WireRequest,
-    { idempotent, mayBeEmpty = false, path, quota, retries: ownRetries = retries }: ApiRequest,
-    signal: AbortSignal | undefined,
-  ) => {
-    const queue = queueOf(quota)
-    const expected = mayBeEmpty ? 'JSON or nothing' : 'JSON'
+  readonly check = (request: ApiRequest): void => {
+    this.#endpoint.prepare(request, 'application/json', 'identity')
+  }
+
+  readonly request = (request: ApiRequest, signal?: AbortSignal): Promise<ApiResponse> => {
+    const wire = this.#endpoint.prepare(request, 'application/json', 'gzip, deflate, br')
+    const queue = this.#queueOf(request.quota)
     let delay = 0
     return pRetry(
       (number) =>
         inTurn(queue, number > 1, signal, async (startedAt) => {
-          const observation = observeRequest(observers, wire, { path, isStream: false, attempt: number })
           try {
-            const response = await attempt(
-              exchange,
-              observation?.wire ?? wire,
-              expected,
-              contextOf(wire),
-              signal,
-              observation,
-            )
+            const response = await this.#attempt(wire, request, number, signal)
             queue?.accepted()
             return response
           } catch (error) {
-            if (error instanceof RivuletError) delay = delayAfter(error, number, startedAt, queue)
+            if (error instanceof RivuletError) delay = this.#delayAfter(error, number, startedAt, queue)
             throw error
           }
         }),
       {
-        retries: ownRetries,
+        retries: request.retries ?? this.#retries,
         minTimeout: 0,
         signal,
         // Called only while retries are left. The delay is here, on our scheduler, and not in p-retry.
-        async shouldRetry({ error, attemptNumber }) {
-          if (!(error instanceof RivuletError) || !mayRetry(error, idempotent)) return false
-          onRetry?.({ method: wire.method, path: wire.path, attempt: attemptNumber, delay, error })
+        shouldRetry: async ({ error, attemptNumber }) => {
+          if (!(error instanceof RivuletError)) return false
+          if (!this.#willRetry(wire, request, { attempt: attemptNumber, delay, error })) return false
           // The queue has the delay itself: a delay here would let later requests overtake this one.
-          if (queue === undefined || !(error instanceof RateLimitError)) await wait(delay, scheduler, signal)
+          if (queue === undefined || !(error instanceof RateLimitError))
+            await wait(delay, this.#scheduler, signal)
           return true
         },
       },
     )
   }
 
-  const connect = (wire: WireRequest, path: string, number: number, sink: MessageSink) => {
-    const observation = observeRequest(observers, wire, { path, isStream: true, attempt: number })
-    const stream = new MessageStream(contextOf(wire), sink, observation)
-    stream.flow = exchange(observation?.wire ?? wire, stream)
+  readonly stream = (request: ApiRequest, sink: MessageSink): Flow =>
+    this.#connect(this.#streamed(request), request.path, 1, sink)
+
+  readonly answer = (request: ApiRequest, sink: AnswerSink): Flow => {
+    const { path, quota, retries = this.#retries } = request
+    const wire = this.#streamed(request)
+    return new QueuedStream(
+      {
+        connect: (number, own) => this.#connect(wire, path, number, own),
+        queue: this.#queueOf(quota),
+        scheduler: this.#scheduler,
+        delayAfter: this.#delayAfter,
+        retries: (error, attempt, delay) =>
+          attempt <= retries && this.#willRetry(wire, request, { attempt, delay, error }),
+      },
+      sink,
+    )
+  }
+
+  /** Sends the request once. */
+  #attempt(
+    wire: WireRequest,
+    { path, mayBeEmpty = false }: ApiRequest,
+    attempt: number,
+    signal: AbortSignal | undefined,
+  ): Promise<ApiResponse> {
+    const observation = observeRequest(this.observers, wire, { path, isStream: false, attempt })
+    return new Promise((resolve, reject) => {
+      const aborted = () => {
+        reader.flow?.abort()
+        observation?.ended()
+        reject(signal?.reason)
+      }
+      const reader = new ResponseReader(
+        this.#contextOf(wire),
+        mayBeEmpty ? 'JSON or nothing' : 'JSON',
+        (response) => {
+          signal?.removeEventListener('abort', aborted)
+          observation?.responded(response.status)
+          observation?.ended()
+          resolve(response)
+        },
+        (error) => {
+          signal?.removeEventListener('abort', aborted)
+          if (error instanceof ApiError) observation?.responded(error.status)
+          observation?.ended(error)
+          reject(error)
+        },
+      )
+      reader.flow = this.#exchange(observation?.wire ?? wire, reader)
+      signal?.addEventListener('abort', aborted, { once: true })
+    })
+  }
+
+  /** Compression would delay events until a block is full. */
+  #streamed(request: ApiRequest): WireRequest {
+    return this.#endpoint.prepare(request, 'text/event-stream', 'identity')
+  }
+
+  #connect(wire: WireRequest, path: string, attempt: number, sink: MessageSink): Flow {
+    const observation = observeRequest(this.observers, wire, { path, isStream: true, attempt })
+    const stream = new MessageStream(this.#contextOf(wire), sink, observation)
+    stream.flow = this.#exchange(observation?.wire ?? wire, stream)
     return stream
   }
 
-  return {
-    redact,
-    observers,
-    maxBodyBytes,
-    check(request) {
-      prepare(request, 'application/json', 'identity')
-    },
-    request(request, signal) {
-      const wire = prepare(request, 'application/json', 'gzip, deflate, br')
-      return withRetries(wire, request, signal)
-    },
-    stream(request, sink) {
-      // Compression would delay events until a block is full.
-      const wire = prepare(request, 'text/event-stream', 'identity')
-      return connect(wire, request.path, 1, sink)
-    },
-    answer(request, sink) {
-      const wire = prepare(request, 'text/event-stream', 'identity')
-      const { path, quota, idempotent, retries: ownRetries = retries } = request
-      return new QueuedStream(
-        {
-          connect: (number, own) => connect(wire, path, number, own),
-          queue: queueOf(quota),
-          scheduler,
-          delayAfter,
-          retries(error, number, delay) {
-            if (number > ownRetries || !mayRetry(error, idempotent)) return false
-            onRetry?.({ method: wire.method, path: wire.path, attempt: number, delay, error })
-            return true
-          },
-        },
-        sink,
-      )
-    },
+  #contextOf(request: WireRequest): ResponseContext {
+    return { request, ...this.#limits, redact: this.#endpoint.redactorOf(request) }
+  }
+
+  /** How long to wait after the attempt with this number, in ms. A 429 pauses its whole quota. */
+  readonly #delayAfter: QueuedStreamSettings['delayAfter'] = (error, attempt, startedAt, queue) => {
+    const after = (failures: number) => retryDelay(error, failures - 1, this.#backoff, this.#random)
+    if (queue === undefined || !(error instanceof RateLimitError)) return after(attempt)
+    return queue.refused(startedAt, (refusals) => after(Math.max(attempt, refusals)))
+  }
+
+  /** Whether a request that failed is sent again. If so, reports it. */
+  #willRetry(
+    { method, path }: WireRequest,
+    { idempotent }: ApiRequest,
+    failure: Pick<RetryInfo, 'attempt' | 'delay' | 'error'>,
+  ): boolean {
+    if (!mayRetry(failure.error, idempotent)) return false
+    this.#onRetry?.({ method, path, ...failure })
+    return true
   }
 }
 
@@ -263,42 +307,6 @@ function inTurn<T>(
       resolve(send(startedAt))
     }
     const leave = queue.enter({ isRetry, start })
-  })
-}
-
-/** Sends the request once. */
-function attempt(
-  exchange: Exchange,
-  wire: WireRequest,
-  expected: Expected,
-  context: ResponseContext,
-  signal: AbortSignal | undefined,
-  observation: Observation | undefined,
-): Promise<ApiResponse> {
-  return new Promise((resolve, reject) => {
-    const aborted = () => {
-      reader.flow?.abort()
-      observation?.ended()
-      reject(signal?.reason)
-    }
-    const reader = new ResponseReader(
-      context,
-      expected,
-      (response) => {
-        signal?.removeEventListener('abort', aborted)
-        observation?.responded(response.status)
-        observation?.ended()
-        resolve(response)
-      },
-      (error) => {
-        signal?.removeEventListener('abort', aborted)
-        if (error instanceof ApiError) observation?.responded(error.status)
-        observation?.ended(error)
-        reject(error)
-      },
-    )
-    reader.flow = exchange(wire, reader)
-    signal?.addEventListener('abort', aborted, { once: true })
   })
 }
 
