@@ -3,7 +3,7 @@ import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { QuotaLimit } from '../../src/protocol/quotas.ts'
 import { QuotaQueue } from '../../src/transport/quota-queue.ts'
-import { SlidingWindow } from '../../src/transport/sliding-window.ts'
+import { SlidingWindow } from '../../src/transport/quota-queue.ts'
 
 /** A queue in virtual time. */
 function queueOf(limit: QuotaLimit) {
