@@ -103,6 +103,6 @@ function isEncodedPart(value: unknown): value is EncodedPart {
     isObject(value) &&
     Array.isArray(value['states']) &&
     Array.isArray(value['timers']) &&
-    Array.isArray(value['letters'])
+    Array.isArray(value['deadLetters'])
   )
 }
