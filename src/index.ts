@@ -204,6 +204,7 @@ export type { UntypedOptions, UntypedPostOptions, UntypedStreamOptions } from '.
 export type { RecordedLists, RecordedWebhooks, Recording, RecordOptions } from './log/record/recording.ts'
 export { AllSourcesFailedError } from './sources/watch.ts'
 export type { WatchCalls, WatchedWebhooks, WatchOptions, WatchPositionedOptions } from './sources/watch.ts'
+export type { StreamPosition } from './protocol/stream-position.ts'
 export { StreamPositionError } from './sources/shapes/stream-item.ts'
 export type {
   SourceStream,

@@ -1,4 +1,4 @@
-import type { Observable, SchedulerLike } from 'rxjs'
+import type { SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import type { Backoff } from '../protocol/backoff.ts'
 import type { LogClock, ResearchEvent } from '../protocol/event.ts'
@@ -70,22 +70,17 @@ export interface GroupRunsPath {
   prefix: '/v1beta' | '/v1'
 }
 
-/** A client of `createClient`. */
-export interface Client {
-  readonly diagnostics: Observable<Diagnostic>
-}
-
 /** The dependencies of each client, for what is built on a client elsewhere, such as the recording of a log. */
 const contexts = new WeakMap<object, Context>()
 
 /** Returns the client, whose context {@link contextOf} finds. */
-export function withContext<C extends Client>(client: C, context: Context): C {
+export function withContext<C extends object>(client: C, context: Context): C {
   contexts.set(client, context)
   return client
 }
 
 /** @throws ArgumentError for anything but a client of `createClient`. */
-export function contextOf(client: Client): Context {
+export function contextOf(client: unknown): Context {
   const context = contexts.get(Object(client))
   if (context === undefined) throw new ArgumentError('client', 'a client of createClient', client)
   return context

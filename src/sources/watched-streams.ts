@@ -87,9 +87,7 @@ export type OpenStream<Stream = SourceStream> = (
   stream: Stream,
   signal: AbortSignal,
   reopen: () => void,
-) => SavedPosition | PromiseLike<SavedPosition>
-
-type SavedPosition = string | null | undefined
+) => string | null | undefined | PromiseLike<string | null | undefined>
 
 /** Settings of {@link watchedStreams}. */
 export interface WatchSettings {

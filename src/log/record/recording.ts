@@ -1,3 +1,4 @@
+import type { Observable } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkOptions, checkSignal, checkText, checkWait } from '../../protocol/check.ts'
 import { groupSource, monitorSource, runSource } from '../../protocol/event.ts'
@@ -5,7 +6,7 @@ import { findAllSource } from '../../protocol/find-all-event.ts'
 import { subscribeUnderGate } from '../../protocol/gate.ts'
 import type { WebhookInbox } from '../../protocol/webhook.ts'
 import { contextOf } from '../../sources/context.ts'
-import type { Client, Context } from '../../sources/context.ts'
+import type { Context, Diagnostic } from '../../sources/context.ts'
 import { StreamPositionError } from '../../sources/shapes/stream-item.ts'
 import { areEmpty, watchedStreams } from '../../sources/watched-streams.ts'
 import type {
@@ -35,7 +36,7 @@ export interface RecordedWebhooks {
 /** Options of `log.record`. `client` is required, and at least one of `monitors`, `taskGroups`, `runs`, `findAlls` and `webhooks`. */
 export interface RecordOptions {
   /** The client that reads the streams, of `createClient`. */
-  readonly client: Client
+  readonly client: { readonly diagnostics: Observable<Diagnostic> }
   /**
    * Executions without news are recorded too, as `monitor.completion`. With `include_completions: false` they are not listed
    * (§4.1), and only those that webhooks bring are recorded.
