@@ -2,6 +2,8 @@ import { resolve } from 'node:path'
 import { defineConfig, mergeConfig } from 'vitest/config'
 import base from '../../../vitest.config.ts'
 
+// The files of this one are not divided.
+const { projects: _, ...settings } = base.test ?? {}
 const root = resolve(import.meta.dirname, '../../..')
 const packages = resolve(import.meta.dirname, 'node_modules')
 
@@ -18,5 +20,5 @@ export default defineConfig({
     },
   }),
   root,
-  test: { ...base.test, include: ['test/react/*.test.tsx'], exclude: [] },
+  test: { ...settings, include: ['test/react/*.test.tsx'], exclude: [] },
 })
