@@ -252,6 +252,20 @@ describe('migrateLog', () => {
     )
   })
 
+  it('lets no migration finish what another one has begun anew while it was suspended', async () => {
+    const settings = { servers: server.url, name: 'begun-anew', lease: 60_000 }
+    const suspended = await copyable(natsLog(settings)).target()
+    const nats = await connect({ servers: server.url })
+    await (await jetstreamManager(nats)).streams.purge('KV_rivulet_begun-anew_leases')
+    await nats.close()
+    const next = await copyable(natsLog(settings)).target()
+
+    await expect(suspended.finish()).rejects.toThrow('created anew')
+    await suspended.close()
+    await expect(natsLog(settings).positionAt('end')).rejects.toThrow('not finished')
+    await next.close()
+  })
+
   it('refuses a log on a server that is in use or written to meanwhile, and takes one that was opened only', async () => {
     const folder = scratchFolder()
     const onServer = natsLog({ servers: server.url, name: 'used', owner: 'the recorder' })

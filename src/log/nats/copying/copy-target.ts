@@ -441,13 +441,16 @@ async function checkEmpty(connection: Connection, isLog: boolean): Promise<void>
   if (!isEmpty) throw new LogServerError(log, 'is not empty: name a new log')
 }
 
-/** Deletes the rest of an interrupted copy, its metadata last. */
+/**
+ * Deletes the rest of an interrupted copy, its metadata last. The stream of the metadata goes on with its numbers: otherwise the new metadata
+ * could have the number of the old one, and the former maker, suspended until now, would finish what this one makes.
+ */
 async function createAnew(connection: Connection): Promise<void> {
   const { jsm, names } = connection
-  for (const stream of [names.events, names.state]) {
-    const config = await configOf(connection, stream)
-    if (config === undefined) continue
-    await retryTransient(connection, () => jsm.streams.delete(stream))
-    await createOnce(connection, stream, () => jsm.streams.add(config))
+  const config = await configOf(connection, names.events)
+  if (config !== undefined) {
+    await retryTransient(connection, () => jsm.streams.delete(names.events))
+    await createOnce(connection, names.events, () => jsm.streams.add(config))
   }
+  await retryTransient(connection, () => jsm.streams.purge(names.state))
 }
