@@ -21,7 +21,7 @@ import { describeWaiting } from './conformance/waiting.ts'
 /**
  * The suite that each store of a log passes.
  *
- * @param isLocal Whether the log is on one machine, and has no other clock than that of the machine.
+ * @param isLocal Whether the log is on one machine, has no other clock than that of the machine, and counts its entries exactly.
  */
 export function describeLogStore(name: string, openFresh: OpenFreshLog, isLocal = true): void {
   const open = opening(openFresh)
@@ -36,7 +36,7 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog, isLocal 
   describeDeadLetters(name, open)
   describeInbox(name, open)
   describeRetention(name, open)
-  describeStats(name, open)
+  describeStats(name, open, isLocal)
   describeSharing(name, open)
   describeForgetting(name, open)
   describeClock(name, open)

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import type { ResearchEvent } from 'rivulet'
 import { FencedError } from '../../src/log/errors.ts'
 import { natsLog } from '../../src/log/nats.ts'
 import { append, idsOf, readAll } from '../log/conformance/fixture.ts'
@@ -14,15 +15,18 @@ beforeAll(async () => {
 
 afterAll(() => server.remove())
 
-it('appends nothing after the owner that has overtaken it, whose entries it was going to precede', async () => {
+it.each([
+  { of: 'entries', before: ['1'] },
+  { of: 'no entries', before: [] },
+])('appends nothing after the owner that has overtaken it, to a source of $of', async ({ before }) => {
   const proxy = await LossyProxy.start(server.port)
-  const settings = { name: 'overtaken', lease: 1_000 }
-  const one = natsLog({ ...settings, servers: proxy.url, owner: 'one' })
-  const other = natsLog({ ...settings, servers: server.url, owner: 'other' })
+  const name = `overtaken-${before.length}`
+  const one = natsLog({ name, lease: 1_000, servers: proxy.url, owner: 'one' })
+  const other = natsLog({ name, lease: 1_000, servers: server.url, owner: 'other' })
   try {
     const fence = await one.claim('stream')
-    await append(one, fence, change('1'))
-    const { reached, release } = proxy.hold('rv.overtaken.ev.')
+    await append(one, fence, ...before.map((id) => change(id)))
+    const { reached, release } = proxy.hold(`rv.${name}.ev.`)
     const late = append(one, fence, change('2')).catch((error: unknown) => error)
     await reached
     // Its lease runs out, since its renewals are held up too.
@@ -31,10 +35,69 @@ it('appends nothing after the owner that has overtaken it, whose entries it was 
     release()
 
     expect(await late).toBeInstanceOf(FencedError)
-    expect(idsOf(await readAll(other))).toEqual(['1', '3'])
+    expect(idsOf(await readAll(other))).toEqual([...before, '3'])
   } finally {
     await one.close()
     await other.close()
     proxy.close()
   }
 })
+
+describe('a writer that is held up within an append, while another one appends the same event and it is deleted', () => {
+  /** Holds up a write of the first writer. @param nth Which one of the append it is. */
+  async function held(name: string, { before, late: event, nth }: Held) {
+    const proxy = await LossyProxy.start(server.port)
+    const one = natsLog({ name, servers: proxy.url, owner: 'one' })
+    const other = natsLog({ name, servers: server.url, owner: 'other' })
+    onTestFinished(async () => {
+      await one.close()
+      await other.close()
+      proxy.close()
+    })
+    const [fence, otherFence] = [await one.claim('one'), await other.claim('other')]
+    await append(other, otherFence, ...before)
+    let { reached, release } = proxy.hold(`rv.${name}.ev.`)
+    const late = append(one, fence, event)
+    await reached
+    for (let n = 1; n < nth; n++) {
+      const next = proxy.hold(`rv.${name}.ev.`)
+      release()
+      ;({ reached, release } = next)
+      await reached
+    }
+    await append(other, otherFence, event)
+    return { other, late, release }
+  }
+
+  it.each([1, 2])(
+    'does not append it again to a source without entries, held up at write %i',
+    async (nth) => {
+      const { other, late, release } = await held(`trimmed-${nth}`, { before: [], late: change('late'), nth })
+      await other.retention.trim({ limit: 10 })
+      release()
+
+      expect(await late).toMatchObject({ entries: 0, duplicates: 1 })
+      expect(await readAll(other)).toEqual([])
+    },
+  )
+
+  it('does not append it again after the one that it knows as the last, where it was forgotten', async () => {
+    const cause = { process: 'p', source: '/v1/monitors/gone', id: '1', revision: 1, hops: 1 }
+    const event = { ...change('late'), via: 'process' as const, cause }
+    const { other, late, release } = await held('forgotten', { before: [change('1')], late: event, nth: 1 })
+    expect(await other.retention.forget(cause.source)).toBe(1)
+    release()
+
+    expect(await late).toMatchObject({ entries: 0, duplicates: 1 })
+    expect(idsOf(await readAll(other))).toEqual(['1'])
+  })
+})
+
+/** What a writer is held up at. */
+interface Held {
+  /** The entries of the source before. */
+  readonly before: readonly ResearchEvent[]
+  /** The event that both append. */
+  readonly late: ResearchEvent
+  readonly nth: number
+}

@@ -23,7 +23,6 @@ export function describeForgetting(name: string, open: Open): void {
       const entries = await readAll(log)
       expect(idsOf(entries)).toEqual(['1', '2', '3', '4'])
       expect(new Set(entries.map(({ source }) => source))).toEqual(new Set(['/v1/monitors/kept']))
-      expect((await log.retention.stats()).entries).toBe(4)
       expect(await log.retention.forget(SOURCE)).toBe(0)
     })
 

@@ -5,8 +5,11 @@ import { change } from '../../operators/events.ts'
 import { append, readAll } from './fixture.ts'
 import type { Open } from './fixture.ts'
 
-/** The numbers of a log. */
-export function describeStats(name: string, open: Open): void {
+/** The numbers of a log. @param isExact Whether nothing but entries counts. */
+export function describeStats(name: string, open: Open, isExact: boolean): void {
+  // One source has one barrier, while it is not trimmed.
+  const orOneMore = (count: number) =>
+    isExact ? count : expect.toSatisfy((entries) => entries === count || entries === count + 1)
   describe(`${name}: numbers`, () => {
     it('are those of an empty log', async () => {
       const { log } = await open()
@@ -31,7 +34,11 @@ export function describeStats(name: string, open: Open): void {
       await append(log, fence, change('1'), change('2'), change('2'))
       now = 2_000
       await append(log, fence, change('2'), change('3'), change('4'))
-      expect(await log.retention.stats()).toMatchObject({ entries: 4, oldest: 1_000, newest: 2_000 })
+      expect(await log.retention.stats()).toMatchObject({
+        entries: orOneMore(4),
+        oldest: 1_000,
+        newest: 2_000,
+      })
       await log.retention.trim({ limit: 2 })
       const second = await connect('second')
       expect(await second.retention.stats()).toMatchObject({ entries: 2, oldest: 2_000, newest: 2_000 })

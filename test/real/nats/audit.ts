@@ -26,7 +26,7 @@ export async function audit(servers: string, log: string): Promise<Readonly<Reco
 
 /**
  * All events of a log, in the order of the server's stream. It knows nothing of the library but where its entries are, and what docs/scale.md
- * says of several that were sent to a cluster at the same moment.
+ * says of barriers, and of several that were sent to a cluster at the same moment.
  */
 export async function auditedEvents(servers: string, log: string): Promise<readonly AuditedEvent[]> {
   const nats = await connect({ servers })
@@ -41,7 +41,7 @@ export async function auditedEvents(servers: string, log: string): Promise<reado
     const expected = Number(headers?.get('Nats-Expected-Last-Subject-Sequence'))
     const isOvertaken = headers?.has('Rv-Write') === true && expected < (last.get(subject) ?? 0)
     last.set(subject, seq)
-    if (!isOvertaken) events.push(message.json<AuditedEvent>())
+    if (!isOvertaken && headers?.has('Rv-Barrier') !== true) events.push(message.json<AuditedEvent>())
     left -= 1
     if (left === 0) break
   }
@@ -71,6 +71,8 @@ export interface StoredEntry {
 export class StreamReader {
   /** What it has read so far, in the order of the stream. */
   readonly entries: StoredEntry[] = []
+  /** The numbers of the barriers among them, which are no entries. */
+  readonly barriers: number[] = []
   /** The number of the first entry that there was at the last update: those before it are deleted. */
   first = 1
   readonly #nats: NatsConnection
@@ -105,7 +107,10 @@ export class StreamReader {
       const sequences = Array.from({ length }, (_, n) => this.#read + n + 1)
       const read = (seq: number) => this.#manager.streams.getMessage(stream, { seq })
       const messages = await Promise.all(sequences.map(read))
-      this.entries.push(...messages.filter((message) => message !== null).map(storedEntry))
+      for (const message of messages) {
+        if (message?.header.has('Rv-Barrier') === true) this.barriers.push(message.seq)
+        else if (message !== null) this.entries.push(storedEntry(message))
+      }
       this.#read += length
     }
   }

@@ -55,9 +55,7 @@ export function natsPlanOf(options: NatsPlanOptions): readonly NatsStep[] {
   const times = (count: number, step: (at: number, n: number) => NatsStep) =>
     Array.from({ length: count }, (_, n) => step(moment((n + random()) / count), n))
   const strike = (signal: Strike['signal']): Strike | undefined => {
-    const drawn = (['append', 'append', 'commit', undefined] as const)[whole(random, 4)]
-    // A suspension lasts longer than the log keeps entries, so that an event could be recorded twice: docs/scale.md.
-    const within = signal === 'SIGSTOP' && drawn === 'append' ? 'commit' : drawn
+    const within = (['append', 'append', 'commit', undefined] as const)[whole(random, 4)]
     return within && { within, delay: whole(random, 6), signal }
   }
   const steps: readonly NatsStep[] = [

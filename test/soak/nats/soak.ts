@@ -257,7 +257,7 @@ export async function soakNats(
       ...counts,
       deleted: first - 1,
       deleted_early: progress.deletedEarly,
-      unread: first - 1 - progress.entries.filter(({ sequence }) => sequence < first).length,
+      unread: first - 1 - progress.numbers.filter((number) => number < first).length,
       vanished: missing(
         progress.entries.filter(({ sequence }) => sequence >= first),
         kept.entries,
@@ -340,6 +340,11 @@ class Progress {
 
   get entries(): readonly StoredEntry[] {
     return this.#reader?.entries ?? []
+  }
+
+  /** The numbers of all messages that were read. */
+  get numbers(): readonly number[] {
+    return [...this.entries.map(({ sequence }) => sequence), ...(this.#reader?.barriers ?? [])]
   }
 
   /** What changes as long as something goes on. */

@@ -74,10 +74,10 @@ type Outcome =
 /**
  * Appends entries to the stream, each once and those of a source in order, whatever other writers do.
  *
- * The first entry of a source is stored only where the last one of its source is the one that this writer knows; each other one only
- * directly after the one before, by that one's id: an expected number would be a guess, and could be that of another writer's message.
- * So all can be sent at once: what follows a refused one is refused too. After a refusal, what others have
- * written is read, and the rest is sent again.
+ * The first entry of a source is stored only where the last message of its source is the one that this writer knows, and a source without
+ * one gets a barrier first (see `barrier.ts`); each other entry only directly after the one before, by that one's id: an expected number
+ * would be a guess, and could be that of another writer's message. So all can be sent at once: what follows a refused one is refused too.
+ * After a refusal, what others have written is read, and the rest is sent again.
  *
  * In a cluster, both checks are weaker. The first one lets through what several writers send at the same moment, so there a writer looks
  * whether others have written between: see `write-order.ts`. The second one differs between copies of which one was restarted, so there
@@ -108,8 +108,8 @@ export class Appending {
    * Appends entries, and merges or skips duplicates. Not to be called again before it has resolved. Rejects with a
    * LogServerError where the server does not answer; some may have been stored then.
    *
-   * @param check Rejects if the caller may no longer append. Called again after each refusal: the writer that came first may
-   * be the next owner, and what it has appended is not to be followed by what was to precede it.
+   * @param check Rejects if the caller may no longer append. Called again after each refusal, and once a source has begun: the writer that
+   * came first may be the next owner, and what it has appended is not to be followed by what was to precede it.
    * @returns How many are new, and the number of the last one of these.
    */
   async append(
@@ -128,6 +128,7 @@ export class Appending {
     let last = 0
     let started = performance.now()
     for (;;) {
+      if (await this.#begin(runs)) await check()
       const times = await retryTransient(this.#connection, () => this.#times.next())
       const planned = await retryTransient(this.#connection, async () => {
         const all: Planned[][] = []
@@ -155,6 +156,25 @@ export class Appending {
         await delay(INTERVAL)
       }
     }
+  }
+
+  /** Begins the sources that have no message, and get one now. Resolves with whether there was one: others may have written to it meanwhile. */
+  async #begin(runs: readonly SourceAppend[]): Promise<boolean> {
+    const begun = runs.filter(({ identities, todo }) => isToBegin(identities, todo))
+    const barriers: number[] = []
+    await Promise.all(
+      begun.map(async ({ source, identities, todo }) => {
+        // Each repetition is due to entries of others in the same source, which were deleted already.
+        while (isToBegin(identities, todo)) {
+          const barrier = await retryTransient(this.#connection, () =>
+            this.#identities.begin(source, identities),
+          )
+          if (barrier !== undefined) barriers.push(barrier)
+        }
+      }),
+    )
+    for (const barrier of barriers.toSorted((a, b) => a - b)) this.#times.written(barrier, 0)
+    return begun.length > 0
   }
 
   /** The messages to send for a run. */
@@ -347,6 +367,17 @@ export class Appending {
     const problem = 'cannot be written to: other writers write to the same source all the time'
     return new LogServerError(this.#connection.log, problem, { retryable: true })
   }
+}
+
+/** Whether the log has an entry, or a more complete one, by what is known of its source. */
+function isRecorded(entry: PreparedEntry, { known }: SourceIdentities): boolean {
+  const earlier = known.get(identityKey(entry))
+  return earlier !== undefined && isAtLeastAsComplete(earlier.completeness, entry.completeness)
+}
+
+/** Whether a source has no message, and entries for it. */
+function isToBegin(identities: SourceIdentities, todo: readonly PreparedEntry[]): boolean {
+  return identities.last === 0 && todo.some((entry) => !isRecorded(entry, identities))
 }
 
 /** Whether the error is permanent, so that repeating would not help. */

@@ -1,6 +1,7 @@
 import { isOfSource } from '../../of-source.ts'
 import type { LogMetadata } from '../server/log-metadata.ts'
 import type { Connection } from '../server/connection.ts'
+import { publishBarrier } from './barrier.ts'
 import { storeIdentities } from './deleted-identities.ts'
 import type { DeletedIdentity } from './deleted-identities.ts'
 import { fieldsOf, tokenOf } from './entry-message.ts'
@@ -22,6 +23,7 @@ const MAX_PASSES = 18
 /** An entry to be deleted. */
 interface Found {
   readonly sequence: number
+  readonly subject: string
   readonly source: string
   readonly identity: DeletedIdentity
   readonly parts: string
@@ -71,6 +73,7 @@ export class Forgetting {
       const { id, revision, completeness } = fields
       found.push({
         sequence: message.sequence,
+        subject: message.subject,
         source: tokenOf(message.subject),
         identity: [id, revision, completeness, message.sequence],
         parts: message.field(PARTS),
@@ -90,6 +93,7 @@ export class Forgetting {
     // First of all, so that output of processes because of these entries is no longer appended.
     await storeIdentities(this.#connection, (token) => names.forgotten(token), found, this.#about.current)
     await storeIdentities(this.#connection, (token) => names.identities(token), found, this.#about.current)
+    await this.#publishBarriers(found)
     for (let at = 0; at < found.length; at += CONCURRENCY) {
       await Promise.all(
         found.slice(at, at + CONCURRENCY).map(async ({ sequence, parts }) => {
@@ -102,6 +106,21 @@ export class Forgetting {
           })
         }),
       )
+    }
+  }
+
+  /**
+   * Publishes a barrier for each source whose last entry is deleted: if an earlier one stays, that would be the last one again, and a
+   * writer that has known it as such would append what is forgotten.
+   */
+  async #publishBarriers(found: readonly Found[]): Promise<void> {
+    const { jsm, names } = this.#connection
+    const deleted = new Set(found.map(({ sequence }) => sequence))
+    for (const subject of new Set(found.map((each) => each.subject))) {
+      await retryTransient(this.#connection, async () => {
+        const last = await jsm.streams.getMessage(names.events, { last_by_subj: subject })
+        if (last !== null && deleted.has(last.seq)) await publishBarrier(this.#connection, subject, last.seq)
+      })
     }
   }
 }

@@ -1,5 +1,6 @@
 import { identityKey } from '../../store/identity-key.ts'
 import type { EntryIdentity } from '../../store/prepared-entry.ts'
+import { publishBarrier } from './barrier.ts'
 import type { Connection } from '../server/connection.ts'
 import { CopiedIdentities } from './copied-identities.ts'
 import { deletedIdentities } from './deleted-identities.ts'
@@ -19,7 +20,7 @@ export interface KnownRevision {
 /** The identities of a source, by their keys. */
 export class SourceIdentities {
   readonly known = new Map<string, KnownRevision>()
-  /** The number of the last entry of the source; 0 for none. */
+  /** The number of the last message of the source; 0 for none. */
   last = 0
   /** The number up to which it was read. */
   read = 0
@@ -66,8 +67,6 @@ export class NatsIdentities {
     if (found !== undefined) {
       this.#sources.delete(source)
       this.#sources.set(source, found)
-      // Without entries, the next write would not notice that others have appended and deleted entries since.
-      if (found.last === 0) await this.refresh(source, found)
       this.#limit(found)
       return found
     }
@@ -87,33 +86,61 @@ export class NatsIdentities {
     const { jsm, names } = this.#connection
     const subject = names.entries(source)
     const written = new Map<string, number>()
-    const cursor = new MessageCursor(this.#connection, {
-      stream: names.events,
-      subject,
-      after: identities.read,
-      fieldsOnly: true,
-    })
-    let before = identities.last
-    for await (const message of cursor.all()) {
-      const { sequence } = message
-      const fields = fieldsOf(message)
-      const counts = !isOvertaken((name) => message.field(name), before)
-      before = sequence
-      if (fields === undefined || !counts) continue
-      const { id, revision, completeness } = fields
-      identities.note(id, { revision, completeness, sequence })
-      written.set(
-        writeIdOf((name) => message.field(name)),
-        sequence,
-      )
+    const found = await jsm.streams.getMessage(names.events, { last_by_subj: subject })
+    let { last, read } = identities
+    if (found !== null && found.seq > read) {
+      const cursor = new MessageCursor(this.#connection, {
+        stream: names.events,
+        subject,
+        after: read,
+        fieldsOnly: true,
+      })
+      for await (const message of cursor.all()) {
+        const { sequence } = message
+        const fields = fieldsOf(message)
+        const counts = !isOvertaken((name) => message.field(name), last)
+        last = sequence
+        read = sequence
+        if (fields === undefined || !counts) continue
+        const { id, revision, completeness } = fields
+        identities.note(id, { revision, completeness, sequence })
+        written.set(
+          writeIdOf((name) => message.field(name)),
+          sequence,
+        )
+      }
     }
-    identities.read = cursor.last
-    // The entries that were read may be deleted. Without entries, the next one expects none before it.
-    const last = await jsm.streams.getMessage(names.events, { last_by_subj: subject })
-    identities.last = Math.min(last?.seq ?? 0, identities.read)
+    // What was read may be deleted: what comes before it is the last message then.
+    if (read === identities.read) last = Math.min(found?.seq ?? 0, read)
     // After the entries: what is deleted meanwhile was stored there before.
     await this.#refreshDeleted(source, identities)
+    // At the end: if this fails, a writer that goes on is refused, and reads again.
+    identities.last = last
+    identities.read = read
     return written
+  }
+
+  /**
+   * Begins a source that has no message, before it gets an entry. That it has none is no condition for a write, since it may hold again:
+   * others append, and retention deletes what they have appended. So a barrier comes first, and the entry has to follow it.
+   *
+   * @returns The number of the barrier; undefined if others have written to the source.
+   */
+  async begin(source: string, identities: SourceIdentities): Promise<number | undefined> {
+    const { jsm, names } = this.#connection
+    const subject = names.entries(source)
+    const sequence = await publishBarrier(this.#connection, subject, 0)
+    const query = { seq: identities.read + 1, next_by_subj: subject }
+    const first = await jsm.streams.getMessage(names.events, query)
+    if (sequence === undefined || first?.seq !== sequence) {
+      await this.refresh(source, identities)
+      return sequence
+    }
+    // What others have appended before it is deleted already.
+    await this.#refreshDeleted(source, identities)
+    identities.last = sequence
+    identities.read = sequence
+    return sequence
   }
 
   /** Adds what is known of these entries from another log, of which this one is a copy. */

@@ -132,7 +132,7 @@ export class RecordedTimes {
     return Date.parse(created)
   }
 
-  /** Notes an entry that was written with this time in its field. Call it in the order of the numbers. */
+  /** Notes a message that was written with this time in its field, 0 for none. Call it in the order of the numbers. */
   written(sequence: number, recorded: number): void {
     this.#written = sequence
     if (sequence === this.#known.sequence + 1) {

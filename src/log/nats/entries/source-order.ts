@@ -32,9 +32,12 @@ export class SourceOrder {
     }
     this.#last.set(subject, sequence)
     if (before !== undefined) return !isOvertaken(field, before)
+    const fields = fieldsOf(message)
+    // A barrier.
+    if (fields === undefined) return true
     const after = Number(field(EXPECTED))
     // Its writer knew everything before; so only what was sent at the same moment can have overtaken it.
-    if (after >= this.#start || (fieldsOf(message)?.known ?? 0) >= this.#start) return true
+    if (after >= this.#start || fields.known >= this.#start) return true
     return isNextAt(this.#connection, this.#connection.names.events, subject, { after, sequence })
   }
 }

@@ -129,10 +129,10 @@ export class NatsTrimming {
       plan.last = message.sequence
       plan.token = message.token
       plan.recorded = recorded
-      plan.deleted += 1
       plan.bytes += Number(message.field(SIZE) || message.field('Nats-Msg-Size'))
       // A message that is no entry has no identity.
       if (fields !== undefined) {
+        plan.deleted += 1
         entries.push({ source, identity: [fields.id, fields.revision, fields.completeness] })
       }
       if (message.field(PARTS) !== '') parts.push([source, message.field(PARTS)])
