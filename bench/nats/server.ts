@@ -15,7 +15,7 @@ export async function startNats(): Promise<NatsServer & AsyncDisposable> {
   return Object.assign(server, { [Symbol.asyncDispose]: () => server.remove() })
 }
 
-/** Number of entries that a log has, by its server. Then the log is deleted. */
+/** Number of entries that a log has, by its server: each source has one message more, its barrier. Then the log is deleted. */
 export async function removeLog(servers: string, name: string): Promise<number> {
   const nats = await connect({ servers })
   const jsm = await jetstreamManager(nats)
@@ -24,5 +24,5 @@ export async function removeLog(servers: string, name: string): Promise<number> 
     await jsm.streams.delete(stream)
   }
   await nats.close()
-  return state.messages
+  return state.messages - (state.num_subjects ?? 0)
 }
