@@ -72,7 +72,7 @@ describe('the command over a log on a NATS server', () => {
     expect(read?.stdout.match(/"id":"trun_\d:completed"/g)).toHaveLength(2)
     // Each of the two sources has a barrier.
     expect(JSON.parse(stats?.stdout ?? '')).toMatchObject({ entries: 4, walBytes: 0 })
-    expect(JSON.parse(consumers?.stdout ?? '')).toMatchObject({ name: 'billing', lag: { entries: 2 } })
+    expect(JSON.parse(consumers?.stdout ?? '')).toMatchObject({ name: 'billing', lag: { entries: 4 } })
     expect(backup).toMatchObject({ code: 1, stdout: '' })
     expect(backup?.stderr).toContain('nats stream backup')
 
