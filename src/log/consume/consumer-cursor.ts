@@ -1,5 +1,6 @@
 import { AckWindow } from './ack-window.ts'
-import type { Fence, LogStore, Position, ReaderState, StartAt } from '../store/contract.ts'
+import type { Commit, Fence, LogStore, Position, ReaderState, StartAt } from '../store/contract.ts'
+import type { NewDeadLetter } from '../store/dead-letter-store.ts'
 import type { Effects } from './effects.ts'
 import type { EffectState } from '../store/effect-store.ts'
 import { wholeName } from '../part-name.ts'
@@ -15,13 +16,22 @@ const SAVE_INTERVAL = 10
 /** Interval between two saves of a partition without acknowledgements, in ms: the cursors of many idle partitions move with the log. */
 const IDLE_INTERVAL = 5_000
 
-/** Maximum number of entries that are read at once, to put positions in order. */
+/** Maximum number of entries that are read at once, to look at their positions. */
 const PAGE = 500
+
+/** Dead letters in one commit: texts of errors are up to some kB. */
+const DEAD_LETTERS = 100
+
+/** The error of a dead letter that was lost with the state of the log. */
+const LOST = {
+  name: 'Error',
+  message: 'an earlier state of the log was put back, so the error of this dead letter is no longer known',
+} as const
 
 /** The consumer of a {@link ConsumerCursor}, and its callbacks. */
 interface CursorPlan {
-  /** Whether it is the cursor of one partition, and not of a whole consumer. */
-  readonly isPart: boolean
+  /** The partition, if it is not the cursor of a whole consumer. */
+  readonly partition: number | undefined
   /** Number of the consumer's cursors that are saved here. The interval of each is as many times longer. Default 1. */
   readonly cursors?: () => number
   /** Called once the name is claimed. If it resolves with false or rejects, nothing begins. */
@@ -96,7 +106,7 @@ export class ConsumerCursor<E> {
    */
   saveSoon(isIdle = false): void {
     const wasIdle = this.#isIdle
-    this.#isIdle = this.#plan.isPart && isIdle && (this.#nextSave === undefined || wasIdle)
+    this.#isIdle = this.#plan.partition !== undefined && isIdle && (this.#nextSave === undefined || wasIdle)
     this.#nextSave ??= this.#saveNext()
     if (this.#window?.hasMore === true || (wasIdle && !this.#isIdle)) this.#hurry()
   }
@@ -172,13 +182,16 @@ export class ConsumerCursor<E> {
     await this.#checkPositions(kept, inLog, effects)
     const { applied, deadLetters, redelivered } = kept
     const state = applied.length === 0 ? kept.state : await this.#withApplied(kept.state, applied)
-    const copy = inLog ?? (await this.#create(fence, state ?? startAt))
+    const copy = inLog ?? (await this.#create(fence, state === undefined ? startAt : 'start'))
     this.#saved = copy.cursor
-    await this.#removeDeadLetters(fence, copy, redelivered, effects)
+    // Before the copy moves past their entries: it says which dead letters the log has had.
+    const lost = state === undefined ? [] : await this.#lostDeadLetters(state, copy, effects)
+    const unsent = new Set(deadLetters.map(({ position }) => position))
+    const added = [...deadLetters, ...lost.filter(({ position }) => !unsent.has(position))]
+    await this.#settleDeadLetters(fence, copy, { added, redelivered }, effects)
     const window = new AckWindow(state ?? copy)
-    window.addDeadLetters(deadLetters)
     // The copy is never ahead of the state.
-    if (state === undefined || applied.length > 0) await effects.save()
+    if (state === undefined || applied.length > 0 || added.length > 0) await effects.save()
     return window
   }
 
@@ -202,17 +215,56 @@ export class ConsumerCursor<E> {
     return { cursor, acknowledged: ordered }
   }
 
-  /** Removes dead letters from the log that were handled before a crash, before the log can hand them out again. */
-  async #removeDeadLetters(
+  /**
+   * The dead letters that the log does not have although it had them: an earlier state of it was put back. It has had those of entries that its
+   * copy of the state has as acknowledged; what it lacks of these was removed.
+   */
+  async #lostDeadLetters(
+    state: ReaderState,
+    copy: ReaderState,
+    effects: Effects<E>,
+  ): Promise<readonly NewDeadLetter[]> {
+    const until = state.acknowledged.at(-1) ?? state.cursor
+    const lost: NewDeadLetter[] = []
+    let after = copy.cursor
+    for (let isEnd = after === until; !isEnd;) {
+      const page = await this.#store.read(after, { limit: PAGE, until, partition: this.#plan.partition })
+      const entries = new Map(page.entries.map((entry) => [entry.position, entry]))
+      for (const position of copy.acknowledged) entries.delete(position)
+      for (const position of await effects.givenUp(this.#name, [...entries.keys()])) {
+        const entry = page.gap && entries.get(position)
+        lost.push({ position, error: LOST, attempts: 1, ...(entry && { entry }) })
+      }
+      after = page.position
+      ;({ isEnd } = page)
+    }
+    return lost
+  }
+
+  /**
+   * Adds dead letters to the log that it does not have, and removes those that were handled before a crash, before it can hand them out
+   * again.
+   */
+  async #settleDeadLetters(
     fence: Fence,
     copy: ReaderState,
-    redelivered: readonly Position[],
+    {
+      added,
+      redelivered,
+    }: { readonly added: readonly NewDeadLetter[]; readonly redelivered: readonly Position[] },
     effects: Effects<E>,
   ): Promise<void> {
+    const commit = (changes: Pick<Commit, 'deadLetters' | 'redelivered'>) =>
+      this.#store.commit(fence, { expect: copy.cursor, ...copy, isCopy: true, ...changes })
     for (let at = 0; at < redelivered.length; at += PAGE) {
       const removed = redelivered.slice(at, at + PAGE)
-      await this.#store.commit(fence, { expect: copy.cursor, ...copy, isCopy: true, redelivered: removed })
+      await commit({ redelivered: removed })
       effects.sent({ added: [], removed })
+    }
+    for (let at = 0; at < added.length; at += DEAD_LETTERS) {
+      const deadLetters = added.slice(at, at + DEAD_LETTERS)
+      await commit({ deadLetters })
+      effects.sent({ added: deadLetters.map(({ position }) => position), removed: [] })
     }
   }
 

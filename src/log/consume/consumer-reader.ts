@@ -77,7 +77,7 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     const { store, name, partition, effects, after, isWanted } = plan
     this.#plan = plan
     this.#cursor = new ConsumerCursor(store, name, effects, {
-      isPart: partition !== undefined,
+      partition,
       cursors: () => plan.limit.size,
       isWanted,
       // A dead letter may have kept as many acknowledged entries as there may be.

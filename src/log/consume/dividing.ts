@@ -126,7 +126,8 @@ function cursorOf<E>(
   isWanted?: () => Promise<boolean>,
 ): ConsumerCursor<E> {
   // `checkSaved` throws the error of a failed save.
-  return new ConsumerCursor(store, name, effects, { isPart: false, onSaved() {}, onFailure() {}, isWanted })
+  const plan = { partition: undefined, onSaved() {}, onFailure() {}, isWanted }
+  return new ConsumerCursor(store, name, effects, plan)
 }
 
 /** Waits for all of them, and throws the error of one that has failed. */

@@ -43,6 +43,8 @@ export interface Effects<E> {
    * with a `FencedError` where a later one is known.
    */
   take(fence: Fence, consumer: EffectConsumer): Promise<EffectState>
+  /** Those of the positions of a reader that are given up and not handled: see `EffectStore.givenUp`. */
+  givenUp(reader: string, positions: readonly Position[]): Promise<readonly Position[]>
   /** Prepares and applies the effect of an entry. */
   handle(entry: E, signal: AbortSignal): Promise<void>
   /** Acknowledges an entry without its effect, and keeps its dead letter until {@link sent}. */

@@ -144,6 +144,10 @@ class StoredEffects<E extends Entry, P, Connection> implements Effects<E> {
     return this.#store.peek(reader)
   }
 
+  givenUp(reader: string, positions: readonly Position[]): Promise<readonly Position[]> {
+    return this.#store.givenUp(reader, positions)
+  }
+
   async take(fence: Fence, consumer: EffectConsumer): Promise<EffectState> {
     const kept = await this.#store.take(fence)
     this.#taken = { fence, consumer }

@@ -90,6 +90,12 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
     })
   }
 
+  async givenUp(reader: string, positions: readonly Position[]): Promise<readonly Position[]> {
+    return this.#attempt(() =>
+      positions.filter((position) => this.#statements.deadLetter.get(reader, position)?.['is_handled'] === 0),
+    )
+  }
+
   async commit({ name, token }: Fence, commit: EffectCommit<DatabaseSync>): Promise<EffectResult> {
     try {
       return await this.#transaction((statements) => {

@@ -161,12 +161,13 @@ export function describeEffectStore<Connection>(
     })
 
     it('of a dead letter happen once, however often the log hands it out again', async () => {
-      const { effect, commit, kept, written } = await taken()
+      const { open, effect, commit, kept, written } = await taken()
       const deadLetter = deadLetterAt('p1')
       await commit([{ position: 'p1', isRedelivered: false, deadLetter }])
       expect(await kept()).toEqual({ ...KEPT, deadLetters: [deadLetter] })
       await commit([], { sent: [{ added: ['p1'], removed: [] }] })
       expect(await kept()).toEqual(KEPT)
+      expect(await open().givenUp(READER, ['p0', 'p1', 'p2'])).toEqual(['p1'])
 
       const again = effect('p1', { isRedelivered: true })
       await commit([effect('p1', { isRedelivered: true, error: new Error('still no luck') })])
@@ -174,6 +175,7 @@ export function describeEffectStore<Connection>(
       for (let call = 0; call < 2; call++) expect(await commit([again])).toEqual({ outcomes: [undefined] })
       expect(written()).toEqual(['p1'])
       expect(await kept()).toEqual({ ...KEPT, redelivered: ['p1'] })
+      expect(await open().givenUp(READER, ['p1'])).toEqual([])
 
       // The log has removed it, so it cannot come again.
       await commit([], { sent: [{ added: [], removed: ['p1'] }] })

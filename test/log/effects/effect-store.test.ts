@@ -79,6 +79,7 @@ it('what the consumer saves while effects are being committed is the state behin
     name: effects.name,
     peek: (reader) => effects.peek(reader),
     take: (fence) => effects.take(fence),
+    givenUp: (...args) => effects.givenUp(...args),
     commit: (fence, commit) =>
       effects.commit(fence, {
         ...commit,

@@ -54,6 +54,12 @@ export class MemoryEffects implements EffectStore<MemoryConnection> {
     })
   }
 
+  async givenUp(reader: string, positions: readonly Position[]): Promise<readonly Position[]> {
+    await turn()
+    const rows = this.#contents.readers.get(reader)?.rows
+    return positions.filter((position) => rows?.get(position)?.isHandled === false)
+  }
+
   async commit({ name, token }: Fence, commit: EffectCommit<MemoryConnection>): Promise<EffectResult> {
     const result = await this.#transaction(async (contents) => {
       const reader = contents.readers.get(name)

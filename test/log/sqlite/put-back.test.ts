@@ -193,6 +193,31 @@ describe('exactlyOnce after its log was put back', () => {
     expect(effects()).toEqual(['1', '3', '2', '4', '2'])
   })
 
+  it.each([
+    ['had not begun', []],
+    ['had no dead letter yet', ['0']],
+  ])('has the dead letters that the log has lost, where the consumer %s there', async (_, first) => {
+    const { record, consume, keep, putBack, effects, during, consumer } = world()
+    await record(...first)
+    await consume(first.length)
+    await record('1', '2', '3', '4', '5')
+    keep()
+    await consume(first.length + 3, { refused: ['2', '4'] })
+    putBack()
+    await during(async ({ log }) => {
+      const job = consumer(log)
+      while ((await log.deadLetters('ledger').count()) < 2) await turn()
+      const kept: (readonly [id: string, error: string])[] = []
+      for await (const { entry, error } of log.deadLetters('ledger').list())
+        kept.push([entry.id, error.message])
+      expect(kept).toEqual(['2', '4'].map((id) => [id, expect.stringContaining('was put back')]))
+      await log.deadLetters('ledger').redeliver('all')
+      while ((await log.deadLetters('ledger').count()) > 0) await turn()
+      await job.stop()
+    })
+    expect(effects()).toEqual([...first, '1', '3', '5', '2', '4'])
+  })
+
   it('is not rewound when only its effects were put back: it goes on where these are', async () => {
     const { record, consume, during, rewind, effects, consumer, database } = world()
     await record('1', '2', '3', '4')
