@@ -38,7 +38,7 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog, isLocal 
   describeRetention(name, open)
   describeStats(name, open, isLocal)
   describeSharing(name, open)
-  describeForgetting(name, open)
+  describeForgetting(name, open, isLocal)
   describeClock(name, open)
   if (isLocal) describeOwnClock(name, open)
   describeClosing(name, open)

@@ -99,7 +99,7 @@ export class OpenNatsLog implements JournaledEntries {
     this.changes = new Changes(connection)
     this.inbox = new NatsInbox(connection, payloads, this.changes, inbox, knownIds)
     this.trimming = new NatsTrimming(connection, about, payloads, identityLimits)
-    this.forgetting = new Forgetting(connection, about, payloads)
+    this.forgetting = new Forgetting(connection, about, payloads, times)
     this.journals = new OpenJournals(connection, { owner, epoch, clock, closed, limits: journalLimits }, this)
     this.#identities = new NatsIdentities(connection, about.current.hasCopiedIdentities)
     this.#appending = new Appending(connection, this.#identities, times, payloads)

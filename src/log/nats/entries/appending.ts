@@ -161,20 +161,22 @@ export class Appending {
   /** Begins the sources that have no message, and get one now. Resolves with whether there was one: others may have written to it meanwhile. */
   async #begin(runs: readonly SourceAppend[]): Promise<boolean> {
     const begun = runs.filter(({ identities, todo }) => isToBegin(identities, todo))
+    if (begun.length === 0) return false
+    const times = await retryTransient(this.#connection, () => this.#times.next())
     const barriers: number[] = []
     await Promise.all(
       begun.map(async ({ source, identities, todo }) => {
         // Each repetition is due to entries of others in the same source, which were deleted already.
         while (isToBegin(identities, todo)) {
           const barrier = await retryTransient(this.#connection, () =>
-            this.#identities.begin(source, identities),
+            this.#identities.begin(source, identities, times),
           )
           if (barrier !== undefined) barriers.push(barrier)
         }
       }),
     )
-    for (const barrier of barriers.toSorted((a, b) => a - b)) this.#times.written(barrier, 0)
-    return begun.length > 0
+    for (const barrier of barriers.toSorted((a, b) => a - b)) this.#times.written(barrier, times.recorded)
+    return true
   }
 
   /** The messages to send for a run. */

@@ -4,18 +4,22 @@ import type { Entry, Position } from '../../store/contract.ts'
 import type { PreparedEntry } from '../../store/prepared-entry.ts'
 import { hashOf } from '../server/names.ts'
 
+/** When a message was stored. */
+export interface MessageTimes {
+  /** Time of the append by the clock of its writer, in Unix ms. See `recorded-times.ts`. */
+  readonly recorded: number
+  /** The number up to which the writer knew all entries. */
+  readonly known: number
+}
+
 /** The fields of an entry's message that identify the entry without its event. */
-export interface EntryFields {
+export interface EntryFields extends MessageTimes {
   /** See `identityKey`. */
   readonly id: string
   readonly revision: number
   readonly completeness: number
   /** See {@link typeField}. */
   readonly type: string
-  /** Time of the append by the clock of its writer, in Unix ms. See `recorded-times.ts`. */
-  readonly recorded: number
-  /** The number up to which the writer knew all entries. */
-  readonly known: number
   readonly isBackfill: boolean
 }
 
@@ -37,7 +41,7 @@ const MAX_SHOWN = 200
 /** The last word of the field of an entry that was read on a walk into the past. */
 const BACKFILL = 'backfill'
 
-/** The fields of the message of an entry; undefined for a message that another program has published there. */
+/** The fields of the message of an entry; undefined for a barrier, and for a message that another program has published there. */
 export function fieldsOf(message: WithFields): EntryFields | undefined {
   const words = message.field(ENTRY).split(' ')
   const [id = '', revision, completeness, recorded, known, type = '', backfill] = words
@@ -59,6 +63,17 @@ export function fieldsOf(message: WithFields): EntryFields | undefined {
   return isEntry ? fields : undefined
 }
 
+/** The field of a barrier, with its times: see `barrier.ts`. */
+export const BARRIER = 'Rv-Barrier'
+
+/** The times of an entry or a barrier; undefined for a message that another program has published there. */
+export function timesOf(message: WithFields): MessageTimes | undefined {
+  const fields = fieldsOf(message)
+  if (fields !== undefined) return fields
+  const [recorded = NaN, known = NaN] = message.field(BARRIER).split(' ').map(Number)
+  return Number.isFinite(recorded) && isCount(known) ? { recorded, known } : undefined
+}
+
 function isCount(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0
 }
@@ -68,7 +83,7 @@ export function sentFields(
   entry: PreparedEntry,
   id: string,
   revision: number,
-  { recorded, known }: Pick<EntryFields, 'recorded' | 'known'>,
+  { recorded, known }: MessageTimes,
 ): Readonly<Record<string, string>> {
   const fields = `${id} ${revision} ${entry.completeness} ${recorded} ${known} ${typeField(entry.type)}`
   return {

@@ -5,6 +5,7 @@ import { publishBarrier } from './barrier.ts'
 import { storeIdentities } from './deleted-identities.ts'
 import type { DeletedIdentity } from './deleted-identities.ts'
 import { fieldsOf, tokenOf } from './entry-message.ts'
+import type { RecordedTimes } from './recorded-times.ts'
 import { PARTS } from '../server/chunked-payloads.ts'
 import type { ChunkedPayloads } from '../server/chunked-payloads.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
@@ -34,11 +35,13 @@ export class Forgetting {
   readonly #connection: Connection
   readonly #about: LogMetadata
   readonly #payloads: ChunkedPayloads
+  readonly #times: RecordedTimes
 
-  constructor(connection: Connection, about: LogMetadata, payloads: ChunkedPayloads) {
+  constructor(connection: Connection, about: LogMetadata, payloads: ChunkedPayloads, times: RecordedTimes) {
     this.#connection = connection
     this.#about = about
     this.#payloads = payloads
+    this.#times = times
   }
 
   /** Resolves with the number of deleted entries. */
@@ -116,10 +119,12 @@ export class Forgetting {
   async #publishBarriers(found: readonly Found[]): Promise<void> {
     const { jsm, names } = this.#connection
     const deleted = new Set(found.map(({ sequence }) => sequence))
+    const times = await retryTransient(this.#connection, () => this.#times.next())
     for (const subject of new Set(found.map((each) => each.subject))) {
       await retryTransient(this.#connection, async () => {
         const last = await jsm.streams.getMessage(names.events, { last_by_subj: subject })
-        if (last !== null && deleted.has(last.seq)) await publishBarrier(this.#connection, subject, last.seq)
+        if (last !== null && deleted.has(last.seq))
+          await publishBarrier(this.#connection, subject, last.seq, times)
       })
     }
   }

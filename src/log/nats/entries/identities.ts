@@ -1,4 +1,5 @@
 import { identityKey } from '../../store/identity-key.ts'
+import type { MessageTimes } from './entry-message.ts'
 import type { EntryIdentity } from '../../store/prepared-entry.ts'
 import { publishBarrier } from './barrier.ts'
 import type { Connection } from '../server/connection.ts'
@@ -124,12 +125,17 @@ export class NatsIdentities {
    * Begins a source that has no message, before it gets an entry. That it has none is no condition for a write, since it may hold again:
    * others append, and retention deletes what they have appended. So a barrier comes first, and the entry has to follow it.
    *
-   * @returns The number of the barrier; undefined if others have written to the source.
+   * @returns The number of the barrier; undefined if others have written to the source, which then has a message. What they have written is
+   * known afterwards.
    */
-  async begin(source: string, identities: SourceIdentities): Promise<number | undefined> {
+  async begin(
+    source: string,
+    identities: SourceIdentities,
+    times: MessageTimes,
+  ): Promise<number | undefined> {
     const { jsm, names } = this.#connection
     const subject = names.entries(source)
-    const sequence = await publishBarrier(this.#connection, subject, 0)
+    const sequence = await publishBarrier(this.#connection, subject, 0, times)
     const query = { seq: identities.read + 1, next_by_subj: subject }
     const first = await jsm.streams.getMessage(names.events, query)
     if (sequence === undefined || first?.seq !== sequence) {

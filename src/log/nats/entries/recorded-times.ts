@@ -3,7 +3,7 @@ import { CONFIRMATION, isOwn, isTimeCertain, nextTime, TOLERANCE } from '../../s
 import type { LogTime, NextTime, WallAndMonotonic } from '../../store/log-clock.ts'
 import type { LogMetadata } from '../server/log-metadata.ts'
 import type { Connection } from '../server/connection.ts'
-import { fieldsOf } from './entry-message.ts'
+import { timesOf } from './entry-message.ts'
 import type { WithFields } from './entry-message.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
 import { retryTransient } from '../server/retry-transient.ts'
@@ -132,7 +132,7 @@ export class RecordedTimes {
     return Date.parse(created)
   }
 
-  /** Notes a message that was written with this time in its field, 0 for none. Call it in the order of the numbers. */
+  /** Notes an entry or a barrier that was written with this time in its field. Call it in the order of the numbers. */
   written(sequence: number, recorded: number): void {
     this.#written = sequence
     if (sequence === this.#known.sequence + 1) {
@@ -140,11 +140,11 @@ export class RecordedTimes {
     }
   }
 
-  /** Time at which an entry, just read from the log, was recorded; undefined for a message that is no entry. */
+  /** Time at which an entry or a barrier, just read from the log, was recorded; undefined for another message. */
   async of(message: NumberedEntry): Promise<number | undefined> {
-    const fields = fieldsOf(message)
-    if (fields === undefined) return undefined
-    const { recorded, known } = fields
+    const times = timesOf(message)
+    if (times === undefined) return undefined
+    const { recorded, known } = times
     if (message.sequence - known <= 1) return recorded
     return Math.max(recorded, await this.#latest(known, message.sequence))
   }
@@ -157,7 +157,7 @@ export class RecordedTimes {
     let count = 0
     for await (const each of cursor.all(before - after)) {
       if (each.sequence >= before) break
-      latest = Math.max(latest, fieldsOf(each)?.recorded ?? 0)
+      latest = Math.max(latest, timesOf(each)?.recorded ?? 0)
       count += 1
     }
     const isComplete = count === before - 1 - after
@@ -173,11 +173,11 @@ export class RecordedTimes {
       this.#known = trimmed
     } else {
       const message = { sequence: last.seq, field: (name: string) => last.header.get(name) }
-      const fields = fieldsOf(message)
-      if (fields !== undefined && last.seq - fields.known <= MAX_ADOPTED) {
+      const times = timesOf(message)
+      if (times !== undefined && last.seq - times.known <= MAX_ADOPTED) {
         // Its time is not earlier than those of all entries that its writer knew.
-        const recorded = Math.max(fields.recorded, this.#known.recorded)
-        this.#known = { sequence: fields.known, recorded }
+        const recorded = Math.max(times.recorded, this.#known.recorded)
+        this.#known = { sequence: times.known, recorded }
         this.#written = last.seq
         return
       }

@@ -5,7 +5,7 @@ import type { LogMetadata } from '../server/log-metadata.ts'
 import type { Connection } from '../server/connection.ts'
 import { IDENTITIES, storeIdentities, UPTIME } from './deleted-identities.ts'
 import type { DeletedEntry } from './deleted-identities.ts'
-import { fieldsOf, tokenOf } from './entry-message.ts'
+import { fieldsOf, timesOf, tokenOf } from './entry-message.ts'
 import { PARTS, SIZE } from '../server/chunked-payloads.ts'
 import type { ChunkedPayloads } from '../server/chunked-payloads.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
@@ -120,7 +120,7 @@ export class NatsTrimming {
     const ended = (isDone: boolean, blockedBy: string | null = null) => ({ ...plan, isDone, blockedBy })
     for await (const message of cursor.all(limit + 1)) {
       const fields = fieldsOf(message)
-      const recorded = Math.max(plan.recorded, fields?.recorded ?? 0)
+      const recorded = Math.max(plan.recorded, timesOf(message)?.recorded ?? 0)
       if (recorded >= recordedBefore) return ended(true)
       const holder = holders.find(({ cursor: position }) => position < message.sequence)
       if (holder !== undefined) return ended(true, holder.name)

@@ -6,7 +6,7 @@ import { gapPage } from '../../store/gap-page.ts'
 import type { LogMetadata } from '../server/log-metadata.ts'
 import type { Connection } from '../server/connection.ts'
 import { storedToken } from '../server/continuity.ts'
-import { entryOf, fieldsOf, typeField } from '../entries/entry-message.ts'
+import { entryOf, fieldsOf, timesOf, typeField } from '../entries/entry-message.ts'
 import type { EntryFields } from '../entries/entry-message.ts'
 import type { ChunkedPayloads } from '../server/chunked-payloads.ts'
 import { MessageBatches } from './message-batches.ts'
@@ -208,7 +208,7 @@ export class Reading {
     const { jsm, names } = this.#connection
     const query = { last_by_subj: names.allEntries }
     const found = await retryTransient(this.#connection, () => jsm.streams.getMessage(names.events, query))
-    return found === null ? undefined : fieldsOf({ field: (name) => found.header.get(name) })?.recorded
+    return found === null ? undefined : timesOf({ field: (name) => found.header.get(name) })?.recorded
   }
 
   /** When the last entry was recorded; undefined for none. */
