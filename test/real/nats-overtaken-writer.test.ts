@@ -101,3 +101,19 @@ interface Held {
   readonly late: ResearchEvent
   readonly nth: number
 }
+
+it('does not believe a server that is 40 days ahead of the last entry, where an entry after that was forgotten', async () => {
+  const days = 40 * 24 * 3_600_000
+  const before = natsLog({ name: 'clock', servers: server.url, clock: () => Date.now() - days })
+  await append(before, await before.claim('stream'), change('1'))
+  await append(before, await before.claim('other'), { ...change('2'), source: '/v1/monitors/other' })
+  await before.retention.forget('/v1/monitors/other')
+  await before.close()
+  const log = natsLog({ name: 'clock', servers: server.url })
+  onTestFinished(() => log.close())
+  await append(log, await log.claim('stream'), change('3'))
+
+  const [first, last] = await readAll(log)
+  expect((last?.recorded ?? Infinity) - (first?.recorded ?? 0)).toBeLessThan(days / 2)
+  expect(await log.retention.usage()).toMatchObject({ isTimeCertain: false })
+})

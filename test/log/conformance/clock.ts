@@ -161,21 +161,6 @@ export function describeClock(name: string, open: Open): void {
       expect(Math.abs(returned?.by ?? Infinity)).toBeLessThan(SLACK)
     })
 
-    it('is not believed when a log begins whose last entry was forgotten', async () => {
-      const { log, add, jump, pass, connect, now } = await logOf()
-      await add()
-      const fence = await log.claim('stream:other')
-      await append(log, fence, { ...change('last'), source: '/v1/monitors/other' })
-      await log.retention.forget('/v1/monitors/other')
-      const started = now()
-      jump(YEAR)
-      pass(SECOND)
-      const second = await connect('second')
-      await append(second, await second.claim('stream:t'), change('after'))
-      const times = (await readAll(second)).map(({ recorded }) => recorded - started)
-      expect(Math.max(...times)).toBeLessThan(HOUR)
-    })
-
     it('of a reader does not change the age of what it reads', async () => {
       const { log, add, jump, pass, connect } = await logOf()
       await add()
