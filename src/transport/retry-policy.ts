@@ -27,6 +27,34 @@ export function mayRetry(error: unknown, idempotent: boolean): boolean {
   return error instanceof RivuletError && error.retryable && (idempotent || error.taken === 'no')
 }
 
+/** The most retries without a success, and those of a new client. */
+const MAX_BUDGET = 500
+
+/** How many successes give back one retry. */
+const SUCCESSES = 5
+
+/**
+ * Bounds the retries of all requests together, so that a client does not multiply its requests while the service is down: 500, and one more
+ * for every five requests that succeed. Once it is used up, a request fails with the error of its first attempt, which every
+ * request still has. The choice is beyond the interface document.
+ */
+export class RetryBudget {
+  /** What is left, in successes: whole numbers, which do not drift. */
+  #left = MAX_BUDGET * SUCCESSES
+
+  /** Takes one retry. Returns false, and takes nothing, if none is left. */
+  take(): boolean {
+    if (this.#left < SUCCESSES) return false
+    this.#left -= SUCCESSES
+    return true
+  }
+
+  /** A request has succeeded. */
+  succeeded(): void {
+    this.#left = Math.min(MAX_BUDGET * SUCCESSES, this.#left + 1)
+  }
+}
+
 /** Whether a request with this status may succeed later. The choice is beyond the interface document. */
 function isRetryableStatus(status: number): boolean {
   if (status === 408 || status === 429) return true

@@ -18,8 +18,8 @@ import type { Fetch } from './fetch-exchange.ts'
 import { MessageReaders } from './message-reader.ts'
 import { MessageStream } from './message-stream.ts'
 import type { MessageSink } from './message-stream.ts'
-import { QueuedStream } from './queued-stream.ts'
-import type { AnswerSink, QueuedStreamSettings } from './queued-stream.ts'
+import { AnswerStream } from './answer-stream.ts'
+import type { AnswerSink } from './answer-stream.ts'
 import { createQuotaLimiter } from './quota-limiter.ts'
 import type { QuotaLimiter, QuotaSettings, QuotaWait } from './quota-limiter.ts'
 import type { QuotaQueue } from './quota-queue.ts'
@@ -27,7 +27,7 @@ import type { ResponseContext } from './response-context.ts'
 import type { Redact } from './redact.ts'
 import { observeRequest } from './observer.ts'
 import type { ClientObserver } from './observer.ts'
-import { mayRetry } from './retry-policy.ts'
+import { mayRetry, RetryBudget } from './retry-policy.ts'
 
 export type { ApiRequest } from './endpoint.ts'
 export type { StreamMessage } from './message-reader.ts'
@@ -73,7 +73,10 @@ export interface RetryInfo {
 
 /** Settings of a transport. */
 export interface TransportSettings extends EndpointSettings {
-  /** The most retries of a single request. Default 4. */
+  /**
+   * The most retries of a single request. Default 4. All requests of a client together have 500 retries, and one more for every five
+   * that succeed: an outage does not multiply them.
+   */
   readonly retries?: number | undefined
   /** How the delay between attempts grows. A `Retry-After` of the service lengthens it. */
   readonly backoff?: Backoff | undefined
@@ -108,7 +111,7 @@ export function createTransport(settings: TransportSettings): Transport {
   return new RetryingTransport(settings)
 }
 
-/** Sends requests in the order of their quotas, and retries them. Its methods are fields, so that a copy of the object has them. */
+/** Sends requests in the order of their quotas, and retries them within one budget. Its methods are fields, so that a copy of the object has them. */
 class RetryingTransport implements Transport {
   readonly redact: Redact
   readonly observers = new Observers<ClientObserver>()
@@ -118,6 +121,7 @@ class RetryingTransport implements Transport {
   readonly #exchange: Exchange
   readonly #queueOf: QuotaLimiter
   readonly #retries: number
+  readonly #budget = new RetryBudget()
   readonly #backoff: Backoff
   readonly #scheduler: SchedulerLike
   readonly #random: () => number
@@ -159,15 +163,41 @@ class RetryingTransport implements Transport {
 
   readonly request = (request: ApiRequest, signal?: AbortSignal): Promise<ApiResponse> => {
     const wire = this.#endpoint.prepare(request, 'application/json', 'gzip, deflate, br')
+    return this.#retried(request, wire, signal, (number) => this.#attempt(wire, request, number, signal))
+  }
+
+  readonly stream = (request: ApiRequest, sink: MessageSink): Flow =>
+    this.#connect(this.#streamed(request), request.path, 1, sink)
+
+  readonly answer = (request: ApiRequest, sink: AnswerSink): Flow => {
+    const wire = this.#streamed(request)
+    const stream = new AnswerStream(sink, (number, own) => this.#connect(wire, request.path, number, own))
+    this.#retried(request, wire, stream.signal, (number) => stream.open(number)).catch((error: unknown) =>
+      stream.failed(error),
+    )
+    return stream
+  }
+
+  /**
+   * Makes attempts until one succeeds: the only loop of this kind in the transport. Each waits for its turn in the quota. Between two of
+   * them is a delay with backoff, which the service's `Retry-After` lengthens and the signal ends.
+   */
+  #retried<T>(
+    request: ApiRequest,
+    wire: WireRequest,
+    signal: AbortSignal | undefined,
+    attempt: (number: number) => Promise<T>,
+  ): Promise<T> {
     const queue = this.#queueOf(request.quota)
     let delay = 0
     return pRetry(
       (number) =>
         inTurn(queue, number > 1, signal, async (startedAt) => {
           try {
-            const response = await this.#attempt(wire, request, number, signal)
+            const result = await attempt(number)
             queue?.accepted()
-            return response
+            this.#budget.succeeded()
+            return result
           } catch (error) {
             if (error instanceof RivuletError) delay = this.#delayAfter(error, number, startedAt, queue)
             throw error
@@ -179,33 +209,17 @@ class RetryingTransport implements Transport {
         signal,
         // Called only while retries are left. The delay is here, on our scheduler, and not in p-retry.
         shouldRetry: async ({ error, attemptNumber }) => {
-          if (!(error instanceof RivuletError)) return false
-          if (!this.#willRetry(wire, request, { attempt: attemptNumber, delay, error })) return false
+          if (!(error instanceof RivuletError) || !mayRetry(error, request.idempotent)) return false
           // The queue has the delay itself: a delay here would let later requests overtake this one.
-          if (queue === undefined || !(error instanceof RateLimitError))
-            await wait(delay, this.#scheduler, signal)
+          const isQueued = queue !== undefined && error instanceof RateLimitError
+          // A queue that is refused sends fewer requests by itself.
+          if (!isQueued && !this.#budget.take()) return false
+          const { method, path } = wire
+          this.#onRetry?.({ method, path, attempt: attemptNumber, delay, error })
+          if (!isQueued) await wait(delay, this.#scheduler, signal)
           return true
         },
       },
-    )
-  }
-
-  readonly stream = (request: ApiRequest, sink: MessageSink): Flow =>
-    this.#connect(this.#streamed(request), request.path, 1, sink)
-
-  readonly answer = (request: ApiRequest, sink: AnswerSink): Flow => {
-    const { path, quota, retries = this.#retries } = request
-    const wire = this.#streamed(request)
-    return new QueuedStream(
-      {
-        connect: (number, own) => this.#connect(wire, path, number, own),
-        queue: this.#queueOf(quota),
-        scheduler: this.#scheduler,
-        delayAfter: this.#delayAfter,
-        retries: (error, attempt, delay) =>
-          attempt <= retries && this.#willRetry(wire, request, { attempt, delay, error }),
-      },
-      sink,
     )
   }
 
@@ -261,21 +275,15 @@ class RetryingTransport implements Transport {
   }
 
   /** How long to wait after the attempt with this number, in ms. A 429 pauses its whole quota. */
-  readonly #delayAfter: QueuedStreamSettings['delayAfter'] = (error, attempt, startedAt, queue) => {
+  #delayAfter(
+    error: RivuletError,
+    attempt: number,
+    startedAt: number,
+    queue: QuotaQueue | undefined,
+  ): number {
     const after = (failures: number) => retryDelay(error, failures - 1, this.#backoff, this.#random)
     if (queue === undefined || !(error instanceof RateLimitError)) return after(attempt)
     return queue.refused(startedAt, (refusals) => after(Math.max(attempt, refusals)))
-  }
-
-  /** Whether a request that failed is sent again. If so, reports it. */
-  #willRetry(
-    { method, path }: WireRequest,
-    { idempotent }: ApiRequest,
-    failure: Pick<RetryInfo, 'attempt' | 'delay' | 'error'>,
-  ): boolean {
-    if (!mayRetry(failure.error, idempotent)) return false
-    this.#onRetry?.({ method, path, ...failure })
-    return true
   }
 }
 
