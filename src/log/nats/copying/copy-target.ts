@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { LogServerError } from '../../errors.ts'
 import type { NumberedState } from '../../state/processes.ts'
@@ -36,18 +35,14 @@ import { ChunkedPayloads } from '../server/chunked-payloads.ts'
 import { hashOf } from '../server/names.ts'
 import { DEFAULT_PARTITIONS } from '../open-log.ts'
 import type { OpenNatsLogSettings } from '../open-log.ts'
-import { deadlinePassed, retryTransient } from '../server/retry-transient.ts'
+import { retryTransient } from '../server/retry-transient.ts'
 import { NatsPositions } from '../entries/positions.ts'
 import { LAST_ID, LAST_NUMBER, MESSAGE_ID } from '../server/publisher.ts'
-import { serverError } from '../server/server-error.ts'
 import { configOf, createOnce } from '../server/stored-stream.ts'
 
 /** Messages that are sent at once, and how many are deleted at once. */
 const WINDOW = 256
 const CONCURRENCY = 32
-
-/** Pause between two attempts, in ms. */
-const INTERVAL = 100
 
 /** Error codes of the server: the last message of the stream has another number, or another id. */
 const OVERTAKEN = new Set([10_071, 10_070])
@@ -273,17 +268,11 @@ export class NatsCopyTarget implements CopyTarget {
   async #send(messages: readonly NumberedMessage[]): Promise<void> {
     for (let at = 0; at < messages.length; at += WINDOW) {
       const window = messages.slice(at, at + WINDOW)
-      const started = performance.now()
-      for (let rest = window; rest.length > 0;) {
-        const failure = await this.#sendOnce(rest)
-        if (failure === undefined) break
-        const error = serverError(this.#connection.log, failure)
-        const isTransient = error instanceof LogServerError && error.retryable
-        if (!isTransient || deadlinePassed(started)) throw error
-        await delay(INTERVAL)
-        const last = await this.#positions.last()
-        rest = window.filter(({ number }) => number > last)
-      }
+      await retryTransient(this.#connection, async (attempt) => {
+        const last = attempt === 0 ? 0 : await this.#positions.last()
+        const failure = await this.#sendOnce(window.filter(({ number }) => number > last))
+        if (failure !== undefined) throw failure
+      })
       this.#sent = window.at(-1)?.number ?? this.#sent
     }
   }

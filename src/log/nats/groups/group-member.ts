@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { LogServerError } from '../../errors.ts'
 import type { Connection } from '../server/connection.ts'
 import { GroupRecord } from './group-record.ts'
 import type { GroupState } from './group-record.ts'
 import type { JournalChanges } from '../journal/journal-changes.ts'
 import type { Lease } from '../journal/lease.ts'
-import { serverError } from '../server/server-error.ts'
+import { retryTransient } from '../server/retry-transient.ts'
+import { isTransient } from '../server/server-error.ts'
 
 /** Maximum interval at which a member checks the group by itself, in ms: the message that reports a change may be lost. */
 const INTERVAL = 2_000
@@ -15,9 +15,6 @@ const OVERDUE_INTERVAL = 250
 
 /** Maximum pause after the first refused change, in ms. The pause is longer after each further one. */
 const BACKOFF = 50
-
-/** Pause after a failed attempt to leave, in ms. */
-const LEAVE_INTERVAL = 1_000
 
 /** The parts of an open log that members of groups need. */
 export interface Membership {
@@ -102,16 +99,9 @@ export class GroupMember {
     // Its message may be stored nevertheless.
     await this.#joining?.catch(() => {})
     if (this.#joining === undefined) return
-    const { nats } = this.#membership.connection
-    while (!nats.isClosed()) {
-      try {
-        await this.#change((members) => members.filter((member) => member !== this.#id))
-        return
-      } catch (error) {
-        if (!isRetryable(error)) return
-        await delay(LEAVE_INTERVAL, undefined, { ref: false })
-      }
-    }
+    const leave = () => this.#change((members) => members.filter((member) => member !== this.#id))
+    // If it fails, the other members see by its lease that it is gone.
+    await retryTransient(this.#membership.connection, leave, { patience: Infinity }).catch(() => {})
   }
 
   /** Takes its share of the changed group, and takes out the members that are gone. */
@@ -121,7 +111,7 @@ export class GroupMember {
         await this.#look()
       } catch (error) {
         // The share stays as it is until the server is there again: the claims decide.
-        if (!isRetryable(error)) throw error
+        if (!isTransient(error)) throw error
       }
     }
     try {
@@ -196,9 +186,4 @@ export class GroupMember {
 
 function instanceOf(member: string): string {
   return member.slice(0, member.lastIndexOf('-'))
-}
-
-function isRetryable(error: unknown): boolean {
-  const known = serverError('', error)
-  return known instanceof LogServerError && known.retryable
 }

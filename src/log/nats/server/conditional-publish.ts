@@ -1,10 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises'
-import { errors } from '@nats-io/transport-node'
 import { JetStreamApiError } from '@nats-io/jetstream'
+import type { StoredMsg } from '@nats-io/jetstream'
 import type { Connection } from './connection.ts'
-import { deadlinePassed, tryElsewhere } from './retry-transient.ts'
+import { retryTransient } from './retry-transient.ts'
 import { ROLLUP } from './publisher.ts'
-import { isTransient } from './server-error.ts'
 import { conditions, isNext, writeIdOf } from './write-order.ts'
 
 /** A message that is stored only if the last message of its subject is as expected. */
@@ -31,9 +29,6 @@ export interface ConditionalMessage {
 /** Error codes of the server's JetStream API. */
 const WRONG_LAST_SEQUENCE = 10_071
 
-/** Pause between two attempts, in ms. The client's own timeouts come on top. */
-const INTERVAL = 50
-
 /**
  * Publishes a message if the last one of its subject is as expected. This is the fence of every write: a writer that
  * was suspended or cut off meanwhile is refused, however long ago its check was.
@@ -44,7 +39,7 @@ const INTERVAL = 50
  * moved; so the last message decides: the own id means that it is stored. Within the server's window for duplicates the repetition is
  * acknowledged instead; nothing relies on that.
  *
- * @returns The number of the message; undefined where the subject has another last message. Rejects with the client's error.
+ * @returns The number of the message; undefined where the subject has another last message. Rejects with a LogServerError.
  */
 export async function publishConditionally(
   connection: Connection,
@@ -60,34 +55,33 @@ export async function publishConditionally(
   return sequence
 }
 
-async function publish(connection: Connection, message: ConditionalMessage): Promise<number | undefined> {
-  const { nats, publisher, jsm, isReplicated } = connection
+function publish(connection: Connection, message: ConditionalMessage): Promise<number | undefined> {
+  const { publisher, jsm, isReplicated } = connection
   const { stream, subject, id, expect, fields = {}, payload, isRollup = false } = message
   const own = {
     ...conditions(connection, id, expect),
     ...(isRollup && !isReplicated && { [ROLLUP]: 'sub' }),
     ...fields,
   }
-  const started = performance.now()
-  for (;;) {
+  const last = () => jsm.streams.getMessage(stream, { last_by_subj: subject })
+  const isOwn = ({ header }: StoredMsg) => writeIdOf((name) => header.get(name)) === id
+  return retryTransient(connection, async () => {
     try {
       if (isReplicated && expect === 0) {
-        const first = await jsm.streams.getMessage(stream, { last_by_subj: subject })
-        if (first !== null) return writeIdOf((name) => first.header.get(name)) === id ? first.seq : undefined
+        const first = await last()
+        if (first !== null) return isOwn(first) ? first.seq : undefined
       }
       const { sequence } = await publisher.publish({ subject, payload, fields: own })
       return sequence
     } catch (cause) {
-      const last = await jsm.streams.getMessage(stream, { last_by_subj: subject }).catch(() => undefined)
-      if (last !== undefined && last !== null && writeIdOf((name) => last.header.get(name)) === id)
-        return last.seq
       const isRefused = cause instanceof JetStreamApiError && cause.code === WRONG_LAST_SEQUENCE
-      if (isRefused && last !== undefined) return undefined
-      const isClosed =
-        cause instanceof errors.ClosedConnectionError || cause instanceof errors.DrainingConnectionError
-      if (isClosed || (!isRefused && !isTransient(cause)) || deadlinePassed(started)) throw cause
-      if (!isRefused) tryElsewhere(nats, started)
-      await delay(INTERVAL)
+      const found = await last().catch((unanswered: unknown) => {
+        // Without the last message, it is unknown what was refused: the message, or its repetition.
+        throw isRefused ? unanswered : cause
+      })
+      if (found !== null && isOwn(found)) return found.seq
+      if (isRefused) return undefined
+      throw cause
     }
-  }
+  })
 }

@@ -10,7 +10,8 @@ import { Names } from './names.ts'
 import { Publisher } from './publisher.ts'
 import { Refusal } from './refusal.ts'
 import { Continuity } from './continuity.ts'
-import { deadlinePassed, retryTransient } from './retry-transient.ts'
+import { retryTransient } from './retry-transient.ts'
+import type { Connected } from './retry-transient.ts'
 import { configOf, createOnce, ensureStream, isThere } from './stored-stream.ts'
 
 /** Timeout of a request, in ms. Requests that a killed server had received get no answer, and are sent again then. */
@@ -106,8 +107,9 @@ export class Connection {
         const problem = `is at a server with a max_payload of ${maxPayload} bytes: set it to at least ${MIN_PAYLOAD}`
         throw new LogServerError(logName(log), problem)
       }
-      const jsm = await openManager(nats)
-      const host = { nats, jsm, log: logName(log) }
+      const connected = { nats, log: logName(log) }
+      const jsm = await openManager(connected)
+      const host = { ...connected, jsm }
       if (!(await isThere(host, names)) && !create) throw missing(log)
       // A stream with one copy in a cluster is gone with one server.
       const copies = replicas ?? (nats.info?.cluster === undefined ? 1 : 3)
@@ -182,13 +184,9 @@ function reconnectDelay(): () => number {
 }
 
 /** Opens JetStream. A cluster that has just started leaves requests unanswered; a server without JetStream refuses at once. */
-async function openManager(nats: NatsConnection): Promise<JetStreamManager> {
-  const started = performance.now()
-  for (;;) {
-    try {
-      return await jetstreamManager(nats, { timeout: ANSWER })
-    } catch (error) {
-      if (!(error instanceof errors.TimeoutError) || deadlinePassed(started)) throw error
-    }
-  }
+function openManager(connected: Connected): Promise<JetStreamManager> {
+  const isUnanswered = (error: unknown) => error instanceof errors.TimeoutError
+  return retryTransient(connected, () => jetstreamManager(connected.nats, { timeout: ANSWER }), {
+    isTransient: isUnanswered,
+  })
 }

@@ -5,8 +5,7 @@ import type { Msg, Subscription } from '@nats-io/transport-node'
 import { LogServerError } from '../../errors.ts'
 import type { Connection } from './connection.ts'
 import { tokenOf } from './continuity.ts'
-import { deadlinePassed, retryTransient, tryElsewhere } from './retry-transient.ts'
-import { isTransient, serverError } from './server-error.ts'
+import { retryTransient } from './retry-transient.ts'
 
 /** A message as a stream has it. */
 export interface StreamMessage {
@@ -48,7 +47,7 @@ const IDLE = 30_000
 const SILENCE = 250
 const MAX_SILENCE = 5_000
 
-/** Pause between two attempts, in ms. */
+/** Pause before it is asked again whether there is something, in ms. */
 const INTERVAL = 100
 
 /**
@@ -96,26 +95,21 @@ export class MessageCursor {
    * @returns Whether there seemed to be no more of them: see {@link isComplete}.
    */
   async pull(limit: number): Promise<boolean> {
-    const started = performance.now()
     this.#messages = []
-    for (let attempt = 0; ; attempt++) {
+    const isEnd = await retryTransient(this.#connection, async (attempt) => {
       try {
-        const isEnd = await this.#pull(limit, Math.min(MAX_SILENCE, SILENCE * 2 ** attempt))
-        const last = this.#messages.at(-1)
-        const { stream } = this.#options
-        if (last !== undefined)
-          this.#connection.continuity.saw({ stream, sequence: last.sequence, token: last.token })
-        return isEnd
-      } catch (cause) {
+        return await this.#pull(limit, Math.min(MAX_SILENCE, SILENCE * 2 ** attempt))
+      } catch (error) {
+        // The server has mostly forgotten a consumer that was not used: the next attempt has another one.
         this.close()
-        const error = serverError(this.#connection.log, cause)
-        const isFinal = !isTransient(error) || this.#connection.nats.isClosed()
-        if (isFinal || deadlinePassed(started)) throw error
-        tryElsewhere(this.#connection.nats, started)
-        // The first time, the server has mostly forgotten a place that was not used.
-        if (attempt > 0) await delay(INTERVAL)
+        throw error
       }
-    }
+    })
+    const last = this.#messages.at(-1)
+    const { stream } = this.#options
+    if (last !== undefined)
+      this.#connection.continuity.saw({ stream, sequence: last.sequence, token: last.token })
+    return isEnd
   }
 
   /** Reads everything that is there, by what the leader of the stream knows, and forgets its place, also where its reader stops. */

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { LogServerError } from '../../errors.ts'
-import { serverError } from './server-error.ts'
+import { backoffDelay } from '../../../protocol/backoff.ts'
+import { isTransient, serverError } from './server-error.ts'
 
 /** Deadline of retries after transient errors, in ms. */
 const PATIENCE = 30_000
 
-/** Pause between two attempts, in ms. The client's own timeouts come on top. */
-const INTERVAL = 100
+/** Delays between two attempts, in ms. The client's own timeouts come on top. */
+const BACKOFF = { initialDelay: 20, maxDelay: 1_000 }
 
 /** Time after which another server of a cluster is tried, in ms: longer than the cluster takes to elect a leader. */
 const SAME_SERVER = 10_000
@@ -22,21 +22,35 @@ export interface Connected {
   readonly log: string
 }
 
-/** Retries idempotent work while it fails with transient errors. Rejects with a LogServerError after 30 seconds. */
+/** How work is retried. */
+interface RetryOptions {
+  /** Whether the same work may succeed after this error. Default: {@link isTransient}. */
+  readonly isTransient?: (cause: unknown) => boolean
+  /** How long it is retried, in ms. Default 30,000. */
+  readonly patience?: number
+}
+
+/**
+ * Retries idempotent work while it fails with transient errors, until the connection is closed. Every retry of a call to the server is
+ * made here. Rejects with a LogServerError after 30 seconds.
+ *
+ * @param work Makes one attempt. `attempt` counts from 0.
+ */
 export async function retryTransient<Result>(
-  connection: Connected,
-  work: () => Promise<Result>,
+  { nats, log }: Connected,
+  work: (attempt: number) => Promise<Result>,
+  { isTransient: mayPass = isTransient, patience = PATIENCE }: RetryOptions = {},
 ): Promise<Result> {
   const started = performance.now()
-  for (;;) {
+  for (let attempt = 0; ; attempt++) {
     try {
-      return await work()
+      return await work(attempt)
     } catch (cause) {
-      const error = serverError(connection.log, cause)
-      const isTransient = error instanceof LogServerError && error.retryable
-      if (!isTransient || connection.nats.isClosed() || deadlinePassed(started)) throw error
-      tryElsewhere(connection.nats, started)
-      await delay(INTERVAL)
+      if (!mayPass(cause) || nats.isClosed() || performance.now() - started > patience) {
+        throw serverError(log, cause)
+      }
+      tryElsewhere(nats, started)
+      await delay(backoffDelay(attempt, BACKOFF))
     }
   }
 }

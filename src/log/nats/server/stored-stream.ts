@@ -1,9 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import type { JetStreamManager, StreamConfig } from '@nats-io/jetstream'
 import { isObject, parseJson } from '../../../protocol/json.ts'
 import { LogServerError } from '../../errors.ts'
-import { deadlinePassed, retryTransient } from './retry-transient.ts'
+import { retryTransient } from './retry-transient.ts'
 import type { Connected } from './retry-transient.ts'
 import { isTransient } from './server-error.ts'
 
@@ -15,9 +14,6 @@ const STREAM_NOT_FOUND = 10_059
 
 /** Error codes of the server: it has a stream of this name with another configuration, or one with its subjects. */
 const IN_USE = new Set([10_058, 10_065])
-
-/** Pause between two attempts to create a stream that another process may be creating, in ms. */
-const CREATION_INTERVAL = 50
 
 /** The configuration of a new stream of a log. */
 export interface NewStream {
@@ -116,19 +112,16 @@ export async function createOnce(
   stream: string,
   create: () => Promise<unknown>,
 ): Promise<void> {
-  const started = performance.now()
-  for (;;) {
+  const isInUse = (error: unknown) => error instanceof JetStreamApiError && IN_USE.has(error.code)
+  const attempt = async () => {
     try {
       await create()
-      return
     } catch (error) {
-      const isInUse = error instanceof JetStreamApiError && IN_USE.has(error.code)
       if (!(error instanceof JetStreamApiError) && !isTransient(error)) throw error
-      if ((await configOf(host, stream)) !== undefined) return
-      if ((!isInUse && !isTransient(error)) || deadlinePassed(started)) throw error
-      await delay(CREATION_INTERVAL)
+      if ((await configOf(host, stream)) === undefined) throw error
     }
   }
+  await retryTransient(host, attempt, { isTransient: (error) => isInUse(error) || isTransient(error) })
 }
 
 function problemOf(config: StreamConfig, subjects: readonly string[]): string | undefined {
