@@ -1,20 +1,20 @@
 import type { Corpus } from 'rivulet/service'
-import { takeAnswer, type Taking } from '../../../src/service/processor/answer.ts'
+import { takeAnswer, type Taking } from '../../../src/service/processor/answer/answer.ts'
 import {
   findEvidence,
   type EvidenceSearch,
   type Inquiry,
   type ComparedStatements,
-} from '../../../src/service/processor/evidence.ts'
-import { inquiryOf } from '../../../src/service/processor/fields.ts'
-import type { PatternMatcher } from '../../../src/service/processor/pattern.ts'
-import { corpusPlace } from '../../../src/service/processor/place.ts'
-import { chosenQuotes, quoteOf } from '../../../src/service/processor/prose.ts'
-import { readSchema } from '../../../src/service/processor/schema.ts'
-import type { FieldSpec } from '../../../src/service/processor/schema.ts'
-import type { Statement } from '../../../src/service/processor/statements.ts'
-import { readSubject } from '../../../src/service/processor/subject.ts'
-import { splitName } from '../../../src/service/processor/vocabulary.ts'
+} from '../../../src/service/processor/evidence/evidence.ts'
+import { inquiryOf } from '../../../src/service/processor/answer/fields.ts'
+import type { PatternMatcher } from '../../../src/service/processor/schema/pattern.ts'
+import { corpusPlace } from '../../../src/service/processor/passages/place.ts'
+import { chosenQuotes, quoteOf } from '../../../src/service/processor/answer/prose.ts'
+import { readSchema } from '../../../src/service/processor/schema/schema.ts'
+import type { FieldSpec } from '../../../src/service/processor/schema/schema.ts'
+import type { Statement } from '../../../src/service/processor/evidence/statements.ts'
+import { readSubject } from '../../../src/service/processor/question/subject.ts'
+import { splitName } from '../../../src/service/processor/words/vocabulary.ts'
 import { type Outcome, scoreField, scoreText } from './compare.ts'
 import type { Question } from './question.ts'
 import { expectedFields } from './score.ts'

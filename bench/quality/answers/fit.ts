@@ -8,13 +8,13 @@ import { parseArgs } from 'node:util'
 import { createResearchService } from 'rivulet/service'
 import { installedDocuments } from '../../../src/cli/installed.ts'
 import { createIsolated } from '../../../src/service/isolated/isolated.ts'
-import { RANKING_FEATURES, type StatementFeatures } from '../../../src/service/processor/features.ts'
-import { createPatternMatcher } from '../../../src/service/processor/pattern.ts'
+import { RANKING_FEATURES, type StatementFeatures } from '../../../src/service/processor/evidence/features.ts'
+import { createPatternMatcher } from '../../../src/service/processor/schema/pattern.ts'
 import {
   ACCEPTANCE_INPUTS,
   compareStatements,
   type Featured,
-} from '../../../src/service/processor/statement-model.ts'
+} from '../../../src/service/processor/evidence/statement-model.ts'
 import { readItems } from '../items.ts'
 import { type Candidate, type Example, examplesOf } from './examples.ts'
 import { type Linear, fitAcceptance, fitRanking, type Judgement } from './model.ts'
@@ -282,7 +282,7 @@ function write(): void {
   const recordOf = ({ names, weights }: Linear) =>
     names.map((name, index) => `${name}: ${(weights[index] ?? 0).toFixed(3)}`).join(', ')
   writeFileSync(
-    new URL('../../../src/service/processor/statement-weights.ts', import.meta.url),
+    new URL('../../../src/service/processor/evidence/statement-weights.ts', import.meta.url),
     `// Written by \`npm run quality:fit\`: fitted to the questions of bench/quality/questions/tuning.json. See docs/quality.md.
 import type { ACCEPTANCE_FEATURES, RANKING_FEATURES } from './features.ts'
 

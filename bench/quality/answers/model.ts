@@ -1,5 +1,5 @@
-import { ACCEPTANCE_INPUTS } from '../../../src/service/processor/statement-model.ts'
-import { RANKING_FEATURES } from '../../../src/service/processor/features.ts'
+import { ACCEPTANCE_INPUTS } from '../../../src/service/processor/evidence/statement-model.ts'
+import { RANKING_FEATURES } from '../../../src/service/processor/evidence/features.ts'
 import { dot, minimise } from './minimise.ts'
 
 /** A fitted linear function of named inputs. */

@@ -1,7 +1,7 @@
 import { isObject } from '../../protocol/json.ts'
 import type { FieldBasis, TaskOutput } from '../../protocol/output.ts'
 import type { Span } from '../corpus/blocks.ts'
-import { isUnknown } from '../processor/unknown.ts'
+import { isUnknown } from '../processor/answer/unknown.ts'
 
 /** The form of an answer. `object` is any JSON object. */
 export type AnswerForm =

@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Corpus } from '../corpus/corpus.ts'
 import { passagesOf } from '../corpus/passages.ts'
-import type { SourcePassage } from '../processor/place.ts'
-import { stemsOf } from '../processor/vocabulary.ts'
+import type { SourcePassage } from '../processor/passages/place.ts'
+import { stemsOf } from '../processor/words/vocabulary.ts'
 import type { Effort } from './generators.ts'
 import { cutText } from '../../protocol/cut-text.ts'
 

@@ -6,8 +6,14 @@ import type {
 } from '../../protocol/find-all.ts'
 import type { Citation, FieldBasis } from '../../protocol/output.ts'
 import { words } from '../corpus/terms.ts'
-import { type Evidence, Judge } from '../processor/judge.ts'
-import { type ParsedQuestion, questionOf, splitName, stemsOf, type Term } from '../processor/vocabulary.ts'
+import { type Evidence, Judge } from '../processor/evidence/judge.ts'
+import {
+  type ParsedQuestion,
+  questionOf,
+  splitName,
+  stemsOf,
+  type Term,
+} from '../processor/words/vocabulary.ts'
 import { type Comparison, readComparison } from './comparison.ts'
 import type { EntityPassage } from './entity-text.ts'
 

@@ -19,15 +19,15 @@ interface ContentInput {
  */
 export const jobs = {
   async checkSchema() {
-    const { checkSchema } = await import('../processor/json-schema.ts')
+    const { checkSchema } = await import('../processor/schema/json-schema.ts')
     return (schema: string) => checkSchema(schema)
   },
   async readSchema() {
-    const { readSchema } = await import('../processor/schema.ts')
+    const { readSchema } = await import('../processor/schema/schema.ts')
     return (schema: string) => readSchema(JSON.parse(schema))
   },
   async validate() {
-    const { validateContent } = await import('../processor/json-schema.ts')
+    const { validateContent } = await import('../processor/schema/json-schema.ts')
     return ({ schema, value }: ContentInput) => validateContent(schema, value)
   },
   async matchPattern() {

@@ -1,5 +1,5 @@
 import type { FindAllCandidate, FindAllRequest } from '../../protocol/find-all.ts'
-import type { SourcePassage } from '../processor/place.ts'
+import type { SourcePassage } from '../processor/passages/place.ts'
 import type { RunTask } from '../processor/processor.ts'
 import type { ModelMessage } from './model-server.ts'
 import { cutText } from '../../protocol/cut-text.ts'

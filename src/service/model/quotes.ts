@@ -1,5 +1,5 @@
 import type { Citation } from '../../protocol/output.ts'
-import type { SourcePassage } from '../processor/place.ts'
+import type { SourcePassage } from '../processor/passages/place.ts'
 
 /** A citation as a model claims it. */
 export interface ClaimedQuote {

@@ -1,5 +1,5 @@
 import type { Passage } from '../corpus/corpus.ts'
-import type { Heading } from '../processor/units.ts'
+import type { Heading } from '../processor/passages/units.ts'
 import type { ChangedBlock } from './interest.ts'
 import { readableText, statementsOf } from './statements.ts'
 

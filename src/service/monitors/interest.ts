@@ -1,9 +1,9 @@
 import { stem } from '../corpus/stems.ts'
 import { otherSpelling } from '../corpus/spelling.ts'
 import { isStopWord, words } from '../corpus/terms.ts'
-import type { Place, Thing } from '../processor/place.ts'
-import { readSubject } from '../processor/subject.ts'
-import { synonymsOf } from '../processor/synonyms.ts'
+import type { Place, Thing } from '../processor/passages/place.ts'
+import { readSubject } from '../processor/question/subject.ts'
+import { synonymsOf } from '../processor/words/synonyms.ts'
 import { isNovelty, isWeak, relatedWords, type Topic, topicOf } from './topics.ts'
 
 /** A word of a query that is neither its subject nor a topic. */

@@ -1,6 +1,6 @@
 import { isObject } from '../../protocol/json.ts'
 import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
-import { dates, type Form, versions } from '../processor/forms.ts'
+import { dates, type Form, versions } from '../processor/passages/forms.ts'
 import type { News } from './news.ts'
 
 /** Fills a field of a schema, word for word, besides extraction. */

@@ -1,9 +1,9 @@
 import type { Isolated } from '../isolated/isolated.ts'
-import { extractFields } from './fields.ts'
-import { createPatternMatcher } from './pattern.ts'
-import { passagesPlace, type SourcePassage } from './place.ts'
+import { extractFields } from './answer/fields.ts'
+import { createPatternMatcher } from './schema/pattern.ts'
+import { passagesPlace, type SourcePassage } from './passages/place.ts'
 import type { RunResult } from './processor.ts'
-import { Reporter } from './reporter.ts'
+import { Reporter } from './answer/reporter.ts'
 
 /** The content to extract from passages that are already found. */
 export interface Extraction {

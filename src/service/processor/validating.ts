@@ -1,7 +1,7 @@
 import { isObject } from '../../protocol/json.ts'
 import type { TaskOutput } from '../../protocol/output.ts'
 import type { Isolated } from '../isolated/isolated.ts'
-import { jsonSchemaOf } from './output-schema.ts'
+import { jsonSchemaOf } from './schema/output-schema.ts'
 import type { Processor } from './processor.ts'
 
 /** A processor whose answers satisfy their JSON schema: of an answer that does not, the run fails with the reason. */

@@ -5,7 +5,7 @@ import type { RunInput, TaskSpec } from '../../protocol/task.ts'
 import { MAX_REPORTED_ISSUES } from '../http/request-limits.ts'
 import { issue } from '../http/validation.ts'
 import type { Isolated } from '../isolated/isolated.ts'
-import { jsonSchemaOf } from '../processor/output-schema.ts'
+import { jsonSchemaOf } from '../processor/schema/output-schema.ts'
 import type { NewRun } from './task-store.ts'
 
 /** The default processor of runs; beyond the interface document. */

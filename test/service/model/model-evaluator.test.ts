@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { extractiveEvaluator } from '../../../src/service/find-all/evaluate.ts'
 import type { EntityPassage } from '../../../src/service/find-all/entity-text.ts'
 import { modelEvaluator } from '../../../src/service/model/model-evaluator.ts'
-import { stemsOf } from '../../../src/service/processor/vocabulary.ts'
+import { stemsOf } from '../../../src/service/processor/words/vocabulary.ts'
 import { findAllService, LIBRARIES, packageFolder } from '../find-all/caller.ts'
 import { type ModelBehaviour, modelServer, streamReply } from './model-server.ts'
 
