@@ -121,123 +121,24 @@ export function mergeWebhooks(
   if (!isObservable(deliveries)) throw new ArgumentError('deliveries', 'an Observable', deliveries)
   checkDuration('hold', hold)
   checkMemory(config)
-
+  const settings = { expandMonitor, expandRun, hold, onDuplicate, onError, scheduler, memory: config }
   return (stream) =>
     new Observable((subscriber) => {
       const gate = gateOf(subscriber)
-      // Pauses deliveries while the subscriber is paused or too many events are held.
-      const deliveriesGate = new Gate()
-      let heldCount = 0
-      const updateGate = () => {
-        if (gate?.closed === true || heldCount >= MAX_HELD) deliveriesGate.close()
-        else deliveriesGate.open()
-      }
-      const unlisten = gate?.onChange(updateGate)
-      updateGate()
-      const deduplicator = new Deduplicator(new RecentIds(config, () => scheduler.now()), {
-        onDuplicate,
-        onHeld(count) {
-          heldCount = count
-          updateGate()
-        },
-      })
-      const streamEnded = new ReplaySubject<void>(1)
-
-      const toAction = ({ payload }: WebhookDelivery): Action | undefined => {
-        const event = webhookEvent(payload, scheduler.now())
-        const detected = expandMonitor && detection(payload)
-        if (detected !== undefined) {
-          const held = deduplicator.hold(event)
-          // Otherwise another delivery of the same detection is being expanded, and has the events.
-          return held && { type: 'detection', held, detected }
-        }
-        if (isPartial(event) && !deduplicator.wasEmitted(event)) {
-          const held = deduplicator.hold(event)
-          return held && { type: 'run', held, run: event.data.run }
-        }
-        deduplicator.supersede(event)
-        return { type: 'event', event }
-      }
-
-      const holdTimeout = ({ held }: HeldRun) =>
-        merge(timer(hold, scheduler), streamEnded).pipe(take(1), takeUntil(held.superseded))
-
-      const expand = (
-        held: HeldEvent,
-        fetch: () => ObservableInput<ResearchEvent>,
-        fallback: ResearchEvent[],
-      ) =>
-        defer(fetch).pipe(
-          underGate(gate),
-          catchError((error: unknown) => {
-            onError?.(error, held.event)
-            return fallback
-          }),
-        )
-
-      // The partial event comes last, and is dropped if the expansion emitted one that is at least as complete. Events of the
-      // expansion do not call `supersede`, which would unsubscribe from the expansion before they are emitted.
-      const expandHeldRun = ({ held, run }: HeldRun) =>
-        concat(
-          expand(held, () => expandRun?.(run) ?? EMPTY, []),
-          defer(() => {
-            deduplicator.release(held)
-            return of(held.event)
-          }),
-        ).pipe(takeUntil(held.superseded))
-
-      // The webhook's event stays held until its events are emitted in order: an error of the stream does not lose it.
-      const expandDetection = ({ held, detected: { monitorId, eventGroupId } }: HeldDetection) =>
-        expand(held, () => expandMonitor?.(monitorId, eventGroupId) ?? EMPTY, [held.event]).pipe(
-          defaultIfEmpty(held.event),
-          toArray(),
-          map((events) => ({ held, events })),
-        )
-
-      const webhookEvents = deliveries.pipe(
-        underGate(deliveriesGate),
-        takeUntil(streamEnded),
-        map(toAction),
-        filter((action) => action !== undefined),
-        connect((actions) =>
-          merge(
-            actions.pipe(
-              ofType('event'),
-              map(({ event }) => event),
-            ),
-            actions.pipe(
-              ofType('run'),
-              mergeMap((run) => holdTimeout(run).pipe(map(() => run))),
-              mergeMap(expandHeldRun, MAX_EXPANSIONS),
-            ),
-            actions.pipe(
-              ofType('detection'),
-              expandInOrder(expandDetection, MAX_EXPANSIONS),
-              mergeMap(({ held, events }) => {
-                deduplicator.release(held)
-                return events
-              }),
-            ),
-          ),
-        ),
-      )
-      const streamEvents = stream.pipe(
-        tap({ next: (event) => deduplicator.supersede(event), complete: () => streamEnded.next() }),
-      )
-
-      // Subscribes to webhooks first, so that none is missed while the stream emits synchronously.
-      const events = merge(webhookEvents, streamEvents).pipe(
-        catchError((error: unknown) =>
-          concat(
-            deduplicator.held,
-            throwError(() => error),
-          ),
-        ),
-        filter((event) => deduplicator.admit(event)),
-        finalize(() => unlisten?.()),
-      )
-      return withGate(gate, () => events.subscribe(subscriber))
+      const merged = new WebhookMerger(settings, gate).merge(stream, deliveries)
+      return withGate(gate, () => merged.subscribe(subscriber))
     })
+}
+
+/** The config with its defaults, read at the call. */
+interface MergeSettings {
+  readonly expandMonitor: MergeWebhooksConfig['expandMonitor']
+  readonly expandRun: MergeWebhooksConfig['expandRun']
+  readonly hold: number
+  readonly onError: MergeWebhooksConfig['onError']
+  readonly onDuplicate: MergeWebhooksConfig['onDuplicate']
+  readonly scheduler: SchedulerLike
+  readonly memory: Memory
 }
 
 interface HeldRun {
@@ -254,3 +155,145 @@ interface HeldDetection {
 
 /** How a webhook is processed: emitted at once, held for a complete event, or expanded. */
 type Action = { readonly type: 'event'; readonly event: ResearchEvent } | HeldRun | HeldDetection
+
+/** One subscription of `mergeWebhooks`. */
+class WebhookMerger {
+  readonly #settings: MergeSettings
+  readonly #gate: Gate | undefined
+  /** Pauses deliveries while the subscriber is paused or too many events are held. */
+  readonly #deliveriesGate = new Gate()
+  readonly #deduplicator: Deduplicator
+  readonly #streamEnded = new ReplaySubject<void>(1)
+  #heldCount = 0
+
+  constructor(settings: MergeSettings, gate: Gate | undefined) {
+    const { memory, scheduler, onDuplicate } = settings
+    this.#settings = settings
+    this.#gate = gate
+    this.#deduplicator = new Deduplicator(new RecentIds(memory, () => scheduler.now()), {
+      onDuplicate,
+      onHeld: (count) => {
+        this.#heldCount = count
+        this.#updateGate()
+      },
+    })
+  }
+
+  merge(
+    stream: Observable<ResearchEvent>,
+    deliveries: Observable<WebhookDelivery>,
+  ): Observable<ResearchEvent> {
+    const unlisten = this.#gate?.onChange(() => this.#updateGate())
+    this.#updateGate()
+    const deduplicator = this.#deduplicator
+    const streamEvents = stream.pipe(
+      tap({ next: (event) => deduplicator.supersede(event), complete: () => this.#streamEnded.next() }),
+    )
+    // Subscribes to webhooks first, so that none is missed while the stream emits synchronously.
+    return merge(this.#webhookEvents(deliveries), streamEvents).pipe(
+      catchError((error: unknown) =>
+        concat(
+          deduplicator.held,
+          throwError(() => error),
+        ),
+      ),
+      filter((event) => deduplicator.admit(event)),
+      finalize(() => unlisten?.()),
+    )
+  }
+
+  #updateGate(): void {
+    if (this.#gate?.closed === true || this.#heldCount >= MAX_HELD) this.#deliveriesGate.close()
+    else this.#deliveriesGate.open()
+  }
+
+  #webhookEvents(deliveries: Observable<WebhookDelivery>): Observable<ResearchEvent> {
+    return deliveries.pipe(
+      underGate(this.#deliveriesGate),
+      takeUntil(this.#streamEnded),
+      map((delivery) => this.#actionFor(delivery)),
+      filter((action) => action !== undefined),
+      connect((actions) =>
+        merge(
+          actions.pipe(
+            ofType('event'),
+            map(({ event }) => event),
+          ),
+          actions.pipe(
+            ofType('run'),
+            mergeMap((run) => this.#holdTimeout(run).pipe(map(() => run))),
+            mergeMap((run) => this.#expandRun(run), MAX_EXPANSIONS),
+          ),
+          actions.pipe(
+            ofType('detection'),
+            expandInOrder((held: HeldDetection) => this.#expandDetection(held), MAX_EXPANSIONS),
+            mergeMap(({ held, events }) => {
+              this.#deduplicator.release(held)
+              return events
+            }),
+          ),
+        ),
+      ),
+    )
+  }
+
+  #actionFor({ payload }: WebhookDelivery): Action | undefined {
+    const deduplicator = this.#deduplicator
+    const event = webhookEvent(payload, this.#settings.scheduler.now())
+    const detected = this.#settings.expandMonitor && detection(payload)
+    if (detected !== undefined) {
+      const held = deduplicator.hold(event)
+      // Otherwise another delivery of the same detection is being expanded, and has the events.
+      return held && { type: 'detection', held, detected }
+    }
+    if (isPartial(event) && !deduplicator.wasEmitted(event)) {
+      const held = deduplicator.hold(event)
+      return held && { type: 'run', held, run: event.data.run }
+    }
+    deduplicator.supersede(event)
+    return { type: 'event', event }
+  }
+
+  #holdTimeout({ held }: HeldRun): Observable<unknown> {
+    const { hold, scheduler } = this.#settings
+    return merge(timer(hold, scheduler), this.#streamEnded).pipe(take(1), takeUntil(held.superseded))
+  }
+
+  /**
+   * Emits the events of an expansion, then the partial event, which is dropped if the expansion emitted one that is at least as complete.
+   * Events of the expansion do not call `supersede`, which would unsubscribe from the expansion before they are emitted.
+   */
+  #expandRun({ held, run }: HeldRun): Observable<ResearchEvent> {
+    return concat(
+      this.#expand(held, () => this.#settings.expandRun?.(run) ?? EMPTY, []),
+      defer(() => {
+        this.#deduplicator.release(held)
+        return of(held.event)
+      }),
+    ).pipe(takeUntil(held.superseded))
+  }
+
+  /** The webhook's event stays held until its events are emitted in order: an error of the stream does not lose it. */
+  #expandDetection({ held, detected: { monitorId, eventGroupId } }: HeldDetection) {
+    const fetch = () => this.#settings.expandMonitor?.(monitorId, eventGroupId) ?? EMPTY
+    return this.#expand(held, fetch, [held.event]).pipe(
+      defaultIfEmpty(held.event),
+      toArray(),
+      map((events) => ({ held, events })),
+    )
+  }
+
+  #expand(
+    held: HeldEvent,
+    fetch: () => ObservableInput<ResearchEvent>,
+    fallback: ResearchEvent[],
+  ): Observable<ResearchEvent> {
+    return defer(fetch).pipe(
+      underGate(this.#gate),
+      catchError((error: unknown) => {
+        this.#settings.onError?.(error, held.event)
+        return fallback
+      }),
+    )
+  }
+}
