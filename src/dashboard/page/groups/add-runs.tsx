@@ -60,17 +60,59 @@ export function AddRuns({
   )
 }
 
-function AddRunsForm({
-  group,
-  processor,
-  onAdded,
-}: {
+interface FormProps {
   readonly group: string
   /** The initial value of the processor's field. */
   readonly processor: string
   readonly onAdded: (added: readonly AddedRun[]) => void
-}): ReactNode {
+}
+
+function AddRunsForm(props: FormProps): ReactNode {
+  const { text, processor, problem, failure, isPending, addedCount, setText, setProcessor, field, submit } =
+    useAddRunsForm(props)
   const id = useId()
+  const message = problem ?? failure
+  return (
+    <form className="add-runs-body" onSubmit={(event) => void submit(event)} noValidate>
+      <div className="form-field">
+        <label htmlFor={`${id}-inputs`}>Inputs</label>
+        <p id={`${id}-hint`} className="muted small">
+          One input a line, or JSON: an object for an input with fields, an array for several.
+        </p>
+        <textarea
+          id={`${id}-inputs`}
+          ref={field}
+          rows={4}
+          value={text}
+          spellCheck={false}
+          aria-describedby={problem === undefined ? `${id}-hint` : `${id}-problem ${id}-hint`}
+          aria-invalid={problem !== undefined}
+          onChange={(event) => setText(event.target.value)}
+        />
+      </div>
+      <div className="form-line">
+        <ProcessorField id={`${id}-processor`} value={processor} onChange={setProcessor} />
+        {/* A disabled button would lose the focus. */}
+        <button type="submit" className="button primary" aria-disabled={isPending}>
+          {isPending ? 'Adding…' : 'Add runs'}
+        </button>
+      </div>
+      <div role="alert">
+        {message !== undefined && (
+          <p id={`${id}-problem`} className="note bad">
+            {message}
+          </p>
+        )}
+      </div>
+      <p className="visually-hidden" role="status">
+        {addedCount !== undefined && countText(addedCount)}
+      </p>
+    </form>
+  )
+}
+
+/** The state of the form: what was typed, what is wrong with it, and the request that adds it. */
+function useAddRunsForm({ group, processor, onAdded }: FormProps) {
   const { live } = useDashboard()
   const { addRuns, status, error, response } = useAddRuns(live)
   const [text, setText] = useState('')
@@ -78,7 +120,6 @@ function AddRunsForm({
   const [problem, setProblem] = useState<string>()
   const field = useRef<HTMLTextAreaElement>(null)
   const isPending = status === 'pending'
-  const shown = problem ?? (error && addRunsFailure(error))
 
   const submit = async (event: FormEvent) => {
     event.preventDefault()
@@ -96,61 +137,53 @@ function AddRunsForm({
     setText((now) => (now === text ? '' : now))
   }
 
+  return {
+    text,
+    processor: chosen ?? processor,
+    /** What is wrong with the text. */
+    problem,
+    /** Why the last request has failed. */
+    failure: error && addRunsFailure(error),
+    isPending,
+    /** Number of runs that the last request has added. */
+    addedCount: response?.run_ids.length,
+    setText(value: string) {
+      setText(value)
+      setProblem(undefined)
+    },
+    setProcessor: setChosen,
+    field,
+    submit,
+  }
+}
+
+function ProcessorField({
+  id,
+  value,
+  onChange,
+}: {
+  readonly id: string
+  readonly value: string
+  readonly onChange: (value: string) => void
+}): ReactNode {
   return (
-    <form className="add-runs-body" onSubmit={(event) => void submit(event)} noValidate>
-      <div className="form-field">
-        <label htmlFor={`${id}-inputs`}>Inputs</label>
-        <p id={`${id}-hint`} className="muted small">
-          One input a line, or JSON: an object for an input with fields, an array for several.
-        </p>
-        <textarea
-          id={`${id}-inputs`}
-          ref={field}
-          rows={4}
-          value={text}
-          spellCheck={false}
-          aria-describedby={problem === undefined ? `${id}-hint` : `${id}-problem ${id}-hint`}
-          aria-invalid={problem !== undefined}
-          onChange={(event) => {
-            setText(event.target.value)
-            setProblem(undefined)
-          }}
-        />
-      </div>
-      <div className="form-line">
-        <div className="form-field">
-          <label htmlFor={`${id}-processor`}>Processor</label>
-          <input
-            id={`${id}-processor`}
-            type="text"
-            list={`${id}-processors`}
-            value={chosen ?? processor}
-            autoComplete="off"
-            spellCheck={false}
-            onChange={(event) => setChosen(event.target.value)}
-          />
-          <datalist id={`${id}-processors`}>
-            {PROCESSORS.map((name) => (
-              <option key={name} value={name} />
-            ))}
-          </datalist>
-        </div>
-        {/* A disabled button would lose the focus. */}
-        <button type="submit" className="button primary" aria-disabled={isPending}>
-          {isPending ? 'Adding…' : 'Add runs'}
-        </button>
-      </div>
-      <div role="alert">
-        {shown !== undefined && (
-          <p id={`${id}-problem`} className="note bad">
-            {shown}
-          </p>
-        )}
-      </div>
-      <p className="visually-hidden" role="status">
-        {response !== undefined && countText(response.run_ids.length)}
-      </p>
-    </form>
+    <div className="form-field">
+      <label htmlFor={id}>Processor</label>
+      <input
+        id={id}
+        type="text"
+        list={`${id}s`}
+        value={value}
+        autoComplete="off"
+        spellCheck={false}
+        onChange={(event) => onChange(event.target.value)}
+      />
+      <datalist id={`${id}s`}>
+        {PROCESSORS.map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+    </div>
   )
 }
 
