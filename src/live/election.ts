@@ -29,6 +29,15 @@ const TICK = 400
 /** A leader that leaves so many questions unanswered is replaced. */
 const MAX_UNANSWERED = 3
 
+/** What the tabs of an origin share. */
+export interface Shared {
+  /** The name of their lock and of their channels. */
+  readonly name: string
+  readonly environment: Environment
+  readonly locks: LockManager
+  readonly Channel: typeof BroadcastChannel
+}
+
 /**
  * The tabs of an origin that share a connection. The tab that holds a Web Lock leads. The browser gives the lock to the next tab when the
  * leader is closed or crashes. A leader that hangs keeps it, so the others ask for signs of life, and steal it.
@@ -56,13 +65,7 @@ export class Election<Wish, Sent> {
   /** The other tabs that have wanted something of this leader. */
   readonly #others = new Set<string>()
 
-  constructor(
-    name: string,
-    environment: Environment,
-    locks: LockManager,
-    Channel: typeof BroadcastChannel,
-    owner: ElectionOwner<Wish, Sent>,
-  ) {
+  constructor({ name, environment, locks, Channel }: Shared, owner: ElectionOwner<Wish, Sent>) {
     this.name = name
     this.#environment = environment
     this.#locks = locks

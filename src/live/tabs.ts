@@ -1,6 +1,7 @@
 import { MAX_LIVE_VIEWS, viewAddress } from '../protocol/live.ts'
 import type { ViewRequest } from '../protocol/live.ts'
 import { Election } from './election.ts'
+import type { Shared } from './election.ts'
 import type { Environment } from './environment.ts'
 import type { ViewFrame } from './frames.ts'
 import type { LiveState, LiveStatus } from './live.ts'
@@ -77,12 +78,12 @@ export function joinTabs(
   environment: Environment,
   owner: TabsOwner,
 ): Tabs | undefined {
-  const { locks, BroadcastChannel } = environment
-  if (locks === undefined || BroadcastChannel === undefined) return undefined
+  const { locks, BroadcastChannel: Channel } = environment
+  if (locks === undefined || Channel === undefined) return undefined
   // Other versions of this code may run in other tabs. The number is the version of the messages between tabs.
   const name = `rivulet live 1 ${gateway} ${rights}`
   try {
-    return new Tabs(name, rights, environment, locks, BroadcastChannel, owner)
+    return new Tabs(rights, { name, environment, locks, Channel }, owner)
   } catch {
     // The browser blocks it, such as in a frame of another origin.
     return undefined
@@ -103,18 +104,11 @@ export class Tabs {
   /** In the leader: the views that the other tabs want, by tab, and the rows that they have of each. */
   readonly #wishes = new Map<string, Map<ViewStore, Holding>>()
 
-  constructor(
-    name: string,
-    rights: string,
-    environment: Environment,
-    locks: LockManager,
-    Channel: typeof BroadcastChannel,
-    owner: TabsOwner,
-  ) {
+  constructor(rights: string, shared: Shared, owner: TabsOwner) {
     this.rights = rights
-    this.#environment = environment
+    this.#environment = shared.environment
     this.#owner = owner
-    this.#election = new Election<Wish, Sent>(name, environment, locks, Channel, {
+    this.#election = new Election<Wish, Sent>(shared, {
       elected: (isLeader) => {
         this.#reset()
         owner.elected(isLeader)

@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
-import type { Entry, EventLog, Page, Position, StartAt } from 'rivulet'
+import type { Entry, Page, Position, StartAt } from 'rivulet'
 import { eventLine } from '../event-line.ts'
 import { createLog } from '../log.ts'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
@@ -73,7 +73,8 @@ async function read(
   let position = options.after ?? (await log.positionAt(options.from ?? 'start'))
   let left = limit
   while (left > 0) {
-    const page = await printPage(log, position, options, Math.min(PAGE, left), output, signal)
+    const page = await log.read(position, { limit: Math.min(PAGE, left), types: options.type })
+    await printEntries(page, output, signal)
     if (page.isEnd) return
     position = page.position
     left -= page.entries.length
@@ -87,26 +88,17 @@ async function tail(options: EntriesOptions, signal: AbortSignal): Promise<void>
   let position = options.after ?? (await log.positionAt(options.from ?? 'end'))
   createLog(options).debug({ log: options.log, after: position }, 'following')
   for (;;) {
-    const page = await printPage(log, position, options, PAGE, output, signal)
+    const page = await log.read(position, { limit: PAGE, types: options.type })
+    await printEntries(page, output, signal)
     position = page.position
     if (page.isEnd) await log.wait(position, signal)
   }
 }
 
-/** Reads and prints a page. */
-async function printPage(
-  log: EventLog,
-  after: Position,
-  { type: types }: EntriesOptions,
-  limit: number,
-  output: Output,
-  signal: AbortSignal,
-): Promise<Page> {
-  const page = await log.read(after, { limit, types })
-  for (const entry of page.entries) await printEntry(entry, output)
+async function printEntries({ entries }: Page, output: Output, signal: AbortSignal): Promise<void> {
+  for (const entry of entries) await printEntry(entry, output)
   // A page of other types prints nothing.
   signal.throwIfAborted()
-  return page
 }
 
 function printEntry(entry: Entry, output: Output): Promise<void> {

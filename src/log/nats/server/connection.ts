@@ -43,6 +43,12 @@ const RECONNECT_INTERVAL = 250
 /** Jitter of that interval, in ms, so that processes do not come back to a server all at once. */
 const RECONNECT_JITTER = 100
 
+/** What a connection has found at its server. */
+type Opened = Pick<
+  Connection,
+  'nats' | 'jsm' | 'leases' | 'lease' | 'names' | 'log' | 'isReplicated' | 'inboxPrefix'
+>
+
 /** A connection with the streams and the bucket of one log, which it has created where they were missing. */
 export class Connection {
   readonly nats: NatsConnection
@@ -64,19 +70,12 @@ export class Connection {
   /** Prefix of the subjects of answers; undefined for the default. */
   readonly inboxPrefix: string | undefined
 
-  private constructor(
-    nats: NatsConnection,
-    jsm: JetStreamManager,
-    leases: KV,
-    names: Names,
-    settings: ConnectionSettings,
-    isReplicated: boolean,
-    lease: number,
-  ) {
-    this.log = logName(settings.log)
+  private constructor(opened: Opened) {
+    const { nats, jsm, leases, lease, names, log, isReplicated, inboxPrefix } = opened
+    this.log = log
     this.maxPayload = nats.info?.max_payload ?? MIN_PAYLOAD
     this.isReplicated = isReplicated
-    this.inboxPrefix = settings.client.inboxPrefix
+    this.inboxPrefix = inboxPrefix
     this.nats = nats
     this.refusal = new Refusal(nats)
     this.js = jetstream(nats, { timeout: ANSWER })
@@ -148,7 +147,8 @@ export class Connection {
         await createOnce(host, names.leaseStream, () => kvm.create(names.leases, ofBucket))
       }
       const leases = await retryTransient(host, () => kvm.open(names.leases))
-      return new Connection(nats, jsm, leases, names, settings, Math.max(...stored) > 1, lease)
+      const isReplicated = Math.max(...stored) > 1
+      return new Connection({ ...host, leases, lease, names, isReplicated, inboxPrefix: client.inboxPrefix })
     } catch (error) {
       await nats.close()
       throw error

@@ -129,10 +129,11 @@ function searchGiven(
   const asked: Asked = wantsNumber && read.form === undefined ? { ...read, form: 'number' } : read
   const readings = passages.map((passage) => place.within(passage))
   const facts = asked.attribute === undefined ? [] : factsOf(asked.attribute, readings, [''])
-  if (facts.length > 0) return findings(asked, '', undefined, readings, facts, 'attribute')
+  const given = { asked, query: '', about: undefined, readings }
+  if (facts.length > 0) return findings({ ...given, evidence: facts, by: 'attribute' })
   const ranked = readings.map((reading, rank) => ({ reading, rank }))
   const evidence = statementsOf(asked, ranked, false).filter(({ coverage }) => coverage >= GIVEN_COVERAGE)
-  return findings(asked, '', undefined, readings, evidence, 'words')
+  return findings({ ...given, evidence, by: 'words' })
 }
 
 /** Reads the question. A field without its own words, such as `answer`, has the question of the input. */
@@ -238,7 +239,8 @@ function searchThing(search: EvidenceSearch, thing: Thing, asked: Asked, about: 
   if (asked.attribute !== undefined && isOfRelease(place, thing, asked)) {
     const others = asked.attribute.name === 'runtime' ? searchOwn(search, thing, asked, about) : []
     const all = [...readings, ...others.filter(({ passage }) => passage.kind !== 'manifest')]
-    return findings(asked, '', about, all, factsOf(asked.attribute, all, namesOf(about, thing)), 'attribute')
+    const evidence = factsOf(asked.attribute, all, namesOf(about, thing))
+    return findings({ asked, query: '', about, readings: all, evidence, by: 'attribute' })
   }
   const query = queryOf(asked)
   const found = searchOwn(search, thing, asked, about)
@@ -256,14 +258,14 @@ function searchThing(search: EvidenceSearch, thing: Thing, asked: Asked, about: 
   const statements = statementsOf(asked, ranked, false)
   search.observe?.({ asked, about, statements })
   const evidence = oldestFirst(asked, accepted(statements))
-  return findings(
+  return findings({
     asked,
     query,
     about,
-    ranked.map(({ reading }) => reading),
+    readings: ranked.map(({ reading }) => reading),
     evidence,
-    'words',
-  )
+    by: 'words',
+  })
 }
 
 /** The statements that are likely enough, and the other items of a list whose item is the best of them. */
@@ -320,9 +322,10 @@ function searchRelease(
     const section = document === undefined ? undefined : releaseSection(document, release)
     if (section === undefined) continue
     const { readings, evidence, released } = section
-    if (asked.asksForChanges) return findings(asked, '', about, readings, evidence, 'version')
+    const found = { asked, query: '', about, readings, by: 'version' } as const
+    if (asked.asksForChanges) return findings({ ...found, evidence })
     // The day of a release stands in its heading.
-    if (released !== undefined) return findings(asked, '', about, readings, [released], 'version')
+    if (released !== undefined) return findings({ ...found, evidence: [released] })
   }
   return undefined
 }
@@ -345,14 +348,8 @@ function searchAll(
       coverage >= OTHER_COVERAGE &&
       nameStems.every((wanted) => stemsOf(unit.text).has(wanted)),
   )
-  return findings(
-    asked,
-    query,
-    undefined,
-    ranked.map(({ reading }) => reading),
-    evidence,
-    'words',
-  )
+  const readings = ranked.map(({ reading }) => reading)
+  return findings({ asked, query, about: undefined, readings, evidence, by: 'words' })
 }
 
 function queryOf({ terms }: Asked): string {
@@ -360,21 +357,18 @@ function queryOf({ terms }: Asked): string {
   return significantTerms(all.join(' ')).join(' ')
 }
 
-function findings(
-  asked: Asked,
-  query: string,
-  about: string | undefined,
-  readings: readonly { readonly passage: SourcePassage }[],
-  evidence: readonly Evidence[],
-  by: Findings['by'],
-): Findings {
+/** The findings among passages that were read. */
+function findings({
+  readings,
+  evidence,
+  ...found
+}: Omit<Findings, 'passages' | 'sources'> & {
+  readonly readings: readonly { readonly passage: SourcePassage }[]
+}): Findings {
   return {
-    asked,
-    query,
-    about,
+    ...found,
     passages: readings.length,
     sources: [...new Set(readings.map(({ passage }) => passage.url))],
     evidence: evidence.slice(0, MAX_EVIDENCE),
-    by,
   }
 }

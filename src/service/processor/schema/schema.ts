@@ -63,6 +63,15 @@ const KNOWN_KEYWORDS = new Set(
 
 const KINDS = ['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'] as const
 
+/** Where a schema stands in the whole one. */
+interface FieldPlace {
+  readonly name: string
+  readonly path: string
+  readonly required: boolean
+  /** Number of levels above it. */
+  readonly depth: number
+}
+
 /**
  * Reads the fields of an output schema. Parts that do not help to find answers cause a warning, never an error: the answer
  * is validated against the whole schema later.
@@ -99,30 +108,27 @@ export function readSchema(root: JsonSchema): SchemaReading {
       if (!isRead && !required.has(name)) continue
       const field = path === '' ? name : `${path}.${name}`
       const given = Object.hasOwn(properties, name) ? properties[name] : schema['additionalProperties']
-      fields.push(read(isRead ? given : false, name, field, required.has(name), depth))
+      fields.push(read(isRead ? given : false, { name, path: field, required: required.has(name), depth }))
     }
     return fields
   }
 
-  function read(given: unknown, name: string, path: string, required: boolean, depth: number): FieldSpec {
-    const all = alternativesOf(given, path)
+  function read(given: unknown, place: FieldPlace): FieldSpec {
+    const all = alternativesOf(given, place.path)
     const nullable = all.some(allowsNull)
     const filled = all.filter((schema) => schema['type'] !== 'null')
     const [first, ...others] = (filled.length > 0 ? filled : all).map((schema) =>
-      readOne(schema, name, path, required, nullable, depth),
+      readOne(schema, place, nullable),
     )
     // A schema that allows no value.
-    const spec = first ?? readOne({ enum: [] }, name, path, required, false, depth)
+    const spec = first ?? readOne({ enum: [] }, place, false)
     return others.length === 0 ? spec : { ...spec, alternatives: others }
   }
 
   function readOne(
     schema: JsonSchema,
-    name: string,
-    path: string,
-    required: boolean,
+    { name, path, required, depth }: FieldPlace,
     nullable: boolean,
-    depth: number,
   ): FieldSpec {
     for (const keyword of Object.keys(schema)) {
       if (!KNOWN_KEYWORDS.has(keyword)) warn(`${path}: the keyword ${keyword} is not used to find an answer`)
@@ -157,12 +163,16 @@ export function readSchema(root: JsonSchema): SchemaReading {
   /** The items of a list; strings by default. */
   function readItems(given: unknown, name: string, path: string, depth: number): FieldSpec | undefined {
     if (depth >= MAX_DEPTH) return undefined
-    const items = read(given ?? { type: 'string' }, name, `${path}[]`, true, depth + 1)
+    const place = { name, path: `${path}[]`, required: true, depth: depth + 1 }
+    const items = read(given ?? { type: 'string' }, place)
     if (items.kind === 'array') warn(`${path}: a list of lists cannot be extracted and stays empty`)
     return items
   }
 
-  const content = read({ allOf: [{ type: 'object' }, root] }, '', '', true, 0)
+  const content = read(
+    { allOf: [{ type: 'object' }, root] },
+    { name: '', path: '', required: true, depth: 0 },
+  )
   const objects = [content, ...content.alternatives].filter(({ kind }) => kind === 'object')
   const fields = objects[0]?.properties ?? []
   if (objects.every(({ properties }) => properties.length === 0)) {
