@@ -18,8 +18,6 @@ export interface DashboardEndpointOptions {
   /** Client for searches and added runs. */
   readonly client?: ResearchClient | undefined
   readonly documents?: FindDocument | undefined
-  /** The name of the process of alert rules. */
-  readonly rules?: string | undefined
   /** 0 is any free port. Default 0. */
   readonly port?: number
   readonly logger: Logger
@@ -33,7 +31,6 @@ export async function openDashboard({
   log,
   client,
   documents,
-  rules,
   port = 0,
   logger,
 }: DashboardEndpointOptions): Promise<DashboardEndpoint> {
@@ -41,7 +38,6 @@ export async function openDashboard({
     log,
     ...(client !== undefined && { client }),
     ...(documents !== undefined && { documents }),
-    ...(rules !== undefined && { rules }),
   })
   // The other views continue.
   dashboard.done.catch((error: unknown) => logger.error({ error: String(error) }, 'a view has ended'))

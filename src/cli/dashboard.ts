@@ -15,7 +15,6 @@ interface DashboardCommandOptions extends CommonOptions {
   readonly baseUrl?: string
   readonly docs?: readonly string[]
   readonly site?: readonly { readonly site: string; readonly folder: string }[]
-  readonly rules: string
 }
 
 const EXAMPLES = `
@@ -49,14 +48,13 @@ export function addDashboard(program: Command, signal: AbortSignal): void {
       'folder of documents, cited by their URLs on a site; may be repeated',
       collect(siteFolder),
     )
-    .option('--rules <name>', 'name of the process of alert rules in the log', 'rules')
   addCommonOptions(command, 'print the address as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action((options: DashboardCommandOptions) => showDashboard(options, signal))
 }
 
 async function showDashboard(options: DashboardCommandOptions, signal: AbortSignal): Promise<void> {
-  const { log: file, port, rules, baseUrl = process.env['RIVULET_BASE_URL'] || undefined } = options
+  const { log: file, port, baseUrl = process.env['RIVULET_BASE_URL'] || undefined } = options
   const logger = createLog(options)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
   const client = baseUrl === undefined ? undefined : clientOf(logger, baseUrl)
@@ -68,7 +66,6 @@ async function showDashboard(options: DashboardCommandOptions, signal: AbortSign
     log: opened.log,
     client,
     documents: documents?.find,
-    rules,
     port,
     logger,
   })

@@ -117,6 +117,10 @@ function describe(event: ResearchEvent): Description {
       return { sign: '!', style: 'yellow', kind: 'clock', text: `${event.data.state} (${event.data.by} ms)` }
     case 'log.gap':
       return { sign: '!', style: 'yellow', kind: 'gap', text: 'entries were deleted before they were read' }
+    case 'alert.pending':
+      return { sign: '△', style: 'yellow', kind: 'pending', text: alertText(event.data) }
+    case 'alert.inactive':
+      return { sign: '▽', style: 'dim', kind: 'inactive', text: alertText(event.data) }
     case 'alert.firing':
       return { sign: '▲', style: 'red', kind: 'firing', text: alertText(event.data) }
     case 'alert.resolved':
@@ -128,6 +132,8 @@ function describe(event: ResearchEvent): Description {
         kind: 'uncertain',
         text: `${keyText(event.data.key)} (${event.data.reason})`,
       }
+    case 'alert.known':
+      return { sign: '?', style: 'dim', kind: 'known', text: keyText(event.data.key) }
     case 'alert.late':
       return {
         sign: '!',

@@ -26,8 +26,6 @@ export interface DashboardOptions {
   readonly client?: GatewayClient
   /** Finds a document that is cited, so that the page can show an excerpt in it. Default: it links to the document's URL. */
   readonly documents?: FindDocument
-  /** The name of the process of alert rules. Default `rules`. */
-  readonly rules?: string
   /** Origins at which it is served, such as `https://logs.example`. Default: this machine, at any port. */
   readonly origins?: readonly string[]
   /** The secret in its address, of at least 16 characters. Default: 32 random bytes. */
@@ -48,7 +46,6 @@ const OPTIONS = Object.keys({
   log: true,
   client: true,
   documents: true,
-  rules: true,
   origins: true,
   key: true,
 } satisfies Record<keyof DashboardOptions, true>)
@@ -83,9 +80,8 @@ const LIVE = '/live'
  */
 export function createDashboard(options: DashboardOptions): Dashboard {
   checkOptions('options', options ?? null, OPTIONS)
-  const { log, client, documents, rules = 'rules', origins } = options
+  const { log, client, documents, origins } = options
   const key = options.key ?? randomBytes(32).toString('base64url')
-  checkText('options.rules', rules)
   checkText('options.key', key)
   if (key.length < MIN_KEY) {
     throw new ArgumentError('options.key', `of at least ${MIN_KEY} characters`, hidden(key))
@@ -115,7 +111,7 @@ export function createDashboard(options: DashboardOptions): Dashboard {
   const server = new DashboardServer({
     gateway,
     grant: grantOf(client !== undefined),
-    status: new StatusReader(log, can, rules),
+    status: new StatusReader(log, can),
     key: new DashboardKey(key),
     origins: new Origins(origins),
     isListed: origins !== undefined,

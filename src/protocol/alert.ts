@@ -24,9 +24,15 @@ export interface AlertData {
   readonly since: string
   /** Events that made the condition hold, the latest ones, oldest first. At most 20. */
   readonly events: readonly AlertCause[]
-  /** Id of this alert from `alert.firing` to `alert.resolved`: the same text for one rule, key and `since`, in each run. */
+  /** Id of this alert from `alert.pending` or `alert.firing` to its end: the same text for one rule, key and `since`, in each run. */
   readonly episode: string
 }
+
+/** The condition of a rule began to hold, and its `for` has not passed. `alert.firing` or `alert.inactive` follows. */
+export interface AlertPending extends AlertData {}
+
+/** An alert that was pending did not fire. Its data is that of its `alert.pending`, with the events that came since. */
+export interface AlertInactive extends AlertData {}
 
 /** The condition of a rule holds, and held as long as its `for` asks. */
 export interface AlertFiring extends AlertData {}
@@ -40,7 +46,7 @@ export interface AlertResolved extends AlertData {
   readonly reason: 'condition' | 'expired' | 'cancelled' | 'rule'
 }
 
-/** It is not known whether a condition holds, since events may be missing. The state of the alert does not change. */
+/** It is not known whether a condition holds, since events may be missing. An alert that fires continues; one that is pending does not fire. */
 export interface AlertUnknown {
   readonly alert: string
   readonly group: string | null
@@ -55,6 +61,17 @@ export interface AlertUnknown {
   readonly since: string
 }
 
+/**
+ * It is known again whether a condition holds. It also ends an `alert.unknown` whose monitor was cancelled or whose rule was removed. Not for
+ * the reason `keys`, which lasts as long as the rules run.
+ */
+export interface AlertKnown {
+  readonly alert: string
+  readonly group: string | null
+  readonly key: Readonly<Record<string, string>>
+  readonly labels: Readonly<Record<string, string>>
+}
+
 /** An event came after the time to which its rule had evaluated. It does not count. */
 export interface AlertLate {
   readonly alert: string
@@ -63,4 +80,21 @@ export interface AlertLate {
   readonly event: AlertCause
   /** How late it was, in ms. */
   readonly by: number
+}
+
+/** An alert as it is now. */
+export interface Alert extends Omit<AlertData, 'episode'> {
+  /**
+   * `pending`: the condition holds, for less than `for`. `firing`: its `alert.firing` is in the log. `resolved`: it has fired, and has
+   * ended. `unknown`: it does not fire, and it is not known whether the condition holds.
+   */
+  readonly state: 'pending' | 'firing' | 'resolved' | 'unknown'
+  /** When the condition began to hold, in RFC 3339; for `unknown`, when it became unknown. */
+  readonly since: string
+  /** See {@link AlertData}; null for `unknown`. */
+  readonly episode: string | null
+  /** Why a resolved alert is over; null for other alerts. */
+  readonly resolved: AlertResolved['reason'] | null
+  /** Why it is not known whether the condition holds, also for an alert that fires; null if it is known. */
+  readonly unknown: AlertUnknown['reason'] | null
 }

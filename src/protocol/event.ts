@@ -1,4 +1,12 @@
-import type { AlertFiring, AlertLate, AlertResolved, AlertUnknown } from './alert.ts'
+import type {
+  AlertFiring,
+  AlertInactive,
+  AlertKnown,
+  AlertLate,
+  AlertPending,
+  AlertResolved,
+  AlertUnknown,
+} from './alert.ts'
 import type { GatewayRevoked, GatewaySearch, GatewaySession } from './gateway.ts'
 import { detached } from './detached.ts'
 import type {
@@ -168,10 +176,13 @@ export interface ResearchEventData {
   'log.tick': LogTick
   'log.clock': LogClock
   'log.gap': LogGap
-  /** Alert rules append this event and the next three: `source` is `/rules/{name}`. */
+  /** Alert rules append this event and the next six: `source` is `/rules/{name}`. */
+  'alert.pending': AlertPending
+  'alert.inactive': AlertInactive
   'alert.firing': AlertFiring
   'alert.resolved': AlertResolved
   'alert.unknown': AlertUnknown
+  'alert.known': AlertKnown
   'alert.late': AlertLate
   /** A gateway appends this event and the next two: `source` is `/subjects/{sub}`. */
   'gateway.search': GatewaySearch

@@ -10,7 +10,7 @@ it('a status that is never read is not waited for by those who ask a minute late
   onTestFinished(() => log.close())
   const stats = vi.spyOn(log, 'stats').mockReturnValueOnce(new Promise<LogStats>(() => {}))
   const can = { search: false, addRuns: false, documents: false }
-  const status = new StatusReader(log, can, 'rules')
+  const status = new StatusReader(log, can)
 
   void status.read()
   vi.advanceTimersByTime(59_000)

@@ -127,7 +127,7 @@ const STATES = [
   ['monitor-event', '/#/monitor/monitor_ports', 'It is new since the last run', openEvent],
   ['monitor-empty', '/?rows=empty#/monitor/monitor_ports', 'No events yet'],
   ['alerts', '/#/alerts', 'RunsSlow'],
-  ['alerts-empty', '/?rows=empty#/alerts', 'No rules have run over this log'],
+  ['alerts-empty', '/?rows=empty#/alerts', 'No rule has had an alert'],
   ['search', '/#/search', 'Type to search'],
   ['search-results', '/#/search?q=warn', 'The mode was changed to fast.'],
   ['search-pending', '/#/search?q=never', 'Search'],

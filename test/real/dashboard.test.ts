@@ -204,7 +204,7 @@ it('shows what is in the log, and what is appended to it while it is open', asyn
   ])
 
   await goTo(page, 'Alerts')
-  await page.getByText('No rules have run over this log').waitFor()
+  await page.getByText('No rule has had an alert').waitFor()
   await appendEvents(firing('Ice'))
   await page.getByText('The ice is breaking').waitFor()
   await page.locator('nav').getByText('1 firing').waitFor()

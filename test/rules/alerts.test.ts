@@ -26,6 +26,30 @@ describe('alerts', () => {
       expectSubscriptions(source.subscriptions).toBe('^---------!')
     }))
 
+  it('emits that an alert is pending, and that it fires or does not', () =>
+    inVirtualTime(({ cold, expectObservable }, scheduler) => {
+      const waiting = defineRules([
+        { alert: 'Waiting', on: ['monitor.event_stream'], count: { over: 4, gte: 1 }, for: 3, lateness: 0 },
+      ])
+      const types = cold('-a-----b-c-------|', events).pipe(
+        alerts(waiting, { scheduler }),
+        map(({ type }) => type),
+      )
+      expectObservable(types).toBe('-p--fr-p--f--r---|', {
+        p: 'alert.pending',
+        f: 'alert.firing',
+        r: 'alert.resolved',
+      })
+      const short = defineRules([
+        { alert: 'Short', on: ['monitor.event_stream'], count: { over: 2, gte: 1 }, for: 3, lateness: 0 },
+      ])
+      const ended = cold('-ab-----|', events).pipe(
+        alerts(short, { scheduler }),
+        map(({ type }) => type),
+      )
+      expectObservable(ended).toBe('-p--i---|', { p: 'alert.pending', i: 'alert.inactive' })
+    }))
+
   it('completes at once, though an alert fires', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const types = cold('-ab|', events).pipe(

@@ -23,7 +23,7 @@ const MAX_LENGTH = 60_000
 const MAX_SEARCH = 30_000
 /** Maximum length of a rule file, in characters. */
 const MAX_RULES = 50_000
-const ALERTS = ['alert.firing', 'alert.resolved', 'alert.unknown', 'alert.late']
+const ALERTS = ['alert.firing', 'alert.resolved', 'alert.unknown', 'alert.known', 'alert.late']
 /** Entries of the log's own clock, which say nothing of research. */
 const CLOCK: ReadonlySet<string> = new Set(['log.tick', 'log.clock'])
 
@@ -120,7 +120,8 @@ export function logTools({ log, rules, process }: LogToolsOptions): readonly Too
           if (recent.length > MAX_EVENTS) recent.shift()
         }
         const is_cut = isCut || count > MAX_EVENTS
-        return { value: { open: alerts, recent: recent.toReversed(), is_cut } }
+        const open = alerts.map(({ events: _, ...alert }) => alert)
+        return { value: { open, recent: recent.toReversed(), is_cut } }
       },
     }),
     defineTool({

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { OpenAlert, RuleNumbers, RuleStatus } from 'rivulet/rules'
+import type { RuleNumbers, RuleStatus } from 'rivulet/rules'
 import { keyText } from '../event-line.ts'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
 import { addCommonOptions } from '../options.ts'
@@ -16,6 +16,8 @@ interface AlertListOptions extends CommonOptions {
 /** The longest name and key that are shown, in characters. */
 const NAME_WIDTH = 40
 const KEY_WIDTH = 60
+
+type OpenAlert = RuleStatus['alerts'][number]
 
 const STYLES: Readonly<Record<OpenAlert['state'], Style>> = {
   firing: 'red',
@@ -77,7 +79,7 @@ function alertLine({ alert, state, key, value, since, unknown }: OpenAlert, { pa
     oneLine(alert, NAME_WIDTH),
     oneLine(keyText(key), KEY_WIDTH),
     value === null ? '' : oneLine(String(value), NAME_WIDTH),
-    since === null ? '' : `since ${since}`,
+    `since ${since}`,
     unknown === null ? '' : paint('dim', `(${unknown})`),
   ]
   return parts.filter((part) => part !== '').join('  ')

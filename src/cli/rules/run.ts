@@ -28,9 +28,12 @@ interface RulesRunOptions extends CommonOptions {
 }
 
 const ALERTS = [
+  'alert.pending',
+  'alert.inactive',
   'alert.firing',
   'alert.resolved',
   'alert.unknown',
+  'alert.known',
   'alert.late',
 ] as const satisfies readonly ResearchEventType[]
 
@@ -38,7 +41,7 @@ const ALERTS = [
 const PAGE = 500
 
 const EXAMPLES = `
-It prints each alert that fires or ends, and follows the log until Ctrl-C or SIGTERM. Started again, it goes on where it was: no alert
+It prints what becomes of each alert, and follows the log until Ctrl-C or SIGTERM. Started again, it goes on where it was: no alert
 fires twice. The log is recorded by another process, as by "rivulet record".
 
 A change of the rule files is used within seconds. Alerts of rules that did not change stay. Where the files have a problem, it is

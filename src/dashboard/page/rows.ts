@@ -28,7 +28,7 @@ export type MonitorsRow = RowOf<DashboardViews['monitors']>
 /** An entry of a monitor's timeline. */
 export type MonitorRow = RowOf<DashboardViews['monitor']>
 
-/** An alert that was firing at least once, or whose state is unknown. */
+/** An alert. */
 export type AlertRow = RowOf<DashboardViews['alerts']>
 
 /** The events recorded in one minute. */

@@ -1,4 +1,4 @@
-import type { AlertData, AlertResolved, AlertUnknown } from '../../protocol/alert.ts'
+import type { Alert } from '../../protocol/alert.ts'
 import { isObject } from '../../protocol/json.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import { view } from '../view.ts'
@@ -9,22 +9,23 @@ import { DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** An alert. Its path is `[rule, labels]`, both as text. */
-export interface AlertRow extends Omit<AlertData, 'episode'> {
-  /** `unknown`: it does not fire, and it is not known whether its condition holds. */
-  readonly state: 'firing' | 'resolved' | 'unknown'
-  /** See {@link AlertData}; null for a state that is unknown. */
-  readonly episode: string | null
-  /** Why a resolved alert is over; null for other alerts. */
-  readonly resolved: AlertResolved['reason'] | null
-  /** Why it is not known whether the condition holds, also for an alert that fires; null if it is known. */
-  readonly unknown: AlertUnknown['reason'] | null
+export interface AlertRow extends Alert {
   /** When the last change was recorded, in Unix ms. */
   readonly changed: number
+  /** The resolved alert that was there before one that is pending or unknown. It is there again if that one does not fire. */
+  readonly last?: AlertRow
   /** Set if a part was too long for the row. */
   readonly truncated?: true
 }
 
-const TYPES = ['alert.firing', 'alert.resolved', 'alert.unknown'] as const
+const TYPES = [
+  'alert.pending',
+  'alert.inactive',
+  'alert.firing',
+  'alert.resolved',
+  'alert.unknown',
+  'alert.known',
+] as const
 
 type AlertEntry = EntryOf<(typeof TYPES)[number]>
 
@@ -35,40 +36,59 @@ const RULES = '/rules/'
 const MAX_ALERT = 65_536
 
 /**
- * The alerts of rules over a log: which fire, which are over and which are unknown, by `[rule, labels]`. Pending alerts are not in it,
- * since they have no events: `ruleStatus` of `rivulet/rules` has them.
+ * The alerts of rules over a log: which are pending, fire, are over or are unknown, by `[rule, labels]`.
  *
- * @param options `timeToLive`: how long alerts that do not fire are kept, default 30 days. An alert that fires stays.
+ * @param options `timeToLive`: how long alerts that are over or unknown are kept, default 30 days. An alert that is pending or fires stays.
  */
 export function alertsView({ timeToLive = 30 * DAY }: ViewAge = {}): View<AlertRow> {
   return view({
-    version: 1,
+    version: 2,
     types: TYPES,
-    timeToLive: (row: AlertRow) => (row.state === 'firing' ? undefined : timeToLive),
+    timeToLive: (row: AlertRow) => (isActive(row) ? undefined : timeToLive),
     key: ({ source, data }) => {
       if (!source.startsWith(RULES) || !isObject(data)) return undefined
       return [pathPart(source.slice(RULES.length)), labelsText(data.labels)]
     },
     source: ([rule]) => (rule === undefined ? undefined : RULES + rule),
-    reduce: (row: AlertRow | undefined, entry): AlertRow => after(row, entry),
+    reduce: (row: AlertRow | undefined, entry) => after(row, entry),
   })
 }
 
-function after(row: AlertRow | undefined, entry: AlertEntry): AlertRow {
+function after(row: AlertRow | undefined, entry: AlertEntry): AlertRow | null {
   const changed = entry.recorded
-  if (entry.type === 'alert.unknown') {
-    const { reason: unknown, ...data } = entry.data
-    if (row?.state === 'firing') return { ...row, unknown, changed }
-    const none = { annotations: {}, value: null, events: [], episode: null, resolved: null }
-    return shortened({ ...data, ...none, state: 'unknown', unknown, changed })
-  }
-  if (entry.type === 'alert.firing') {
-    return shortened({ ...entry.data, state: 'firing', resolved: null, unknown: null, changed })
-  }
-  const { reason: resolved, ...data } = entry.data
+  const none = { resolved: null, unknown: null, changed }
+  const ended = row?.state === 'resolved' ? row : row?.last
+  const last = ended && { last: ended }
   // The end of an earlier episode does not end this one.
-  if (row?.state === 'firing' && row.since > data.since) return row
-  return shortened({ ...data, state: 'resolved', resolved, unknown: null, changed })
+  const isEarlier =
+    row !== undefined && isActive(row) && 'since' in entry.data && row.since > entry.data.since
+  switch (entry.type) {
+    case 'alert.pending':
+      if (row?.state === 'firing') return row
+      return { ...shortened({ ...entry.data, ...none, state: 'pending' }), ...last }
+    case 'alert.inactive':
+      if (row?.state === 'pending' && !isEarlier) return row.last ?? null
+      return row ?? null
+    case 'alert.firing':
+      return shortened({ ...entry.data, ...none, state: 'firing' })
+    case 'alert.resolved': {
+      const { reason: resolved, ...data } = entry.data
+      return isEarlier ? row : shortened({ ...data, ...none, state: 'resolved', resolved })
+    }
+    case 'alert.unknown': {
+      const { reason: unknown, ...data } = entry.data
+      if (row?.state === 'firing') return { ...row, unknown, changed }
+      const nothing = { annotations: {}, value: null, events: [], episode: null }
+      return { ...shortened({ ...data, ...nothing, ...none, state: 'unknown', unknown }), ...last }
+    }
+    case 'alert.known':
+      if (row?.state === 'unknown') return row.last ?? null
+      return row?.unknown ? { ...row, unknown: null, changed } : (row ?? null)
+  }
+}
+
+function isActive({ state }: Pick<AlertRow, 'state'>): boolean {
+  return state === 'pending' || state === 'firing'
 }
 
 function shortened(row: AlertRow): AlertRow {

@@ -246,6 +246,8 @@ export const DATA_SHAPES = {
   'log.tick': { at: 'value' },
   'log.clock': { state: 'value', by: 'value', at: 'value' },
   'log.gap': { from: 'value', to: 'value' },
+  'alert.pending': ALERT,
+  'alert.inactive': ALERT,
   'alert.firing': ALERT,
   'alert.resolved': { ...ALERT, reason: 'value' },
   'alert.unknown': {
@@ -256,6 +258,7 @@ export const DATA_SHAPES = {
     reason: 'value',
     since: 'value',
   },
+  'alert.known': { alert: 'value', group: 'value', key: 'any', labels: 'any' },
   'alert.late': {
     alert: 'value',
     group: 'value',

@@ -1,9 +1,6 @@
-import type { AlertUnknown } from '../../protocol/alert.ts'
-import { rfc3339 } from '../../protocol/timestamp.ts'
-import { alertData, firedNow, labelsOf, sourceOfRule } from './alert-data.ts'
-import { alertDeadline, end, step } from './alert-state.ts'
 import { TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
+import { alertDeadline, KeyAlert } from './key-alert.ts'
 import type { PreparedRule } from './prepared-rule.ts'
 import type { MatchedEvent, RuleState } from './state.ts'
 
@@ -46,6 +43,7 @@ export class AbsenceWatch {
   readonly #gap: number
   readonly #state: RuleState
   readonly #context: RuleContext
+  readonly #alert: KeyAlert
 
   constructor(
     prepared: PreparedRule,
@@ -58,6 +56,7 @@ export class AbsenceWatch {
     this.#gap = gap
     this.#state = state
     this.#context = context
+    this.#alert = new KeyAlert(prepared.rule.name, state, context)
   }
 
   /** The source has reported. */
@@ -74,7 +73,7 @@ export class AbsenceWatch {
       const absent = time + this.#within
       // A report from long ago does not say that the source reports again.
       if (absent + this.#prepared.rule.lateness > now) {
-        if (state.sourceStatus === undefined) delete state.unknown
+        if (state.sourceStatus === undefined) this.#alert.known()
         this.#step(now, false)
       }
       this.#waitUntil(absent)
@@ -96,16 +95,16 @@ export class AbsenceWatch {
       if (state.absentAt === undefined) state.absentAt = now + within
       else if (state.sourceStatus === 'lost') this.#waitUntil(now)
       delete state.sourceStatus
-      if (state.unknown === 'lost') delete state.unknown
+      if (state.unknown === 'lost') this.#alert.known()
     } else if (
       state.sourceStatus !== 'cancelled' &&
       (state.absentAt !== undefined || state.sourceStatus === 'lost')
     ) {
       if (type === 'source.lost') {
         state.sourceStatus = 'lost'
-        this.#unknown('lost', now)
+        this.#alert.unknown(this.#prepared.rule, 'lost', now)
       } else {
-        this.#unknown('gap', now)
+        this.#alert.unknown(this.#prepared.rule, 'gap', now)
         this.#waitUntil(now + within)
       }
     }
@@ -126,6 +125,7 @@ export class AbsenceWatch {
 
   #at(deadline: number, due: number): void {
     const state = this.#state
+    const { rule } = this.#prepared
     const now = this.#context.now()
     if (state.keptUntil !== undefined) {
       delete state.keptUntil
@@ -136,14 +136,14 @@ export class AbsenceWatch {
       return this.#step(deadline, false)
     // Its last reports may be among the deleted entries.
     if (state.absentAt !== undefined && state.absentAt - this.#within < this.#gap) {
-      this.#unknown('gap', this.#gap)
+      this.#alert.unknown(rule, 'gap', this.#gap)
       return this.#waitUntil(this.#gap + this.#within)
     }
     if (now - due > DOWNTIME) {
-      this.#unknown('downtime', now)
+      this.#alert.unknown(rule, 'downtime', now)
       return this.#waitUntil(now + this.#within)
     }
-    delete state.unknown
+    this.#alert.known()
     this.#step(deadline, true)
   }
 
@@ -153,35 +153,17 @@ export class AbsenceWatch {
   }
 
   #step(time: number, level: boolean): void {
-    const state = this.#state
     const { rule } = this.#prepared
-    const transition = step(state, time, level, rule)
-    if (transition === undefined) return
-    const fired = firedNow(rule, state, this.#silence(time))
-    const data = alertData(rule.name, state, fired)
-    const source = sourceOfRule(rule.name)
-    if (transition === 'firing') {
-      state.fired = fired
-      this.#context.append({ type: 'alert.firing', source, data })
-    } else {
-      this.#context.append({ type: 'alert.resolved', source, data: { ...data, reason: 'condition' } })
-      end(state)
-    }
+    const change = this.#alert.step(time, level, rule)
+    if (change !== undefined) this.#alert.change(change, rule, this.#silence(time))
   }
 
   #cancelled(now: number): void {
     const state = this.#state
-    if (state.fired !== undefined) {
-      const { rule } = this.#prepared
-      const data = {
-        ...alertData(rule.name, state, firedNow(rule, state, this.#silence(now))),
-        reason: 'cancelled' as const,
-      }
-      this.#context.append({ type: 'alert.resolved', source: sourceOfRule(rule.name), data })
-    }
-    end(state)
-    for (const name of ['unknown', 'absentAt', 'lastReport', 'causes', 'annotationParts'] as const)
-      delete state[name]
+    this.#alert.known()
+    if (state.fired === undefined) this.#alert.end()
+    else this.#alert.change('resolved', this.#prepared.rule, this.#silence(now), 'cancelled')
+    for (const name of ['absentAt', 'lastReport', 'causes', 'annotationParts'] as const) delete state[name]
     state.sourceStatus = 'cancelled'
     state.keptUntil = now + CANCELLED_KEPT
     this.#store()
@@ -191,15 +173,6 @@ export class AbsenceWatch {
   #silence(now: number): number {
     const { trueSince = now, falseSince = now } = this.#state
     return (falseSince - trueSince + this.#within) / 1_000
-  }
-
-  /** An alert that fires continues; a pending alert is given up. */
-  #unknown(reason: 'lost' | 'downtime' | 'gap', now: number): void {
-    const state = this.#state
-    if (state.fired === undefined) end(state)
-    if (state.unknown === reason) return
-    state.unknown = reason
-    this.#context.append(unknownOutput(this.#prepared, reason, state.key ?? {}, now))
   }
 
   #deadline(): number | undefined {
@@ -218,6 +191,7 @@ export class AbsenceWatch {
   #store(fired = -Infinity): void {
     const state = this.#state
     const context = this.#context
+    this.#alert.flush()
     if (state.absentAt === undefined && state.sourceStatus === undefined && state.trueSince === undefined) {
       if (state.due !== undefined) context.cancel(TIMER)
       return context.set(null)
@@ -232,16 +206,4 @@ export class AbsenceWatch {
     }
     context.set(state)
   }
-}
-
-/** It is not known whether a rule holds. */
-export function unknownOutput(
-  { rule }: Pick<PreparedRule, 'rule'>,
-  reason: AlertUnknown['reason'],
-  key: Readonly<Record<string, string>>,
-  since: number,
-): { readonly type: 'alert.unknown'; readonly source: string; readonly data: AlertUnknown } {
-  const { name, group } = rule
-  const data = { alert: name, group, key, labels: labelsOf(rule, key), reason, since: rfc3339(since) }
-  return { type: 'alert.unknown', source: sourceOfRule(name), data }
 }

@@ -1,9 +1,9 @@
-import type { AlertCause, AlertData } from '../../protocol/alert.ts'
+import type { AlertCause, AlertData, AlertUnknown } from '../../protocol/alert.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
 import type { AlertOutput } from './context.ts'
 import { hashOf } from './key.ts'
-import type { Cause, Fired, RuleState } from './state.ts'
+import type { Announced, Cause, Fired, RuleState } from './state.ts'
 
 type Values = Readonly<Record<string, string>>
 
@@ -35,10 +35,11 @@ export function firedNow(rule: CompiledRule, state: RuleState, value: number | s
   return { group: rule.group, labels, annotations, value }
 }
 
-/** The data of an alert that fires or ends. */
-export function alertData(name: string, state: RuleState, fired: Fired): AlertData {
-  const { trueSince = 0, causes = [], key = {} } = state
+/** The data of an alert as its events have it. */
+export function alertData(name: string, state: RuleState, fired: Fired | Announced): AlertData {
+  const { causes = [], key = {} } = state
   const { group, labels, annotations, value } = fired
+  const since = state.trueSince ?? ('since' in fired ? fired.since : 0)
   return {
     alert: name,
     group,
@@ -46,9 +47,9 @@ export function alertData(name: string, state: RuleState, fired: Fired): AlertDa
     labels,
     annotations,
     value,
-    since: rfc3339(trueSince),
+    since: rfc3339(since),
     events: causes.map(causeOf),
-    episode: episodeOf(name, labels, trueSince),
+    episode: episodeOf(name, labels, since),
   }
 }
 
@@ -57,11 +58,24 @@ export function causeOf([source, id, type, time]: Cause): AlertCause {
   return { source, id, type, time }
 }
 
-/** Ends the alert of a rule that was removed, if it was firing. */
-export function endOfGone(name: string, state: RuleState): AlertOutput | undefined {
-  if (state.fired === undefined) return undefined
-  const data = { ...alertData(name, state, state.fired), reason: 'rule' as const }
-  return { type: 'alert.resolved', source: sourceOfRule(name), data }
+/** The data of an alert when it last changed, without its rule. A state of an earlier version may only have its key. */
+export function dataOf(name: string, { fired, announced, key, trueSince, lastReport }: RuleState): Announced {
+  const since = trueSince ?? announced?.since ?? lastReport ?? 0
+  const data = fired ??
+    announced ?? { group: null, labels: { alertname: name, ...key }, annotations: {}, value: null }
+  return { ...data, since }
+}
+
+/** It is not known whether a rule holds. */
+export function unknownOutput(
+  rule: CompiledRule,
+  reason: AlertUnknown['reason'],
+  key: Values,
+  since: number,
+): Extract<AlertOutput, { type: 'alert.unknown' }> {
+  const { name, group } = rule
+  const data = { alert: name, group, key, labels: labelsOf(rule, key), reason, since: rfc3339(since) }
+  return { type: 'alert.unknown', source: sourceOfRule(name), data }
 }
 
 /** The same for one rule, labels and `since`, in each run. */

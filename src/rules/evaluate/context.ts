@@ -1,12 +1,18 @@
-import type { AlertFiring, AlertLate, AlertResolved, AlertUnknown } from '../../protocol/alert.ts'
+import type { ResearchEventData } from '../../protocol/event.ts'
 import type { RuleState } from './state.ts'
 
+/** The types of the events that rules append. */
+export type AlertOutputType =
+  `alert.${'pending' | 'inactive' | 'firing' | 'resolved' | 'unknown' | 'known' | 'late'}`
+
 /** An event that rules append. */
-export type AlertOutput =
-  | { readonly type: 'alert.firing'; readonly source: string; readonly data: AlertFiring }
-  | { readonly type: 'alert.resolved'; readonly source: string; readonly data: AlertResolved }
-  | { readonly type: 'alert.unknown'; readonly source: string; readonly data: AlertUnknown }
-  | { readonly type: 'alert.late'; readonly source: string; readonly data: AlertLate }
+export type AlertOutput = {
+  [Type in AlertOutputType]: {
+    readonly type: Type
+    readonly source: string
+    readonly data: ResearchEventData[Type]
+  }
+}[AlertOutputType]
 
 /** The environment of rules: the context of a process over a log, or one in memory. */
 export interface RuleContext {

@@ -2,8 +2,8 @@ import { chainOf, outputId } from '../../log/process/output-id.ts'
 import type { Cause, EventOf } from '../../protocol/event.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
-import { unknownOutput } from './absence.ts'
-import type { RuleContext } from './context.ts'
+import { unknownOutput } from './alert-data.ts'
+import type { AlertOutputType, RuleContext } from './context.ts'
 import { arrivedAt, eventTime } from './event-time.ts'
 import type { RuleInput } from './event-time.ts'
 import { ruleOfKey } from './key.ts'
@@ -14,11 +14,7 @@ import { Timers } from './timers.ts'
 import type { MemoryTimer } from './timers.ts'
 
 /** An event that rules emit. */
-export type AlertEvent =
-  | EventOf<'alert.firing'>
-  | EventOf<'alert.resolved'>
-  | EventOf<'alert.unknown'>
-  | EventOf<'alert.late'>
+export type AlertEvent = { [Type in AlertOutputType]: EventOf<Type> }[AlertOutputType]
 
 /** The state of {@link InMemoryRules}, as JSON. */
 export interface MemorySnapshot {
@@ -144,7 +140,7 @@ export class InMemoryRules {
     if (rule === undefined || this.#crowded.has(name)) return
     this.#crowded.add(name)
     const context = this.#context(key, { process: PROCESS, source, id, revision, hops: 1 }, time)
-    context.append(unknownOutput({ rule }, 'keys', {}, this.#recorded))
+    context.append(unknownOutput(rule, 'keys', {}, this.#recorded))
   }
 
   #context(key: string, cause: Cause, time: string | null, chain?: string): RuleContext {

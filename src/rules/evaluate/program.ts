@@ -2,9 +2,8 @@ import type { ResearchEventType } from '../../protocol/event.ts'
 import type { EventView } from '../cel/expression.ts'
 import { EVENT_WORK } from '../cel/work.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
-import { AbsenceWatch, EVIDENCE, isWatched, unknownOutput } from './absence.ts'
+import { AbsenceWatch, EVIDENCE, isWatched } from './absence.ts'
 import type { Evidence } from './absence.ts'
-import { endOfGone } from './alert-data.ts'
 import { TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
 import { arrivedAt } from './event-time.ts'
@@ -12,6 +11,7 @@ import type { RuleInput } from './event-time.ts'
 import { matchEvent, displayKey } from './match-event.ts'
 import type { KeyedMatch, ProblemCounts } from './match-event.ts'
 import { keyPrefix, ruleOfKey, stateKey } from './key.ts'
+import { KeyAlert } from './key-alert.ts'
 import { prepareRule } from './prepared-rule.ts'
 import type { PreparedRule } from './prepared-rule.ts'
 import type { Counts, RuleState } from './state.ts'
@@ -125,8 +125,10 @@ class Program implements RuleProgram {
   timer(state: RuleState, due: number, context: RuleContext, name: string): void {
     const prepared = this.#byPrefix.get(ruleOfKey(context.key).prefix ?? '')
     if (name !== TIMER) return
-    if (prepared === undefined) this.#gone(state, context)
-    else if (prepared.absence === undefined) new Timeline(prepared, state, context).timer(due)
+    if (prepared === undefined) {
+      if (this.#rules.some(({ rule }) => rule.name === context.key)) this.#known(state, context)
+      else this.#gone(state, context)
+    } else if (prepared.absence === undefined) new Timeline(prepared, state, context).timer(due)
     else this.#watch(prepared, prepared.absence.within, state, context).timer(due)
   }
 
@@ -138,8 +140,14 @@ class Program implements RuleProgram {
   #ofRule(state: RuleState, entry: RuleInput, { prepared, counts }: Work, context: RuleContext): void {
     if (counts !== undefined) state.counts = sum(state.counts, counts)
     if (entry.type === 'log.gap' && prepared.absence !== undefined) {
+      const { rule, absence } = prepared
+      const alert = new KeyAlert(rule.name, state, context)
       state.lastGap = this.#gap
-      context.append(unknownOutput(prepared, 'gap', {}, this.#gap))
+      // Each gap is an event.
+      delete state.unknown
+      alert.unknown(rule, 'gap', this.#gap)
+      // What the deleted entries would have reported is decided by then.
+      context.timer(TIMER, this.#gap + absence.within + rule.lateness)
     }
     context.set(state)
   }
@@ -214,10 +222,17 @@ class Program implements RuleProgram {
     return rules
   }
 
+  /** A rule as a whole misses no entries any longer. */
+  #known(state: RuleState, context: RuleContext): void {
+    const alert = new KeyAlert(context.key, state, context)
+    alert.known()
+    alert.flush()
+    context.set(state)
+  }
+
   /** Ends the alert of a state whose rule was removed, and removes the state. */
   #gone(state: RuleState, context: RuleContext): void {
-    const output = endOfGone(ruleOfKey(context.key).name, state)
-    if (output !== undefined) context.append(output)
+    new KeyAlert(ruleOfKey(context.key).name, state, context).remove()
     context.cancel(TIMER)
     context.set(null)
   }

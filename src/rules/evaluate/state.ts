@@ -30,6 +30,8 @@ export interface RuleState {
   trueSince?: number
   /** The alert's data when it began to fire. */
   fired?: Fired
+  /** What was last said of the alert while it does not fire: it is pending, or it is not known whether its condition holds. */
+  announced?: Announced
   /** When the level became false, while `keep_firing_for` keeps the alert. */
   falseSince?: number
   /** Whether `resolve.after` ended the level. */
@@ -42,7 +44,7 @@ export interface RuleState {
   lastReport?: number
   /** For a rule about absence: when the source is absent, unless it reports. */
   absentAt?: number
-  /** For a rule about absence: why it is not known whether the source reports. */
+  /** For a rule about absence: why it is not known whether the source reports, or for the state as a whole, any source. */
   unknown?: 'lost' | 'downtime' | 'gap'
   /** For a rule about absence: `lost` while the source cannot be reached; `cancelled` after its monitor was cancelled. */
   sourceStatus?: 'lost' | 'cancelled'
@@ -123,6 +125,12 @@ export interface Fired {
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
   readonly value: number | string | null
+}
+
+/** The data of an alert when it became pending, or unknown. Needed when that ends after its rule was removed. */
+export interface Announced extends Fired {
+  /** When it became so, Unix ms. */
+  readonly since: number
 }
 
 /** The counters of a rule's evaluation. */

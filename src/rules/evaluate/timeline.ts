@@ -1,7 +1,7 @@
-import { causeOf, alertData, firedNow, labelsOf, MAX_CAUSES, sourceOfRule } from './alert-data.ts'
-import { alertDeadline, end, step } from './alert-state.ts'
+import { causeOf, labelsOf, MAX_CAUSES, sourceOfRule } from './alert-data.ts'
 import { TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
+import { alertDeadline, KeyAlert } from './key-alert.ts'
 import { isHeld } from './prepared-rule.ts'
 import type { PreparedRule } from './prepared-rule.ts'
 import type { Contribution, MatchedEvent, MatchResult, RuleState, WindowState } from './state.ts'
@@ -23,12 +23,14 @@ export class Timeline {
   readonly #prepared: PreparedRule
   readonly #state: RuleState
   readonly #context: RuleContext
+  readonly #alert: KeyAlert
   readonly #windows: WindowState[]
 
   constructor(prepared: PreparedRule, state: RuleState, context: RuleContext) {
     this.#prepared = prepared
     this.#state = state
     this.#context = context
+    this.#alert = new KeyAlert(prepared.rule.name, state, context)
     this.#windows = state.windows ??= prepared.windows.map((window) => window.begin())
   }
 
@@ -152,20 +154,10 @@ export class Timeline {
         ? this.#prepared.windows.every((window, index) => this.#holds(window, index, time))
         : state.lastPulse !== undefined
     if (family === 'hold' && state.trueSince === undefined) this.#trimCauses(time)
-    const transition = step(state, time, level, rule)
-    if (transition === undefined) return
-    const value = this.#value(time)
-    const fired = firedNow(rule, state, value)
-    const data = alertData(rule.name, state, fired)
-    const source = sourceOfRule(rule.name)
-    if (transition === 'firing') {
-      state.fired = fired
-      this.#context.append({ type: 'alert.firing', source, data })
-    } else {
-      const reason = state.isExpired === true ? 'expired' : 'condition'
-      this.#context.append({ type: 'alert.resolved', source, data: { ...data, reason } })
-      end(state)
-    }
+    const change = this.#alert.step(time, level, rule)
+    if (change === undefined) return
+    const reason = state.isExpired === true ? 'expired' : 'condition'
+    this.#alert.change(change, rule, this.#value(time), reason)
   }
 
   #holds(window: PreparedRule['windows'][number], index: number, time: number): boolean {
@@ -282,6 +274,7 @@ export class Timeline {
     const state = this.#state
     const context = this.#context
     const { lateness } = this.#prepared.rule
+    this.#alert.flush()
     const [first] = state.held ?? []
     if (first === undefined) delete state.held
     if (first === undefined && this.#isIdle()) {

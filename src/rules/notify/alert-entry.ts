@@ -10,9 +10,11 @@ export type FiringEntry = Entry<EventOf<'alert.firing'>>
 export type ResolvedEntry = Entry<EventOf<'alert.resolved'>>
 /** An alert of which nothing is known for the moment. */
 type UnknownEntry = Entry<EventOf<'alert.unknown'>>
+/** It is known again. */
+type KnownEntry = Entry<EventOf<'alert.known'>>
 
 /** An event of an alert. */
-export type AlertEntry = FiringEntry | ResolvedEntry | UnknownEntry
+export type AlertEntry = FiringEntry | ResolvedEntry | UnknownEntry | KnownEntry
 
 /** Maximum size of an alert's labels and annotations, as JSON in bytes. It fits into a state of a process. */
 const MAX_BYTES = 192 * 1024
@@ -43,7 +45,7 @@ export function problemOf({
   const { labels, annotations, since, episode } = data
   if (Buffer.byteLength(JSON.stringify([labels, annotations, since, episode])) > MAX_BYTES)
     return 'has labels and annotations of more than 192 KiB'
-  if (type === 'alert.unknown') return undefined
+  if (type === 'alert.unknown' || type === 'alert.known') return undefined
   if (!isTexts(annotations)) return 'has no annotations, or one that is not a text'
   if (!isText(since) || Number.isNaN(Date.parse(since))) return 'has no time `since`'
   if (!isText(episode)) return 'has no episode'

@@ -152,7 +152,7 @@ class Sender {
     if (this.#stop.signal.aborted) return
     const { entry } = pending
     // The reader has no others.
-    if (entry.type === 'alert.unknown') return pending.done()
+    if (entry.type !== 'alert.firing' && entry.type !== 'alert.resolved') return pending.done()
     const alert = this.#alerts.take(entry)
     this.#alerts.wait(pending, alert)
     this.#changed(alert)

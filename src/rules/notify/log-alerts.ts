@@ -24,8 +24,8 @@ export interface LogAlertsOptions {
 }
 
 /**
- * Writes a line for each event of an alert: to a logger such as pino's, `warn` if it fires or is unknown and `info` if it is over, or to
- * stderr. A new name begins at the end of the log. A line has no control characters of an event.
+ * Writes a line when an alert fires, is over, is unknown and is known again: to a logger such as pino's, `warn` if it fires or is unknown and
+ * `info` otherwise, or to stderr. A new name begins at the end of the log. A line has no control characters of an event.
  *
  * Rejects, as `done`, if the log fails. An event for which the logger throws is a dead letter of the consumer.
  *
@@ -41,7 +41,7 @@ export function logAlerts(log: EventLog, options: LogAlertsOptions = {}): LogJob
   if (logger !== undefined && !isLogger) {
     throw new ArgumentError('logger', 'a logger with info and warn', logger)
   }
-  const types = ['alert.firing', 'alert.resolved', 'alert.unknown'] as const
+  const types = ['alert.firing', 'alert.resolved', 'alert.unknown', 'alert.known'] as const
   const reader = readAlerts(
     log,
     { name, types, capacity: 100, onProblem: warn },
@@ -64,19 +64,17 @@ function write(entry: AlertEntry, logger: AlertLogger | undefined): void {
     return
   }
   const { type, data } = entry
-  const fields = { type, alert: data.alert, labels: data.labels, since: data.since, ...partOf(entry) }
-  logger[type === 'alert.resolved' ? 'info' : 'warn'](fields, message)
+  const fields = { type, alert: data.alert, labels: data.labels, ...partOf(entry) }
+  logger[type === 'alert.resolved' || type === 'alert.known' ? 'info' : 'warn'](fields, message)
 }
 
 function partOf(entry: AlertEntry): Readonly<Record<string, unknown>> {
-  switch (entry.type) {
-    case 'alert.firing':
-      return { value: entry.data.value, annotations: entry.data.annotations, episode: entry.data.episode }
-    case 'alert.resolved':
-      return { reason: entry.data.reason, annotations: entry.data.annotations, episode: entry.data.episode }
-    case 'alert.unknown':
-      return { reason: entry.data.reason }
-  }
+  if (entry.type === 'alert.known') return {}
+  const { since } = entry.data
+  if (entry.type === 'alert.unknown') return { since, reason: entry.data.reason }
+  const { annotations, episode } = entry.data
+  const part = entry.type === 'alert.firing' ? { value: entry.data.value } : { reason: entry.data.reason }
+  return { since, ...part, annotations, episode }
 }
 
 /** `firing ErrorBurst{monitor="mon_1"} value 3: three errors` */

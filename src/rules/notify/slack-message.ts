@@ -42,7 +42,7 @@ export function slackMessage(entries: readonly AlertEntry[], link?: string): Sla
 
 function alertText(entry: AlertEntry): string {
   const { type, data } = entry
-  const { alert, labels, since } = data
+  const { alert, labels } = data
   const annotations: Readonly<Record<string, string>> = 'annotations' in data ? data.annotations : {}
   const { summary, ...others } = annotations
   const sign = type === 'alert.firing' ? ':red_circle: Firing' : ':large_green_circle: Resolved'
@@ -50,7 +50,7 @@ function alertText(entry: AlertEntry): string {
   const pairs = Object.entries(labels).filter(([name]) => name !== 'alertname')
   if (pairs.length > 0) lines.push(pairs.slice(0, MAX_SHOWN).map(pairText).join(', '))
   for (const pair of Object.entries(others).slice(0, MAX_SHOWN)) lines.push(pairText(pair))
-  lines.push(`since ${escaped(since, 40)}`)
+  if ('since' in data) lines.push(`since ${escaped(data.since, 40)}`)
   return lines.join('\n')
 }
 

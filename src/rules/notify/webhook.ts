@@ -55,7 +55,7 @@ export function alertWebhook(log: EventLog, options: AlertWebhookOptions): LogJo
   const hidden = { ...endpoint, secrets: [...endpoint.secrets, ...texts] }
   return deliverGrouped(log, {
     settings,
-    types: ['alert.firing', 'alert.resolved', 'alert.unknown'],
+    types: ['alert.firing', 'alert.resolved', 'alert.unknown', 'alert.known'],
     maxEvents: MAX_EVENTS,
     isRetryable: () => true,
     async send(entries, stop) {

@@ -25,7 +25,9 @@ export function runTest({ rules, start, until, events, downtimes }: LoadedTest):
   let isCut = false
   const emit = (emitted: readonly AlertEvent[]) => {
     for (const event of emitted) {
-      if (transitions.length < MAX_TRANSITIONS) transitions.push(transitionOf(event))
+      const transition = transitionOf(event)
+      if (transition === undefined) continue
+      if (transitions.length < MAX_TRANSITIONS) transitions.push(transition)
       else isCut = true
     }
   }

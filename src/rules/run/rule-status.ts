@@ -1,33 +1,14 @@
 import type { EventLog } from '../../log/event-log.ts'
 import { checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
-import { rfc3339 } from '../../protocol/timestamp.ts'
-import type { AlertUnknown } from '../../protocol/alert.ts'
+import type { Alert } from '../../protocol/alert.ts'
+import { alertData, dataOf } from '../evaluate/alert-data.ts'
 import { ruleOfKey } from '../evaluate/key.ts'
+import type { RuleState } from '../evaluate/state.ts'
 import { REGISTRY } from './registry.ts'
 import type { ProcessedState } from './rule-process.ts'
 
-/** An alert that is not inactive. */
-export interface OpenAlert {
-  /** The name of its rule. */
-  readonly alert: string
-  /**
-   * `pending`: the condition holds, for less than `for`. `firing`: an `alert.firing` event is in the log. `unknown`: it is not known
-   * whether the condition holds, and the alert does not fire.
-   */
-  readonly state: 'pending' | 'firing' | 'unknown'
-  /** The values of the rule's `key`, by name. */
-  readonly key: Readonly<Record<string, string>>
-  /** Labels, as in its `alert.firing` event; null before that. */
-  readonly labels: Readonly<Record<string, string>> | null
-  /** Annotations, as in its `alert.firing` event; null before that. */
-  readonly annotations: Readonly<Record<string, string>> | null
-  /** The value that the condition measured when the alert began to fire; null before that, and if it measures nothing. */
-  readonly value: number | string | null
-  /** When the condition began to hold, in RFC 3339; null for a state that is unknown. */
-  readonly since: string | null
-  /** Why it is not known whether the condition holds; null if it is known. */
-  readonly unknown: AlertUnknown['reason'] | null
-}
+/** An alert that has not ended. */
+type OpenAlert = Alert & { readonly state: Exclude<Alert['state'], 'resolved'> }
 
 /** The counters of a rule. */
 export interface RuleNumbers {
@@ -155,25 +136,19 @@ class Status {
   }
 }
 
-function openAlert(alert: string, state: ProcessedState): OpenAlert | undefined {
-  const { key = {}, trueSince, fired, unknown } = state
-  if (trueSince === undefined && unknown === undefined) return undefined
-  return {
-    alert,
-    state: fired !== undefined ? 'firing' : unknown === undefined ? 'pending' : 'unknown',
-    key,
-    labels: fired?.labels ?? null,
-    annotations: fired?.annotations ?? null,
-    value: fired?.value ?? null,
-    since: trueSince === undefined ? null : rfc3339(trueSince),
-    unknown: unknown ?? null,
-  }
+function openAlert(name: string, state: RuleState): OpenAlert | undefined {
+  const { trueSince, fired, unknown = null } = state
+  if (trueSince === undefined && unknown === null) return undefined
+  const data = alertData(name, state, dataOf(name, state))
+  if (fired !== undefined) return { ...data, state: 'firing', resolved: null, unknown }
+  if (trueSince !== undefined) return { ...data, state: 'pending', resolved: null, unknown }
+  return { ...data, state: 'unknown', events: [], episode: null, resolved: null, unknown }
 }
 
 const ORDER = { firing: 0, pending: 1, unknown: 2 } as const
 
 function compareAlerts(a: OpenAlert, b: OpenAlert): number {
-  return compare(a.alert, b.alert) || ORDER[a.state] - ORDER[b.state] || compare(a.since ?? '', b.since ?? '')
+  return compare(a.alert, b.alert) || ORDER[a.state] - ORDER[b.state] || compare(a.since, b.since)
 }
 
 function compare(a: string, b: string): number {

@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { OpenAlert } from 'rivulet/rules'
 import { alertsByState } from '../../../src/dashboard/page/alerts/alerts.ts'
-import type { RulesAt } from '../../../src/dashboard/page/alerts/alerts.ts'
 import { progressOf } from '../../../src/dashboard/page/groups/progress.ts'
 import { noticeText } from '../../../src/dashboard/page/monitors/source-notice.tsx'
 import { timelineEntry } from '../../../src/dashboard/page/monitors/timeline.ts'
@@ -42,21 +40,6 @@ describe('the progress of a group', () => {
   })
 })
 
-function rulesAt(alerts: readonly OpenAlert[]): RulesAt {
-  const none = {
-    pending: 0,
-    firing: 0,
-    unknown: 0,
-    keys: 1,
-    missing: 0,
-    errors: 0,
-    cut: 0,
-    late: 0,
-    overflow: 0,
-  }
-  return { now: NOW, rules: { alerts, isCut: false, rules: [{ alert: 'Ice', ...none }] } }
-}
-
 describe('alerts by state', () => {
   const row = (state: AlertRow['state'], change: Partial<AlertRow>): AlertRow => ({
     state,
@@ -74,32 +57,24 @@ describe('alerts by state', () => {
     changed: NOW,
     ...change,
   })
-  const open = (state: 'pending' | 'firing', key: Record<string, string>) => ({
-    alert: 'Ice',
-    state,
-    key,
-    labels: null,
-    annotations: null,
-    value: null,
-    since: '2026-01-31T11:59:00Z',
-    unknown: null,
-  })
-
-  it('are those of the log, and the pending ones of the rules', () => {
+  it('are the rows of the view', () => {
     const alerts = alertsByState(
-      [['a', row('firing', { value: 3, annotations: { summary: 'It breaks' } })]],
-      rulesAt([open('firing', { monitor: 'm' }), open('pending', { monitor: 'n' })]),
+      [
+        ['a', row('firing', { value: 3, annotations: { summary: 'It breaks' } })],
+        ['b', row('pending', { since: '2026-01-31T11:59:00Z' })],
+        ['c', row('unknown', { unknown: 'lost' })],
+      ],
       NOW,
     )
-    expect(alerts.firing).toHaveLength(1)
-    expect(alerts.firing[0]).toMatchObject({
-      id: 'a',
-      value: 3,
-      summary: 'It breaks',
-      labels: [['monitor', 'm']],
-    })
-    expect(alerts.pending).toHaveLength(1)
-    expect(alerts.pending[0]).toMatchObject({ labels: [['monitor', 'n']], since: NOW - 60_000 })
+    expect(alerts.firing).toMatchObject([
+      { id: 'a', value: 3, summary: 'It breaks', labels: [['monitor', 'm']], reason: undefined },
+    ])
+    expect(alerts.pending).toMatchObject([{ id: 'b', since: NOW - 60_000 }])
+    expect(alerts.unknown).toMatchObject([{ id: 'c', reason: 'lost' }])
+  })
+
+  it('fire with a reason while it is not known whether the condition still holds', () => {
+    expect(alertsByState([['a', row('firing', { unknown: 'gap' })]], NOW).firing[0]?.reason).toBe('gap')
   })
 
   it('have resolved ones for a day, the latest first', () => {
@@ -107,75 +82,10 @@ describe('alerts by state', () => {
       [id, row('resolved', { changed: NOW - age, resolved: 'expired' })] as const
     const alerts = alertsByState(
       [resolved('a', 2 * HOUR), resolved('b', HOUR), resolved('c', 25 * HOUR)],
-      undefined,
       NOW,
     )
     expect(alerts.resolved.map(({ id }) => id)).toEqual(['b', 'a'])
     expect(alerts.resolved[0]?.reason).toBe('expired')
-  })
-})
-
-describe('an alert whose state is unknown', () => {
-  const row = (change: Partial<AlertRow> = {}): AlertRow => ({
-    state: 'unknown',
-    alert: 'Ice',
-    group: null,
-    key: { monitor: 'm', kind: 'a' },
-    labels: { alertname: 'Ice', monitor: 'm' },
-    annotations: {},
-    value: null,
-    since: '2026-01-31T10:00:00Z',
-    events: [],
-    episode: null,
-    resolved: null,
-    unknown: 'lost',
-    changed: NOW - HOUR,
-    ...change,
-  })
-  const open = (state: OpenAlert['state'], unknown: OpenAlert['unknown']): OpenAlert => ({
-    alert: 'Ice',
-    state,
-    key: { kind: 'a', monitor: 'm' },
-    labels: null,
-    annotations: null,
-    value: null,
-    since: null,
-    unknown,
-  })
-  const shown = (given: AlertRow, status: RulesAt | undefined) =>
-    alertsByState([['a', given]], status, NOW).unknown.length
-
-  it('is shown while its rule does not know', () => {
-    expect(shown(row(), rulesAt([open('unknown', 'lost')]))).toBe(1)
-  })
-
-  it('is gone when its rule knows again', () => {
-    expect(shown(row(), rulesAt([]))).toBe(0)
-    expect(shown(row(), rulesAt([open('pending', null)]))).toBe(0)
-  })
-
-  it('is shown while the rules have not been asked since, or have more than was read', () => {
-    expect(shown(row(), undefined)).toBe(1)
-    expect(shown(row({ changed: NOW }), rulesAt([]))).toBe(1)
-    expect(shown(row(), { ...rulesAt([]), rules: { ...rulesAt([]).rules, isCut: true } })).toBe(1)
-  })
-
-  it('is shown for a day where no rule can say more', () => {
-    for (const change of [{ alert: 'Another' }, { key: {}, unknown: 'gap' }] as const) {
-      expect(shown(row(change), rulesAt([]))).toBe(1)
-      expect(shown(row({ ...change, changed: NOW - 25 * HOUR }), rulesAt([]))).toBe(0)
-    }
-  })
-
-  it('is shown for good while its rule has too many keys', () => {
-    expect(shown(row({ key: {}, unknown: 'keys', changed: NOW - 25 * HOUR }), rulesAt([]))).toBe(1)
-  })
-
-  it('fires without a reason when its rule knows again', () => {
-    const firing = row({ state: 'firing' })
-    const reason = (status: RulesAt) => alertsByState([['a', firing]], status, NOW).firing[0]?.reason
-    expect(reason(rulesAt([open('firing', 'lost')]))).toBe('lost')
-    expect(reason(rulesAt([open('firing', null)]))).toBeUndefined()
   })
 })
 

@@ -1,4 +1,4 @@
-import type { AlertData, AlertUnknown, ResearchEvent } from 'rivulet'
+import type { AlertData, ResearchEvent } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 import { alertsView } from '../../../src/gateway/views/alerts-view.ts'
 import type { AlertRow } from '../../../src/gateway/views/alerts-view.ts'
@@ -9,7 +9,7 @@ const LABELS = { alertname: 'quiet', source: '/v1/monitors/monitor_1', severity:
 let ids = 0
 
 function event(
-  type: 'alert.firing' | 'alert.resolved' | 'alert.unknown',
+  type: `alert.${'pending' | 'inactive' | 'firing' | 'resolved' | 'unknown' | 'known'}`,
   fields: Partial<AlertData & { reason: string }> = {},
 ): ResearchEvent {
   const data: AlertData = {
@@ -31,12 +31,14 @@ function event(
     via: 'process',
   } as const
   const received = '2026-01-01T00:00:00.000Z'
-  if (type === 'alert.firing') return { ...envelope, type, data, received }
   if (type === 'alert.resolved')
     return { ...envelope, type, data: { ...data, reason: 'condition' }, received }
   const { alert, group, key, labels, since } = data
-  const unknown: AlertUnknown = { alert, group, key, labels, since, reason: 'lost' }
-  return { ...envelope, type, data: unknown, received }
+  const about = { alert, group, key, labels }
+  if (type === 'alert.known') return { ...envelope, type, data: about, received }
+  if (type === 'alert.unknown')
+    return { ...envelope, type, data: { ...about, since, reason: 'lost' }, received }
+  return { ...envelope, type, data, received }
 }
 
 function only(rows: ReadonlyMap<string, AlertRow>): AlertRow {
@@ -71,6 +73,16 @@ describe('alertsView', () => {
     ['firing', [event('alert.firing'), event('alert.unknown')]],
     ['resolved', [event('alert.firing'), event('alert.unknown'), event('alert.resolved')]],
     ['firing', [event('alert.firing', LATER), event('alert.resolved')]],
+    ['pending', [event('alert.pending')]],
+    ['firing', [event('alert.pending'), event('alert.firing')]],
+    ['firing', [event('alert.firing'), event('alert.pending')]],
+    ['firing', [event('alert.firing'), event('alert.inactive')]],
+    ['firing', [event('alert.unknown'), event('alert.firing'), event('alert.known')]],
+    ['pending', [event('alert.pending', LATER), event('alert.inactive')]],
+    ['pending', [event('alert.unknown'), event('alert.known'), event('alert.pending')]],
+    // Of one call, in this order.
+    ['unknown', [event('alert.pending'), event('alert.unknown', LATER), event('alert.inactive')]],
+    ['resolved', [event('alert.resolved'), event('alert.known')]],
   ])('is %s', async (state, events) => {
     const view = await viewed(alertsView())
 
@@ -91,6 +103,31 @@ describe('alertsView', () => {
     })
   })
 
+  it.each([
+    ['pending', 'alert.pending', 'alert.inactive'],
+    ['unknown', 'alert.unknown', 'alert.known'],
+  ] as const)(
+    'has no longer an alert that was %s, but the one before that had fired',
+    async (state, begin, end) => {
+      const view = await viewed(alertsView())
+
+      expect((await view.rows(event(begin), event(end))).size).toBe(0)
+      const ended = only(await view.rows(event('alert.resolved')))
+      expect(only(await view.rows(event(begin, LATER)))).toMatchObject({ state, last: ended })
+      expect(only(await view.rows(event(end, LATER)))).toEqual(ended)
+      expect(only(await view.rows(event(begin, LATER), event('alert.firing', LATER)))).not.toHaveProperty(
+        'last',
+      )
+    },
+  )
+
+  it('no longer has a reason for an alert that fires when it is known again', async () => {
+    const view = await viewed(alertsView())
+    const events = (['firing', 'unknown', 'known'] as const).map((type) => event(`alert.${type}`))
+
+    expect(only(await view.rows(...events))).toMatchObject({ state: 'firing', unknown: null })
+  })
+
   it('has a row for each rule and labels, whatever the order of the labels', async () => {
     const view = await viewed(alertsView())
     const reversed = Object.fromEntries(Object.entries(LABELS).toReversed())
@@ -104,10 +141,11 @@ describe('alertsView', () => {
     expect([...rows.values()].map(({ state }) => state).toSorted()).toEqual(['firing', 'firing', 'resolved'])
   })
 
-  it('keeps an alert that fires for as long as it does, and another one for 30 days', () => {
+  it('keeps an alert that is pending or fires for as long as it does, and another one for 30 days', () => {
     const { timeToLive } = alertsView().definition
     if (typeof timeToLive !== 'function') throw new Error('it does not depend on the row')
 
+    expect(timeToLive({ state: 'pending' })).toBeUndefined()
     expect(timeToLive({ state: 'firing' })).toBeUndefined()
     expect(timeToLive({ state: 'resolved' })).toBe(30 * 86_400_000)
     expect(timeToLive({ state: 'unknown' })).toBe(30 * 86_400_000)

@@ -35,6 +35,9 @@ const TYPES = [
   'alert.firing',
   'alert.resolved',
   'alert.unknown',
+  'alert.known',
+  'alert.pending',
+  'alert.inactive',
   'gateway.search',
   'unknown',
 ]

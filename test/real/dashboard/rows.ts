@@ -94,7 +94,7 @@ export function emptyFixture(now: number): Fixture {
         new Map(),
       ]),
     ),
-    status: { ...none, log, rules: { alerts: [], isCut: false, rules: [] } },
+    status: { ...none, log },
     documents: {},
   }
 }
@@ -734,6 +734,16 @@ function alerts(now: number): Map<string, AlertRow> {
     },
     {
       ...base,
+      state: 'pending',
+      alert: 'RunsSlow',
+      labels: { alertname: 'RunsSlow', group: 'tgrp_press_review' },
+      annotations: {},
+      value: null,
+      since: new Date(now - 90_000).toISOString(),
+      changed: now - 90_000,
+    },
+    {
+      ...base,
       state: 'unknown',
       alert: 'MonitorSilent',
       labels: { alertname: 'MonitorSilent', monitor: 'monitor_aluminium' },
@@ -846,35 +856,6 @@ function logStatus(now: number): DashboardStatus {
       ],
       inbox: { pending: 2, bytes: 4_096 },
       pausedBy: null,
-    },
-    rules: {
-      alerts: [
-        {
-          alert: 'RunsSlow',
-          state: 'pending',
-          key: { group: 'tgrp_press_review' },
-          labels: null,
-          annotations: null,
-          value: null,
-          since: new Date(now - 90_000).toISOString(),
-          unknown: null,
-        },
-      ],
-      isCut: false,
-      rules: [
-        {
-          alert: 'RunsFail',
-          pending: 0,
-          firing: 1,
-          unknown: 0,
-          keys: 1,
-          missing: 0,
-          errors: 0,
-          cut: 0,
-          late: 0,
-          overflow: 0,
-        },
-      ],
     },
     can: { search: true, addRuns: true, documents: true },
   }

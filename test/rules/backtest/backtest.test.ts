@@ -26,6 +26,7 @@ const RULES = defineRules([
   { alert: 'Each', on: ['monitor.event_stream'], key: { monitor: 'source' }, resolve: { after: '20m' } },
   { alert: 'Three', count: { when: "type == 'monitor.event_stream'", over: '30m', gte: 3 }, for: '5m' },
   { alert: 'Silent', absence: { within: '1h' } },
+  { alert: 'Long', on: ['monitor.event_stream'], count: { over: '20m', gte: 2 }, for: '3h' },
   { alert: 'Spike', on: ['monitor.event_stream'], spike: { over: '20m', factor: 2 }, lateness: '5m' },
 ])
 
@@ -64,7 +65,11 @@ describe('a backtest over a log', () => {
 
     expect(again).toEqual(live)
     expect(new Set(live.map(({ type }) => type))).toEqual(
-      new Set(['alert.firing', 'alert.resolved', 'alert.unknown', 'alert.late']),
+      new Set(
+        ['pending', 'inactive', 'firing', 'resolved', 'unknown', 'known', 'late'].map(
+          (type) => `alert.${type}`,
+        ),
+      ),
     )
     const count = (type: string) => live.filter((event) => event.type === type).length
     const sum = (field: 'fired' | 'resolved' | 'late' | 'unknown') =>

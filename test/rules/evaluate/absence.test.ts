@@ -36,7 +36,7 @@ function alertsOf(steps: readonly (RuleInput | number)[], rule: Partial<PlainRul
 
 function textOf({ type, data }: AlertEvent): string {
   const since = 'since' in data ? Date.parse(data.since) - BASE : ''
-  return `${type.slice(6)} ${'reason' in data ? `${data.reason} ` : ''}${since}`
+  return `${type.slice(6)} ${'reason' in data ? `${data.reason} ` : ''}${since}`.trim()
 }
 
 describe('absence', () => {
@@ -63,9 +63,10 @@ describe('absence', () => {
     ])
     expect(
       alertsOf([at(0), at(500, 'source.lost'), at(5_000, 'source.live'), 5_099, at(5_099), 6_000]),
-    ).toEqual(['unknown lost 500'])
+    ).toEqual(['unknown lost 500', 'known'])
     expect(alertsOf([at(0), at(500, 'source.lost'), at(5_000, 'source.live'), 5_100])).toEqual([
       'unknown lost 500',
+      'known',
       'firing 5000',
     ])
   })
@@ -74,7 +75,9 @@ describe('absence', () => {
     expect(alertsOf([at(0), 1_100, at(1_200, 'source.lost'), at(9_000, 'source.live'), 12_000])).toEqual([
       'firing 1000',
       'unknown lost 1200',
+      'known',
     ])
+    // It was not absent yet.
     expect(alertsOf([at(0), 1_050, at(1_090, 'source.lost'), 9_000], { for: 500 })).toEqual([
       'unknown lost 1090',
     ])
@@ -87,11 +90,16 @@ describe('absence', () => {
     expect(alertsOf([at(0), late, late + 1_099, late + 1_100])).toEqual([
       `unknown downtime ${late}`,
       `firing ${late + 1_000}`,
+      'known',
     ])
   })
 
   it('begins anew after a gap of the source', () => {
-    expect(alertsOf([at(0), at(800, 'stream.gap'), 1_899, 1_900])).toEqual(['unknown gap 800', 'firing 1800'])
+    expect(alertsOf([at(0), at(800, 'stream.gap'), 1_899, 1_900])).toEqual([
+      'unknown gap 800',
+      'firing 1800',
+      'known',
+    ])
   })
 
   it('is unknown where reports may be among entries that were deleted unread, and begins anew', () => {
@@ -99,8 +107,17 @@ describe('absence', () => {
     // For all sources at once, then for the one that would be absent.
     const unknown = ['unknown gap 800', 'unknown gap 800']
     expect(alertsOf([at(0), gap(800), 1_100, 1_899])).toEqual(unknown)
-    expect(alertsOf([at(0), gap(800), 1_100, 1_899, 1_900])).toEqual([...unknown, 'firing 1800'])
-    expect(alertsOf([at(0), gap(800), at(900), 1_999, 2_000])).toEqual(['unknown gap 800', 'firing 1900'])
+    expect(alertsOf([at(0), gap(800), 1_100, 1_899, 1_900])).toEqual([
+      ...unknown,
+      'known',
+      'firing 1800',
+      'known',
+    ])
+    expect(alertsOf([at(0), gap(800), at(900), 1_999, 2_000])).toEqual([
+      'unknown gap 800',
+      'known',
+      'firing 1900',
+    ])
     // The deadline is over when the gap is known.
     expect(alertsOf([at(0), gap(1_200), 2_299])).toEqual(['unknown gap 1200', 'unknown gap 1200'])
   })
@@ -108,16 +125,21 @@ describe('absence', () => {
   it('does not fire after `for` where a gap was meanwhile, and a gap does not resolve it', () => {
     const gap = at(1_300, 'log.gap', '/log')
     expect(alertsOf([at(0), 1_100, gap, 1_700, 2_899], { for: 500 })).toEqual([
+      'pending 1000',
       'unknown gap 1300',
       'unknown gap 1300',
+      'inactive 1000',
+      'known',
+      'pending 2300',
+      'known',
     ])
-    expect(alertsOf([at(0), 1_100, gap, 9_000])).toEqual(['firing 1000', 'unknown gap 1300'])
+    expect(alertsOf([at(0), 1_100, gap, 9_000])).toEqual(['firing 1000', 'unknown gap 1300', 'known'])
   })
 
   it('begins no earlier where a source is lost and live again after a downtime', () => {
     const late = 1_100 + 5 * 60_000 + 1
     const steps = [at(0), late, at(late + 1, 'source.lost'), at(late + 2, 'source.live'), late + 1_099]
-    expect(alertsOf(steps)).toEqual([`unknown downtime ${late}`, `unknown lost ${late + 1}`])
+    expect(alertsOf(steps)).toEqual([`unknown downtime ${late}`, `unknown lost ${late + 1}`, 'known'])
   })
 
   it('resolves with a report from shortly before a gap of the source', () => {
@@ -126,6 +148,7 @@ describe('absence', () => {
       'firing 1000',
       'unknown gap 1405',
       'resolved condition 1000',
+      'known',
     ])
   })
 
@@ -141,7 +164,7 @@ describe('absence', () => {
   it('has the seconds of silence as its value', () => {
     const driver = new InMemoryRules([compiled({ ...silent, for: 500 })], viewOf)
     const output = [at(0), at(3_000)].flatMap((event) => driver.next(event))
-    expect(output.map(({ data }) => 'value' in data && data.value)).toEqual([1.5, 3])
+    expect(output.map(({ data }) => 'value' in data && data.value)).toEqual([1, 1.5, 3])
   })
 
   it('ends with the monitor, whose late reports do not begin it again', () => {
@@ -149,6 +172,13 @@ describe('absence', () => {
       'firing 1000',
       'resolved cancelled 1000',
     ])
+  })
+
+  it.each([
+    ['a pending alert', [at(0), 1_100], { for: 500 }, 'inactive 1000'],
+    ['an unknown alert', [at(0), at(500, 'source.lost')], {}, 'known'],
+  ])('ends %s with the monitor', (_, steps, rule, end) => {
+    expect(alertsOf([...steps, at(1_200, 'monitor.cancelled'), 9_000], rule).slice(1)).toEqual([end])
   })
 
   it('keeps the alert, and fires no second time, where the source is silent again', () => {

@@ -23,3 +23,28 @@ test.for(KINDS)('a rule of the kind %s goes on from its JSON wherever it was cut
     { numRuns: Math.ceil(numRuns / 3) },
   )
 })
+
+test.for(KINDS)('a rule of the kind %s says what becomes of an alert that is pending or unknown', (kind) => {
+  fc.assert(
+    fc.property(caseOf(kind), (given) => {
+      // A shorter one ends within the call in which it begins.
+      const isAnnounced = given.rule.for > 1
+      const pending = new Map<string, string>()
+      const unknown = new Set<string>()
+      for (const { type, data } of run(InMemoryRules, given)) {
+        const key = JSON.stringify(data.key)
+        if (type === 'alert.unknown') unknown.add(key)
+        if (type === 'alert.known') expect(unknown.delete(key)).toBe(true)
+        if (type === 'alert.pending') {
+          expect([given.rule.for > 0, pending.has(key)]).toEqual([true, false])
+          pending.set(key, data.episode)
+        }
+        if (type !== 'alert.inactive' && type !== 'alert.firing') continue
+        if (isAnnounced || type === 'alert.inactive' || pending.has(key))
+          expect(pending.get(key)).toBe(data.episode)
+        pending.delete(key)
+      }
+    }),
+    { numRuns },
+  )
+})

@@ -278,26 +278,31 @@ function endOf(samples: readonly Sample[]): number {
 
 /** Of events of the engine, what the reference knows. In the order of keys. */
 export function transitionsOf(output: readonly AlertEvent[]): readonly Transition[] {
-  const transitions = output.map((alert): Transition => {
+  const transitions = output.flatMap((alert): Transition[] => {
     const { key } = alert.data
     const text = JSON.stringify(key)
     if (alert.type === 'alert.unknown')
-      return {
-        type: 'unknown',
-        key: text,
-        since: Date.parse(alert.data.since) - BASE,
-        reason: alert.data.reason,
-      }
+      return [
+        {
+          type: 'unknown',
+          key: text,
+          since: Date.parse(alert.data.since) - BASE,
+          reason: alert.data.reason,
+        },
+      ]
     if (alert.type === 'alert.late') throw new Error(`an event was late: ${JSON.stringify(alert.data)}`)
+    if (alert.type !== 'alert.firing' && alert.type !== 'alert.resolved') return []
     const { since, value, events } = alert.data
-    return {
-      type: alert.type === 'alert.firing' ? 'firing' : 'resolved',
-      key: text,
-      since: Date.parse(since) - BASE,
-      value,
-      events: events.map(({ id }) => id),
-      ...(alert.type === 'alert.resolved' && { reason: alert.data.reason }),
-    }
+    return [
+      {
+        type: alert.type === 'alert.firing' ? 'firing' : 'resolved',
+        key: text,
+        since: Date.parse(since) - BASE,
+        value,
+        events: events.map(({ id }) => id),
+        ...(alert.type === 'alert.resolved' && { reason: alert.data.reason }),
+      },
+    ]
   })
   return byKey(transitions)
 }

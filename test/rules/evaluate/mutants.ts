@@ -132,8 +132,8 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   },
   'an alert that is unknown stays pending': {
     kind: 'absence',
-    file: 'absence.ts',
-    text: 'if (state.fired === undefined) end(state)\n',
+    file: 'key-alert.ts',
+    text: 'if (state.fired === undefined) this.end()\n',
     replacement: '\n',
   },
   'deadlines do not wait for late events': {
@@ -156,14 +156,14 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   },
   'for takes 1 ms less': {
     kind: 'match',
-    file: 'alert-state.ts',
-    text: 'time >= state.trueSince + times.for',
-    replacement: 'time >= state.trueSince + times.for - 1',
+    file: 'key-alert.ts',
+    text: 'time >= state.trueSince + rule.for',
+    replacement: 'time >= state.trueSince + rule.for - 1',
   },
   'an alert is not kept when its level ends': {
     kind: 'match',
-    file: 'alert-state.ts',
-    text: 'return time >= state.falseSince + times.keepFiringFor',
+    file: 'key-alert.ts',
+    text: 'return time >= state.falseSince + rule.keepFiringFor',
     replacement: 'return time >= state.falseSince',
   },
   'a resolving event comes before its match': {

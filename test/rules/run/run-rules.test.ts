@@ -278,6 +278,41 @@ describe('rules that are reloaded', () => {
   })
 })
 
+describe('an alert that is pending', () => {
+  const labelled: Rule = { ...pending, labels: { severity: 'page' } }
+
+  it('is inactive when its condition ends, in the log once each, and with the same episode', async () => {
+    const at = await ruleLog()
+    runRules(at.log, set({ ...labelled, count: { over: '10m', gte: 1 } }))
+    await at.caughtUp()
+    await at.detect(0, 'a')
+    await at.detect(1, 'b')
+    await at.tick(30)
+    await at.detect(40, 'c')
+    const events = await emitted(at)
+    expect(events.map(({ type }) => type)).toEqual(['alert.pending', 'alert.inactive', 'alert.pending'])
+    const [first, end, next] = events.map(({ data }) => data.episode)
+    expect([end, next === first]).toEqual([first, false])
+  })
+
+  it('is inactive, with its labels, when its rule is removed', async () => {
+    const at = await ruleLog()
+    const running = runRules(at.log, set(labelled))
+    await at.caughtUp()
+    await at.detect(0, 'a')
+    await running.reload(set(burst))
+    await at.tick(1)
+    const [begin, end] = await emitted(at)
+    expect(end).toMatchObject({ type: 'alert.inactive', data: begin?.data })
+    expect(end?.data.labels).toMatchObject({ severity: 'page' })
+  })
+
+  async function emitted(at: Awaited<ReturnType<typeof ruleLog>>) {
+    const entries = await readAll(at.store)
+    return entries.filter((entry) => entry.type === 'alert.pending' || entry.type === 'alert.inactive')
+  }
+})
+
 describe('the status of rules', () => {
   it('has the alerts that are pending and firing, and what each rule has counted, in any open log', async () => {
     const at = await ruleLog()
@@ -300,26 +335,26 @@ describe('the status of rules', () => {
     await at.detect(1, 'b')
     const status = await ruleStatus(await at.again())
     const key = { monitor: '/v1/monitors/m' }
-    expect(status.alerts).toEqual([
-      {
-        alert: 'Burst',
-        state: 'firing',
-        key,
-        labels: { alertname: 'Burst', ...key },
-        annotations: {},
-        value: 2,
-        since: '2026-01-01T00:01:00.000Z',
+    // What the events in the log say.
+    const entries = await readAll(at.store)
+    expect(status.alerts).toEqual(
+      (['firing', 'pending'] as const).map((state) => ({
+        ...Object(entries.find(({ type }) => type === `alert.${state}`)?.data),
+        state,
+        resolved: null,
         unknown: null,
-      },
+        ...(state === 'pending' && {
+          events: [expect.objectContaining({ id: 'a' }), expect.objectContaining({ id: 'b' })],
+        }),
+      })),
+    )
+    expect(status.alerts).toMatchObject([
+      { alert: 'Burst', labels: { alertname: 'Burst', ...key }, value: 2, since: '2026-01-01T00:01:00.000Z' },
       {
         alert: 'Pending',
-        state: 'pending',
-        key,
-        labels: null,
-        annotations: null,
-        value: null,
+        labels: { alertname: 'Pending', ...key },
+        value: 1,
         since: '2026-01-01T00:00:00.000Z',
-        unknown: null,
       },
     ])
     expect(status.rules).toMatchObject([

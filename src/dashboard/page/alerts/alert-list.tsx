@@ -1,6 +1,6 @@
 import { useMemo } from 'react'
 import type { ReactNode } from 'react'
-import { useDashboard, useLogStatus } from '../dashboard.ts'
+import { useDashboard } from '../dashboard.ts'
 import { useView } from 'rivulet/react'
 import { Badge } from '../parts/badge.tsx'
 import type { Tone } from '../parts/badge.tsx'
@@ -9,10 +9,10 @@ import type { IconName } from '../parts/icon.tsx'
 import { useMore } from '../parts/more.tsx'
 import { Elapsed, RelativeTime, useNow } from '../parts/time.tsx'
 import { alertsByState } from './alerts.ts'
-import type { AlertState, ShownAlert } from './alerts.ts'
+import type { ShownAlert } from './alerts.ts'
 import { Foreign, visible } from '../parts/foreign.tsx'
 
-const LOOKS: Readonly<Record<AlertState, readonly [tone: Tone, icon: IconName]>> = {
+const LOOKS: Readonly<Record<ShownAlert['state'], readonly [tone: Tone, icon: IconName]>> = {
   firing: ['bad', 'bell'],
   pending: ['warn', 'clock'],
   unknown: ['quiet', 'question'],
@@ -31,14 +31,13 @@ const REASONS: Readonly<Record<string, string>> = {
   keys: 'Its rule has too many keys.',
 }
 
-/** Alerts by state, from the log and from the rules themselves. */
+/** Alerts by state. */
 export function useAlerts() {
   const { live } = useDashboard()
   const snapshot = useView(live.view('alerts'))
-  const { status } = useLogStatus()
   const now = useNow()
-  const alerts = useMemo(() => alertsByState(snapshot.rows, status, now), [snapshot.rows, status, now])
-  return { snapshot, alerts, rules: status?.rules }
+  const alerts = useMemo(() => alertsByState(snapshot.rows, now), [snapshot.rows, now])
+  return { snapshot, alerts }
 }
 
 /** Alerts of one state. */

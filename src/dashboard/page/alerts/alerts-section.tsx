@@ -3,18 +3,18 @@ import { formats } from '../parts/format.ts'
 import { Notice } from '../parts/notice.tsx'
 import { MissedNotice, useInstead } from '../parts/view-rows.tsx'
 import { AlertList, useAlerts } from './alert-list.tsx'
-import type { AlertState } from './alerts.ts'
+import type { ShownAlert } from './alerts.ts'
 
 const SECTIONS = [
   ['firing', 'Firing'],
   ['pending', 'Pending'],
   ['unknown', 'Unknown'],
   ['resolved', 'Resolved in the last 24 hours'],
-] as const satisfies readonly (readonly [AlertState, string])[]
+] as const satisfies readonly (readonly [ShownAlert['state'], string])[]
 
 /** The alerts of rules over the log. */
 export function AlertsSection(): ReactNode {
-  const { snapshot, alerts, rules } = useAlerts()
+  const { snapshot, alerts } = useAlerts()
   const instead = useInstead(snapshot, 'alerts')
   const isQuiet = SECTIONS.every(([state]) => alerts[state].length === 0)
   return (
@@ -26,12 +26,12 @@ export function AlertsSection(): ReactNode {
           {isQuiet && (
             <Notice
               icon="bell"
-              title={rules?.rules.length === 0 ? 'No rules have run over this log' : 'All is quiet'}
+              title={snapshot.rows.size === 0 ? 'No rule has had an alert' : 'All is quiet'}
             >
               <p>
-                {rules?.rules.length === 0 ? (
+                {snapshot.rows.size === 0 ? (
                   <>
-                    Run some with <code>rivulet rules run</code>; their alerts appear here.
+                    Run rules with <code>rivulet rules run</code>; their alerts appear here.
                   </>
                 ) : (
                   'No alert is pending or firing, and none was in the last 24 hours.'
@@ -49,7 +49,6 @@ export function AlertsSection(): ReactNode {
               <AlertList alerts={alerts[state]} />
             </section>
           ))}
-          {rules?.isCut === true && <p className="note">More alerts are pending than are shown.</p>}
         </>
       )}
     </div>
