@@ -120,8 +120,7 @@ export function logTools({ log, rules, process }: LogToolsOptions): readonly Too
           if (recent.length > MAX_EVENTS) recent.shift()
         }
         const is_cut = isCut || count > MAX_EVENTS
-        const open = alerts.map(({ events: _, ...alert }) => alert)
-        return { value: { open, recent: recent.toReversed(), is_cut } }
+        return { value: { open: alerts, recent: recent.toReversed(), is_cut } }
       },
     }),
     defineTool({

@@ -37,8 +37,8 @@ export interface RunningRules extends LogJob {
 
 /**
  * Runs rules over the entries of a log, as a process of it: state, alerts and position are committed together. So each alert fires once and
- * is resolved once, even if a process is killed. The output consists of `alert.firing`, `alert.resolved`, `alert.unknown` and `alert.late`
- * events in the log.
+ * is resolved once, even if a process is killed. The output consists of events in the log: `alert.firing` and `alert.resolved`, `alert.pending`
+ * and `alert.inactive`, `alert.unknown` and `alert.known`, and `alert.late`.
  *
  * A rule that fails at an entry, which is a bug, does not stop the others: the entry becomes a dead letter of the process.
  *

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { createHash } from 'node:crypto'
 import { memoryLog, openLog } from 'rivulet'
 import type { EventLog, EventOf, ResearchEvent } from 'rivulet'
+import type { AlertEvent } from 'rivulet/rules'
 import { onTestFinished } from 'vitest'
 import { append } from '../../log/append.ts'
 
@@ -31,7 +32,7 @@ function dataOf({ alert, labels = {}, since = new Date().toISOString(), ...rest 
   }
 }
 
-function eventOf<Type extends 'alert.firing' | 'alert.resolved' | 'alert.unknown'>(
+function eventOf<Type extends AlertEvent['type']>(
   type: Type,
   data: EventOf<Type>['data'],
   key: string,
@@ -49,13 +50,15 @@ function eventOf<Type extends 'alert.firing' | 'alert.resolved' | 'alert.unknown
   return event as ResearchEvent
 }
 
-/** Both events of an episode. */
+/** The events of an episode. */
 export function episodeOf(given: Given): {
+  readonly pending: ResearchEvent
   readonly firing: ResearchEvent
   readonly resolved: ResearchEvent
 } {
   const data = dataOf(given)
   return {
+    pending: eventOf('alert.pending', data, data.episode),
     firing: eventOf('alert.firing', data, data.episode),
     resolved: eventOf('alert.resolved', { ...data, reason: 'condition' }, data.episode),
   }
@@ -65,6 +68,18 @@ export function episodeOf(given: Given): {
 export function unknownOf(given: Given): ResearchEvent {
   const { alert, group, key, labels, since, episode } = dataOf(given)
   return eventOf('alert.unknown', { alert, group, key, labels, reason: 'gap', since }, episode)
+}
+
+/** An event that says that it is known again what becomes of an alert. */
+export function knownOf(given: Given): ResearchEvent {
+  const { alert, group, key, labels, episode } = dataOf(given)
+  return eventOf('alert.known', { alert, group, key, labels }, episode)
+}
+
+/** A pending alert that does not fire. */
+export function inactiveOf(given: Given): readonly ResearchEvent[] {
+  const data = dataOf(given)
+  return [episodeOf(data).pending, eventOf('alert.inactive', data, data.episode)]
 }
 
 /** A log that can be opened several times, one after the other, and what appends to it. */

@@ -2,7 +2,7 @@ import { pino } from 'pino'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { logAlerts } from '../../../src/rules/notify/log-alerts.ts'
 import type { LogAlertsOptions } from '../../../src/rules/notify/log-alerts.ts'
-import { alertLog, episodeOf, isReading, unknownOf } from './alerts.ts'
+import { alertLog, episodeOf, inactiveOf, isReading, knownOf, unknownOf } from './alerts.ts'
 
 async function linesOf(count: number, options: (write: (line: string) => void) => LogAlertsOptions) {
   const lines: string[] = []
@@ -20,16 +20,16 @@ async function linesOf(count: number, options: (write: (line: string) => void) =
   await isReading(log, 'alert-log')
   const given = { alert: 'Burst', labels: { monitor: 'mon_1' }, value: 3, since: '2026-01-02T03:04:05.000Z' }
   const { firing, resolved } = episodeOf({ ...given, annotations: { summary: 'three\u001B[31m\nerrors' } })
-  await append(firing, unknownOf(given), resolved)
+  await append(...inactiveOf(given), firing, unknownOf(given), knownOf(given), resolved)
   await promise
   return lines
 }
 
 describe('logAlerts', () => {
   it('writes a line to a logger for each event', async () => {
-    const lines = await linesOf(3, (write) => ({ logger: pino({ base: null, timestamp: false }, { write }) }))
+    const lines = await linesOf(4, (write) => ({ logger: pino({ base: null, timestamp: false }, { write }) }))
 
-    const [firing, unknown, resolved] = lines.map((line): unknown => JSON.parse(line))
+    const [firing, unknown, known, resolved] = lines.map((line): unknown => JSON.parse(line))
     expect(firing).toMatchObject({
       level: 40,
       type: 'alert.firing',
@@ -39,6 +39,7 @@ describe('logAlerts', () => {
       msg: 'firing Burst{monitor="mon_1"} value 3: three [31m errors',
     })
     expect(unknown).toMatchObject({ level: 40, reason: 'gap', msg: 'unknown Burst{monitor="mon_1"} (gap)' })
+    expect(known).toMatchObject({ level: 30, msg: 'known Burst{monitor="mon_1"}' })
     expect(resolved).toMatchObject({ level: 30, reason: 'condition' })
   })
 

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { NotifyProblem } from '../../../src/rules/notify/notify-problem.ts'
 import { slack } from '../../../src/rules/notify/slack.ts'
 import type { SlackOptions } from '../../../src/rules/notify/slack.ts'
-import { alertLog, episodeOf, isReading } from './alerts.ts'
+import { alertLog, episodeOf, inactiveOf, isReading } from './alerts.ts'
 import { Receiver } from './requests.ts'
 import type { Received } from './requests.ts'
 
@@ -39,7 +39,7 @@ describe('slack', () => {
     const since = '2026-01-02T03:04:05.000Z'
     const one = episodeOf({ alert: 'Burst', labels: { monitor: 'mon_1' }, since })
     const two = episodeOf({ alert: 'Burst', labels: { monitor: 'mon_2' }, since })
-    await append(one.firing, two.firing, one.resolved)
+    await append(...inactiveOf({ alert: 'Burst', since }), one.pending, one.firing, two.firing, one.resolved)
 
     const [request] = await receiver.requests(1)
 

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { NotifyProblem } from '../../../src/rules/notify/notify-problem.ts'
 import { alertWebhook } from '../../../src/rules/notify/webhook.ts'
 import type { AlertWebhookOptions } from '../../../src/rules/notify/webhook.ts'
-import { alertLog, episodeOf, isReading, unknownOf } from './alerts.ts'
+import { alertLog, episodeOf, inactiveOf, isReading, knownOf, unknownOf } from './alerts.ts'
 import { Receiver } from './requests.ts'
 import type { Received } from './requests.ts'
 
@@ -27,16 +27,17 @@ const alertsOf = ({ body }: Received): readonly string[] =>
   [JSON.parse(body)].flat().map(({ type, data }) => `${type.slice('alert.'.length)} ${data.alert}`)
 
 describe('alertWebhook', () => {
-  it('posts each event as a CloudEvent, in the order of its alert', async () => {
+  it('posts each event but that an alert is pending as a CloudEvent, in the order of its alert', async () => {
     const receiver = await Receiver.start()
     const { open, append } = alertLog()
     await start(await open(), receiver)
-    const { firing, resolved } = episodeOf({ alert: 'A' })
-    await append(firing, unknownOf({ alert: 'A' }), resolved)
+    const { pending, firing, resolved } = episodeOf({ alert: 'A' })
+    const between = [unknownOf({ alert: 'A' }), knownOf({ alert: 'A' })]
+    await append(...inactiveOf({ alert: 'B' }), pending, firing, ...between, resolved)
 
-    const requests = await receiver.requests(3)
+    const requests = await receiver.requests(4)
 
-    expect(requests.flatMap(alertsOf)).toEqual(['firing A', 'unknown A', 'resolved A'])
+    expect(requests.flatMap(alertsOf)).toEqual(['firing A', 'unknown A', 'known A', 'resolved A'])
     expect(requests[0]?.path).toBe(PATH)
     expect(requests[0]?.headers['content-type']).toBe('application/cloudevents+json')
     expect(JSON.parse(requests[0]?.body ?? '')).toMatchObject({

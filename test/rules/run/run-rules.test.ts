@@ -3,6 +3,7 @@ import { ProcessVersionError } from 'rivulet'
 import { defineRules } from '../../../src/rules/rule-file/load.ts'
 import { compiledRules, createRuleSet } from '../../../src/rules/rule-set.ts'
 import { runRules } from '../../../src/rules/run/run-rules.ts'
+import type { AlertEvent } from '../../../src/rules/evaluate/in-memory.ts'
 import type { Rule } from '../../../src/rules/rule.ts'
 import { readAll } from '../../log/conformance/fixture.ts'
 import { change } from '../../operators/events.ts'
@@ -335,19 +336,14 @@ describe('the status of rules', () => {
     await at.detect(1, 'b')
     const status = await ruleStatus(await at.again())
     const key = { monitor: '/v1/monitors/m' }
-    // What the events in the log say.
     const entries = await readAll(at.store)
-    expect(status.alerts).toEqual(
-      (['firing', 'pending'] as const).map((state) => ({
-        ...Object(entries.find(({ type }) => type === `alert.${state}`)?.data),
-        state,
-        resolved: null,
-        unknown: null,
-        ...(state === 'pending' && {
-          events: [expect.objectContaining({ id: 'a' }), expect.objectContaining({ id: 'b' })],
-        }),
-      })),
-    )
+    const data = (type: AlertEvent['type']) => Object(entries.find((entry) => entry.type === type)?.data)
+    const open = { resolved: null, unknown: null }
+    const causes = ['a', 'b'].map((id): unknown => expect.objectContaining({ id }))
+    expect(status.alerts).toEqual([
+      { ...data('alert.firing'), ...open, state: 'firing' },
+      { ...data('alert.pending'), ...open, state: 'pending', events: causes },
+    ])
     expect(status.alerts).toMatchObject([
       { alert: 'Burst', labels: { alertname: 'Burst', ...key }, value: 2, since: '2026-01-01T00:01:00.000Z' },
       {
