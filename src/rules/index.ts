@@ -43,3 +43,5 @@ export type { PlacedCounts, PlacedHistory, PlaceOptions } from './backtest/place
 export { timelineHtml } from './backtest/timeline.ts'
 export { placedText } from './backtest/timeline-text.ts'
 export type { TimelineOptions } from './backtest/timeline.ts'
+export type { AlertOutputType } from './evaluate/context.ts'
+export type { OpenAlert } from './run/rule-status.ts'
