@@ -8,7 +8,7 @@ import { REGISTRY } from './registry.ts'
 import type { ProcessedState } from './rule-process.ts'
 
 /** An alert that has not ended. */
-type OpenAlert = Alert & { readonly state: Exclude<Alert['state'], 'resolved'> }
+export type OpenAlert = Alert & { readonly state: Exclude<Alert['state'], 'resolved'> }
 
 /** The counters of a rule. */
 export interface RuleNumbers {
