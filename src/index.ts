@@ -35,9 +35,12 @@ export type {
   EffectCommit,
   EffectResult,
   EffectState,
+  EffectStates,
   EffectStore,
   GivenUpEffect,
+  MovedEffects,
   SentDeadLetters,
+  StatesInCopy,
 } from './log/store/effect-store.ts'
 export type { DeadLetterQueue } from './log/dead-letters.ts'
 export { openLog } from './log/open-log.ts'

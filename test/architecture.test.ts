@@ -269,7 +269,7 @@ describe('a check of the architecture', () => {
     ])
     expect(between('src/log/nats.ts', './nats/store.ts')).toEqual([])
     expect(between('src/log/nats/a.ts', '../state/b.ts')).toEqual([])
-    expect(between('src/log/migrate.ts', './sqlite/a.ts')).toEqual([])
+    expect(between('src/log/copy/migrate.ts', '../sqlite/a.ts')).toEqual([])
   })
 
   it('finds a circle, of types as well', () => {

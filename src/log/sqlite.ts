@@ -27,8 +27,8 @@ export {
   LogPositionError,
   LogValueError,
 } from './errors.ts'
-export { migrateLog } from './migrate.ts'
-export type { Migrated, MigrateOptions } from './migrate.ts'
+export { migrateLog } from './copy/migrate.ts'
+export type { Migrated, MigrateOptions } from './copy/migrate.ts'
 export { ArgumentError } from '../protocol/argument-error.ts'
 
 /** Settings of {@link sqliteLog}. */

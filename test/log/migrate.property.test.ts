@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { migrateLog } from '../../src/log/migrate.ts'
+import { migrateLog } from '../../src/log/copy/migrate.ts'
 import { sqliteLog } from '../../src/log/sqlite.ts'
 import { contentOf } from './migration/content.ts'
 import { CONSUMER, Historian, histories, PROCESS, STREAM, VIEW } from './migration/history.ts'

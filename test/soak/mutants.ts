@@ -42,9 +42,9 @@ export const MUTANTS = {
   },
   /** A log is copied without the positions that are beside effects. */
   'effects-left-behind': {
-    file: '/src/log/migrate.ts',
-    text: "if (record.kind !== 'name' || record.reader?.isCopy !== true) return",
-    replacement: 'return',
+    file: '/src/log/copy/copied-effects.ts',
+    text: "if (record.kind === 'name' && record.reader?.isCopy === true) inLog.set(record.name, record.reader)",
+    replacement: '',
   },
   /** A wall clock that has jumped forward is believed at once. */
   'jump-believed': {

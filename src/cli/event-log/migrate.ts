@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
 import type { Command } from 'commander'
 import { LogInUseError } from 'rivulet'
 import type { Migrated } from 'rivulet/log/sqlite'
@@ -12,6 +14,7 @@ import { isServerAddress } from '../server-log.ts'
 interface MigrateCommandOptions extends CommonOptions {
   readonly from: string
   readonly to: string
+  readonly effects?: readonly string[]
 }
 
 const EXAMPLES = `
@@ -22,9 +25,13 @@ all of them first: nothing may be recorded or consumed meanwhile.
 At the end, the new log is read and compared with the old one. Interrupted, it leaves no log; the same command begins anew. A log is a
 file, or nats://host:4222/NAME, whose credentials are read from the environment: see "rivulet --help".
 
+A consumer with exactlyOnce has its position in the database of its effects: name each of these databases with --effects. It stays where it is,
+and knows both logs until the consumer begins in one of them. From then on, the other log is refused.
+
 Examples:
   $ rivulet log migrate --from rivulet.db --to nats://localhost:4222/watch
-  $ rivulet log migrate --from nats://localhost:4222/watch --to rivulet.db`
+  $ rivulet log migrate --from nats://localhost:4222/watch --to rivulet.db
+  $ rivulet log migrate --from rivulet.db --to nats://localhost:4222/watch --effects ledger.db`
 
 /** `rivulet log migrate`: a whole log into a new one of any kind. */
 export function addMigrate(group: Command, signal: AbortSignal): void {
@@ -33,29 +40,37 @@ export function addMigrate(group: Command, signal: AbortSignal): void {
     .description('Copy a whole log into a new one, from a file to a server or back.')
     .requiredOption('--from <file|url>', 'the log to copy: an SQLite file, or nats://host:4222/NAME')
     .requiredOption('--to <file|url>', 'the new log')
+    .option('--effects <files...>', 'the SQLite databases of the effects of consumers with exactlyOnce')
   addCommonOptions(command, 'print what was copied as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action((options: MigrateCommandOptions) => migrate(options, signal))
 }
 
 async function migrate(options: MigrateCommandOptions, signal: AbortSignal): Promise<void> {
-  const { from, to, json = false } = options
+  const { from, to, effects = [], json = false } = options
   // A log without entries would be treated as a new one, and created again. A file is refused in any case.
   if (from === to && isServerAddress(from))
     throw new UsageError('--from and --to are the same log: name a new one')
+  const missing = effects.find((file) => !existsSync(file))
+  if (missing !== undefined) throw new UsageError(`--effects: there is no file ${missing}`)
   await using source = closing(await storeAt(from, false))
   await using target = closing(await storeAt(to, true))
   const { migrateLog } = await import('rivulet/log/sqlite')
   const progress = createProgress(process.stderr, process, 'entries')
+  const { DatabaseSync } = await import('node:sqlite')
+  const databases: DatabaseSync[] = []
   let migrated: Migrated
   try {
+    for (const file of effects) databases.push(new DatabaseSync(file))
     migrated = await migrateLog(source.store, target.store, {
+      effects: databases,
       onProgress: (copied, entries) => progress.set(copied, entries),
       signal,
     })
   } catch (error) {
     throw error instanceof LogInUseError ? new CopiedLogInUse(error) : error
   } finally {
+    for (const database of databases) database.close()
     progress.stop()
   }
   const output = createOutput(process.stdout, { json, signal })

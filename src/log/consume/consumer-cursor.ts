@@ -170,15 +170,18 @@ export class ConsumerCursor<E> {
     effects: Effects<E>,
   ): Promise<AckWindow> {
     const inLog = await this.#store.reader(this.#name)
-    const known = await effects.peek(this.#name)
+    const moved = await effects.peekMoved(this.#name)
+    const isMoved = moved?.state !== undefined && (await this.#refused(moved)) === undefined
+    const known = isMoved ? moved : await effects.peek(this.#name)
     if (known === undefined && inLog !== undefined) throw this.#missingCursor(effects)
     // Before the state is taken over: it may belong to a consumer of another log.
     await this.#checkPositions(known, inLog, effects)
-    const kept = await effects.take(fence, {
-      stateAfter: (positions) => window.stateAfter(positions),
-      isOpen: (position) => window.isOpen(position),
-      redelivery: (position) => window.redelivery(position),
-    })
+    const consumer = {
+      stateAfter: (positions: ReadonlySet<Position>) => window.stateAfter(positions),
+      isOpen: (position: Position) => window.isOpen(position),
+      redelivery: (position: Position) => window.redelivery(position),
+    }
+    const kept = await effects.take(fence, consumer, isMoved ? 'moved' : 'own')
     await this.#checkPositions(kept, inLog, effects)
     const { applied, deadLetters, redelivered } = kept
     const state = applied.length === 0 ? kept.state : await this.#withApplied(kept.state, applied)
@@ -274,7 +277,13 @@ export class ConsumerCursor<E> {
     inLog: ReaderState | undefined,
     effects: Effects<E>,
   ): Promise<void> {
-    if (kept?.state === undefined) return
+    const refused = kept && (await this.#refused(kept))
+    if (refused !== undefined) throw refused.with(this.#howToGoOn(refused.reason, inLog, effects))
+  }
+
+  /** Why the log does not have the positions of a state; undefined if it has them. */
+  async #refused(kept: EffectState): Promise<LogPositionError | undefined> {
+    if (kept.state === undefined) return undefined
     const { cursor, acknowledged } = kept.state
     // Positions before the last acknowledged one are part of its history.
     const last = acknowledged.at(-1) ?? cursor
@@ -283,9 +292,10 @@ export class ConsumerCursor<E> {
       for (const position of new Set([cursor, last, ...kept.applied, ...deadLetters, ...kept.redelivered])) {
         await this.#store.read(position, { limit: 1 })
       }
+      return undefined
     } catch (error) {
-      if (!(error instanceof LogPositionError)) throw error
-      throw error.with(this.#howToGoOn(error.reason, inLog, effects))
+      if (error instanceof LogPositionError) return error
+      throw error
     }
   }
 

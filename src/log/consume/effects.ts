@@ -28,6 +28,9 @@ export interface EffectConsumer {
   redelivery(position: Position): Redelivery | undefined
 }
 
+/** The log of the state that is taken over: this log alone, or one of which this log is a copy. */
+export type EffectOrigin = 'own' | 'moved'
+
 /** The effects of one consumer, and its cursor beside them: each effect and the cursor behind it are one transaction. */
 export interface Effects<E> {
   /** Default number of entries in flight. */
@@ -38,11 +41,13 @@ export interface Effects<E> {
   readonly fenced: FencedError | undefined
   /** The stored state of a reader; undefined for a new one. */
   peek(reader: string): Promise<EffectState | undefined>
+  /** The state of a reader in a copy of its log; undefined if there is none. */
+  peekMoved(reader: string): Promise<EffectState | undefined>
   /**
    * Takes the reader over, or creates it without a state: transactions with earlier fences are refused from now on. Rejects
-   * with a `FencedError` where a later one is known.
+   * with a `FencedError` if a later one is known, or if there is no state in a copy of the log.
    */
-  take(fence: Fence, consumer: EffectConsumer): Promise<EffectState>
+  take(fence: Fence, consumer: EffectConsumer, from: EffectOrigin): Promise<EffectState>
   /** Those of the positions of a reader that are given up and not handled: see `EffectStore.givenUp`. */
   givenUp(reader: string, positions: readonly Position[]): Promise<readonly Position[]>
   /** Prepares and applies the effect of an entry. */

@@ -5,7 +5,7 @@ import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import type { NewDeadLetter, Redelivery } from '../store/dead-letter-store.ts'
 import type { Effect, EffectState, EffectStore, SentDeadLetters } from '../store/effect-store.ts'
 import { EFFECTS } from './effects.ts'
-import type { EffectConsumer, EffectHandler, Effects } from './effects.ts'
+import type { EffectConsumer, EffectHandler, EffectOrigin, Effects } from './effects.ts'
 import { EffectError, FencedError, LogClosedError, LogError } from '../errors.ts'
 import { macrotask } from '../macrotask.ts'
 
@@ -148,8 +148,14 @@ class StoredEffects<E extends Entry, P, Connection> implements Effects<E> {
     return this.#store.givenUp(reader, positions)
   }
 
-  async take(fence: Fence, consumer: EffectConsumer): Promise<EffectState> {
-    const kept = await this.#store.take(fence)
+  async peekMoved(reader: string): Promise<EffectState | undefined> {
+    return this.#store.moved?.peek(reader)
+  }
+
+  async take(fence: Fence, consumer: EffectConsumer, from: EffectOrigin): Promise<EffectState> {
+    const taken = from === 'moved' ? this.#store.moved : this.#store
+    if (taken === undefined) throw new FencedError(this.place, fence.name)
+    const kept = await taken.take(fence)
     this.#taken = { fence, consumer }
     return kept
   }

@@ -6,6 +6,7 @@ import { eventJsonOf } from '../store/copied-event.ts'
 import { logCompleteness } from '../store/completeness.ts'
 import { COPIED_PAGE } from '../store/copy-store.ts'
 import type { CopiedEntry, CopiedRecord, CopyHead, CopySource } from '../store/copy-store.ts'
+import type { Position } from '../store/entry.ts'
 import { identityBytes } from '../store/identity-key.ts'
 import { UNDIVIDED } from '../store/sharing-store.ts'
 import { originalText } from '../store/stored-text.ts'
@@ -30,12 +31,14 @@ export interface CopiedFile {
 export class SqliteCopySource implements CopySource {
   readonly head: CopyHead
   readonly partitions = UNDIVIDED
+  readonly file: string
   readonly #file: CopiedFile
   readonly #positions: SqlitePositions
   readonly #processPositions: ProcessPositions
 
   constructor(file: CopiedFile) {
     this.#file = file
+    this.file = file.database.location() ?? file.name
     this.#positions = new SqlitePositions(file.name, file.epoch, () =>
       new Runs(file.database).tokens(ENTRIES),
     )
@@ -47,6 +50,10 @@ export class SqliteCopySource implements CopySource {
       last: Number(log['last_position']),
       trimmed: { number: Number(log['trimmed_position']), recorded: Number(log['trimmed_recorded']) },
     }
+  }
+
+  async numberOf(position: Position): Promise<number> {
+    return this.#positions.parse(position, this.head.last)
   }
 
   async *entries(): AsyncGenerator<readonly CopiedEntry[], void> {

@@ -15,6 +15,7 @@ import type {
   CopySource,
   CopyTarget,
 } from '../store/copy-store.ts'
+import type { Position } from '../store/entry.ts'
 import { identityBytes } from '../store/identity-key.ts'
 import { machineClock } from '../store/machine-clock.ts'
 import { UNDIVIDED } from '../store/sharing-store.ts'
@@ -162,6 +163,10 @@ export class SqliteCopyTarget implements CopyTarget {
     return new SqliteCopySource({ database, name, epoch, check() {}, close() {} })
   }
 
+  async positionOf(number: number): Promise<Position> {
+    return this.#positions.format(number)
+  }
+
   async finish(): Promise<void> {
     this.#write(() => this.#database.exec('COMMIT'))
     this.#database.close()
@@ -204,7 +209,10 @@ export class SqliteCopyTarget implements CopyTarget {
     this.#name = { generation: 0, redelivered: [] }
     const { stream, reader: insert } = this.#statements
     if (position !== null) stream.run(storedText(name), storedText(position))
-    if (reader !== null) insert.run(storedText(name), reader.cursor, JSON.stringify(reader.acknowledged))
+    if (reader !== null) {
+      const { cursor, acknowledged, isCopy = false } = reader
+      insert.run(storedText(name), cursor, JSON.stringify(acknowledged), Number(isCopy))
+    }
   }
 
   #addProcess({ name, holdsRetention, lastChange, forgotten, checkpoint }: CopiedProcess): void {
@@ -265,7 +273,7 @@ function prepare(database: DatabaseSync) {
     ),
     deleted: sql('INSERT INTO rivulet_identity VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING'),
     stream: sql('INSERT INTO rivulet_stream VALUES (?, ?)'),
-    reader: sql('INSERT INTO rivulet_reader VALUES (?, ?, ?, 0)'),
+    reader: sql('INSERT INTO rivulet_reader VALUES (?, ?, ?, ?)'),
     run: sql('INSERT INTO rivulet_run VALUES (?, 1, ?)'),
     process: sql(
       `INSERT INTO rivulet_process (name, last_change, forgotten, checkpoint, holds_retention) VALUES (?, ?, ?, '', ?)`,

@@ -10,6 +10,7 @@ import type {
   EffectResult,
   EffectState,
   EffectStore,
+  MovedEffects,
   SentDeadLetters,
 } from '../store/effect-store.ts'
 import { EffectError, FencedError } from '../errors.ts'
@@ -51,13 +52,29 @@ const SCHEMA = `
     is_handled INTEGER NOT NULL,
     PRIMARY KEY (reader, position)
   ) WITHOUT ROWID, STRICT;
+
+  -- The states of readers in a copy of their log, until either log is used.
+  CREATE TABLE IF NOT EXISTS rivulet_effect_moved (
+    reader TEXT PRIMARY KEY,
+    consumer TEXT NOT NULL,
+    state TEXT -- an EffectState as JSON; null for a reader that the copy does not have
+  ) WITHOUT ROWID, STRICT;
 `
 
-const NOTHING_KEPT: EffectState = { state: undefined, applied: [], deadLetters: [], redelivered: [] }
+const NOTHING_KEPT: EffectState = {
+  state: undefined,
+  applied: [],
+  deadLetters: [],
+  redelivered: [],
+  sent: [],
+}
 
 /** Advice if a later claim than the log knows has written into the database. */
 const PUT_BACK =
   'See that only one runs. If an earlier state of the log was put back, let the consumer go on where that has it: rivulet log rewind'
+
+/** Advice if the log of the effects was copied since they were taken over. */
+const COPIED = 'The log was copied meanwhile: start the consumer again, in one of the two logs'
 
 /** The cursors and dead letters beside the effects of an SQLite database. */
 export class EffectDatabase implements EffectStore<DatabaseSync> {
@@ -85,7 +102,7 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
       // Rows without a cursor are of a consumer that was removed here.
       if (last === 0)
         for (const statement of [statements.forgetApplied, statements.forgetLetters]) statement.run(name)
-      statements.take.run(name, token)
+      this.#takeOver(name, token)
       return kept
     })
   }
@@ -100,6 +117,7 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
     try {
       return await this.#transaction((statements) => {
         if (statements.token.get(name)?.['token'] !== token) throw new FencedError(this.name, name)
+        if (statements.moved.get(name) !== undefined) throw new FencedError(this.name, name, COPIED)
         const outcomes: ({ readonly error: unknown } | undefined)[] = []
         const applied: Position[] = []
         for (const effect of commit.effects()) {
@@ -128,7 +146,7 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
     handled: ReadonlySet<Position>,
   ): Promise<void> {
     await this.#transaction((statements) => {
-      statements.take.run(name, token)
+      this.#takeOver(name, token)
       for (const position of deadLetters)
         statements.addMissing.run(name, position, Number(handled.has(position)))
     })
@@ -146,12 +164,68 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
     await this.#create()
     return this.#transaction((statements) => {
       const before = this.#find(name)?.kept.state?.cursor
-      statements.take.run(name, token)
+      this.#takeOver(name, token)
       this.#save(name, state)
       statements.forgetLetters.run(name)
       for (const position of deadLetters) statements.addDeadLetter.run(name, position)
       return before
     })
+  }
+
+  readonly moved: MovedEffects = {
+    peek: async (reader) => {
+      await this.#create()
+      return this.#attempt(() => this.#findMoved(reader))
+    },
+    take: async ({ name, token }) => {
+      await this.#create()
+      return this.#transaction((statements) => {
+        const state = this.#findMoved(name)
+        if (state === undefined) throw new FencedError(this.name, name, COPIED)
+        statements.take.run(name, token)
+        this.#replace(name, state)
+        for (const { reader } of statements.notMoved.all(name)) {
+          const gone = [statements.forgetMoved, statements.forgetCursor, statements.forgetApplied]
+          for (const statement of [...gone, statements.forgetLetters]) statement.run(String(reader))
+        }
+        statements.forgetMoved.run(name)
+        return state
+      })
+    },
+    store: async (consumer, readers, statesOf) => {
+      await this.#create()
+      await this.#transaction((statements) => {
+        const [own, moved] = [new Map<string, EffectState>(), new Map<string, EffectState>()]
+        for (const reader of readers) {
+          const [ownState, movedState] = [this.#find(reader)?.kept, this.#findMoved(reader)]
+          if (ownState !== undefined) own.set(reader, ownState)
+          if (movedState !== undefined) moved.set(reader, movedState)
+        }
+        const states = statesOf(own, moved)
+        statements.forgetCopy.run(consumer)
+        for (const reader of new Set([...own.keys(), ...states.keys()])) {
+          const state = states.get(reader)
+          statements.move.run(reader, consumer, state === undefined ? null : JSON.stringify(state))
+        }
+      })
+    },
+  }
+
+  /** Stores the token, and drops the states of the consumer in a copy of the log. */
+  #takeOver(reader: string, token: number): void {
+    this.#statements.take.run(reader, token)
+    this.#statements.forgetCopyOf.run(reader)
+  }
+
+  /** Replaces all that is stored of a reader but its token. */
+  #replace(reader: string, { state, deadLetters, redelivered, sent }: EffectState): void {
+    const { forgetLetters, addMissing, keepDeadLetter, handled } = this.#statements
+    if (state !== undefined) this.#save(reader, state)
+    forgetLetters.run(reader)
+    for (const position of [...redelivered, ...sent]) addMissing.run(reader, position, 0)
+    for (const deadLetter of deadLetters)
+      keepDeadLetter.run(reader, deadLetter.position, JSON.stringify(deadLetter))
+    for (const position of redelivered) handled.run(reader, position)
   }
 
   #save(reader: string, { cursor, acknowledged }: ReaderState): void {
@@ -335,7 +409,16 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
     const state =
       cursor === null ? undefined : { cursor: String(cursor), acknowledged: positions.map(String) }
     const redelivered = this.#statements.allHandled.all(reader).map(({ position }) => String(position))
-    return { token: Number(token), kept: { state, applied, deadLetters, redelivered } }
+    const sent = this.#statements.allSent.all(reader).map(({ position }) => String(position))
+    return { token: Number(token), kept: { state, applied, deadLetters, redelivered, sent } }
+  }
+
+  #findMoved(reader: string): EffectState | undefined {
+    const found = this.#statements.moved.get(reader)?.['state']
+    if (found === undefined || found === null) return undefined
+    const state = parseJson(String(found))
+    if (!isEffectState(state)) throw this.#damaged(reader)
+    return state
   }
 
   #damaged(reader: string): LogError {
@@ -362,6 +445,17 @@ function isDeadLetter(value: unknown): value is NewDeadLetter {
     typeof value['attempts'] === 'number' &&
     isObject(value['error']) &&
     (value['redelivery'] === undefined || typeof value['redelivery'] === 'number')
+  )
+}
+
+/** Whether it is a state in a copy, as far as this file has written it. */
+function isEffectState(value: unknown): value is EffectState {
+  return (
+    isObject(value) &&
+    isObject(value['state']) &&
+    Array.isArray(value['deadLetters']) &&
+    value['deadLetters'].every(isDeadLetter) &&
+    ['applied', 'redelivered', 'sent'].every((name) => Array.isArray(value[name]))
   )
 }
 
@@ -399,9 +493,25 @@ function prepare(database: DatabaseSync) {
     allHandled: sql(
       'SELECT position FROM rivulet_effect_dead_letter WHERE reader = ? AND is_handled = 1 ORDER BY position',
     ),
+    allSent: sql(
+      `SELECT position FROM rivulet_effect_dead_letter WHERE reader = ? AND letter IS NULL AND is_handled = 0
+       ORDER BY position`,
+    ),
     forgetHandled: sql(
       'DELETE FROM rivulet_effect_dead_letter WHERE reader = ? AND position = ? AND is_handled = 1',
     ),
     forgetLetters: sql('DELETE FROM rivulet_effect_dead_letter WHERE reader = ?'),
+    forgetCursor: sql('DELETE FROM rivulet_effect_cursor WHERE reader = ?'),
+    move: sql('INSERT INTO rivulet_effect_moved VALUES (?, ?, ?)'),
+    moved: sql('SELECT state FROM rivulet_effect_moved WHERE reader = ?'),
+    notMoved: sql(
+      `SELECT reader FROM rivulet_effect_moved
+       WHERE state IS NULL AND consumer = (SELECT consumer FROM rivulet_effect_moved WHERE reader = ?)`,
+    ),
+    forgetMoved: sql('DELETE FROM rivulet_effect_moved WHERE reader = ?'),
+    forgetCopy: sql('DELETE FROM rivulet_effect_moved WHERE consumer = ?'),
+    forgetCopyOf: sql(
+      `DELETE FROM rivulet_effect_moved WHERE consumer = (SELECT consumer FROM rivulet_effect_moved WHERE reader = ?)`,
+    ),
   }
 }

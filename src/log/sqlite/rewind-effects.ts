@@ -56,6 +56,9 @@ export async function rewindEffects(
       if (state?.isCopy !== true) continue
       const deadLetters: Position[] = []
       for await (const { entry } of deadLettersIn(store.deadLetters, name)) deadLetters.push(entry.position)
+      // The log is a copy, and was never used.
+      const moved = (await effects.moved.peek(name))?.state
+      if (moved !== undefined && (await hasPosition(store, moved.cursor))) await effects.moved.take(fence)
       const kept = (await effects.peek(name))?.state
       if (kept !== undefined && (await hasPosition(store, kept.acknowledged.at(-1) ?? kept.cursor))) {
         // The log has what the effects come from, so these stay where they are.

@@ -1,4 +1,5 @@
 import type { DeadLetterError } from './dead-letter-store.ts'
+import type { Position } from './entry.ts'
 import type { StateChange, Timer } from './process-store.ts'
 import type { Partitions } from './sharing-store.ts'
 
@@ -70,12 +71,15 @@ export interface CopiedName {
   readonly name: string
   /** The upstream position; null where it is no stream. */
   readonly position: string | null
-  /** Null for a name that is no reader. `isCopy`: see `ReaderState`. */
-  readonly reader: {
-    readonly cursor: number
-    readonly acknowledged: readonly number[]
-    readonly isCopy?: boolean
-  } | null
+  /** Null for a name that is no reader. */
+  readonly reader: CopiedReader | null
+}
+
+/** A `ReaderState` with numbers as positions. */
+export interface CopiedReader {
+  readonly cursor: number
+  readonly acknowledged: readonly number[]
+  readonly isCopy?: boolean
 }
 
 /** The record that makes a reader a process. */
@@ -146,6 +150,10 @@ export interface CopySource {
   readonly head: CopyHead
   /** The division of its sources into partitions. */
   readonly partitions: Partitions
+  /** Path of the file, without symbolic links; undefined for a log on a server. */
+  readonly file: string | undefined
+  /** The number of a position. Rejects with a `LogPositionError` for one that is not of this log, beyond its end, or of a lost state. */
+  numberOf(position: Position): Promise<number>
   /** All entries in their order, some at a time. */
   entries(): AsyncIterable<readonly CopiedEntry[]>
   /** All other records. May be read several times. */
@@ -166,6 +174,8 @@ export interface CopyTarget {
   add(record: CopiedRecord): Promise<void>
   /** Reads the new log. Called after all records. */
   written(): Promise<CopySource>
+  /** The position with a number. Called after {@link written}. */
+  positionOf(number: number): Promise<Position>
   /** Makes it a log. */
   finish(): Promise<void>
   /** Gives up an unfinished log: it is no log, and the next target begins anew. */

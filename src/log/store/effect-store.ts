@@ -33,7 +33,40 @@ export interface EffectStore<Connection> {
    * `EffectError` for a redelivered dead letter without a row.
    */
   commit(fence: Fence, commit: EffectCommit<Connection>): Promise<EffectResult>
+  /** What `migrateLog` needs of it. Default: a log with consumers whose effects are here cannot be copied. */
+  readonly moved?: MovedEffects
 }
+
+/**
+ * The states that readers have in a copy of the log, beside their own: until the copy is finished and used, the log itself can go on. The first
+ * `take` of either log decides. {@link EffectStore.take} drops what is stored here for the consumer of the reader, so that its copy is refused;
+ * {@link MovedEffects.take} replaces the state of the reader, so that the log itself is refused.
+ *
+ * From {@link MovedEffects.store} until the next take, commits of these readers are refused with a `FencedError`.
+ */
+export interface MovedEffects {
+  /** The state of a reader in the copy; undefined if there is none. */
+  peek(reader: string): Promise<EffectState | undefined>
+  /**
+   * Takes the reader over with its state in the copy, whatever the token before was, and removes the readers of its consumer that the copy does not
+   * have. Rejects with a `FencedError` if there is no state in a copy.
+   */
+  take(fence: Fence): Promise<EffectState>
+  /**
+   * Stores the states of a consumer in a copy of the log, in place of those of an earlier copy and in one transaction.
+   *
+   * @param readers All readers that the consumer may have.
+   * @param statesOf Returns the states by the readers of the copy. Called in the transaction, with the states that these readers have by
+   * themselves and in an earlier copy. What it throws ends the transaction.
+   */
+  store(consumer: string, readers: readonly string[], statesOf: StatesInCopy): Promise<void>
+}
+
+/** States of readers, by their names. */
+export type EffectStates = ReadonlyMap<string, EffectState>
+
+/** Returns the states of readers in a copy of the log. */
+export type StatesInCopy = (own: EffectStates, moved: EffectStates) => EffectStates
 
 /** The stored state of a reader. */
 export interface EffectState {
@@ -48,6 +81,8 @@ export interface EffectState {
   readonly deadLetters: readonly NewDeadLetter[]
   /** Redelivered dead letters that are handled, which the log may still have. */
   readonly redelivered: readonly Position[]
+  /** Other dead letters with a row, in any order: the log has them. */
+  readonly sent: readonly Position[]
 }
 
 /** The contents of a commit. A store that runs a transaction again asks for them again. */

@@ -32,7 +32,7 @@ const deadLetterAt = (position: Position, attempts = 1): NewDeadLetter => ({
   attempts,
 })
 
-const NOTHING = { state: undefined, applied: [], deadLetters: [], redelivered: [] }
+const NOTHING = { state: undefined, applied: [], deadLetters: [], redelivered: [], sent: [] }
 const STATE = { cursor: 'p0', acknowledged: [] }
 const KEPT = { ...NOTHING, state: STATE }
 
@@ -166,12 +166,13 @@ export function describeEffectStore<Connection>(
       await commit([{ position: 'p1', isRedelivered: false, deadLetter }])
       expect(await kept()).toEqual({ ...KEPT, deadLetters: [deadLetter] })
       await commit([], { sent: [{ added: ['p1'], removed: [] }] })
-      expect(await kept()).toEqual(KEPT)
+      const sent = { ...KEPT, sent: ['p1'] }
+      expect(await kept()).toEqual(sent)
       expect(await open().givenUp(READER, ['p0', 'p1', 'p2'])).toEqual(['p1'])
 
       const again = effect('p1', { isRedelivered: true })
       await commit([effect('p1', { isRedelivered: true, error: new Error('still no luck') })])
-      expect(await kept()).toEqual(KEPT)
+      expect(await kept()).toEqual(sent)
       for (let call = 0; call < 2; call++) expect(await commit([again])).toEqual({ outcomes: [undefined] })
       expect(written()).toEqual(['p1'])
       expect(await kept()).toEqual({ ...KEPT, redelivered: ['p1'] })
@@ -196,6 +197,56 @@ export function describeEffectStore<Connection>(
       await giveUp(undefined)
 
       expect(await kept()).toEqual({ ...KEPT, redelivered: ['p1'] })
+    })
+
+    it('have the states of a copy of the log beside their own, until either is taken', async () => {
+      const { open, effect, commit, kept, written } = await taken()
+      const { moved } = open()
+      if (moved === undefined) throw new Error('its consumers can be moved')
+      const letters = ['p1', 'p2', 'p3'].map((position) => deadLetterAt(position))
+      await commit(
+        letters.map((deadLetter) => ({ position: deadLetter.position, isRedelivered: false, deadLetter })),
+      )
+      await commit([effect('p2', { isRedelivered: true })], { sent: [{ added: ['p2', 'p3'], removed: [] }] })
+      const own = { ...KEPT, deadLetters: [letters[0]], redelivered: ['p2'], sent: ['p3'] }
+      expect(await kept()).toEqual(own)
+      const copied = {
+        state: { cursor: 'q0', acknowledged: ['q9'] },
+        applied: [],
+        deadLetters: [deadLetterAt('q1')],
+        redelivered: ['q2'],
+        sent: ['q3'],
+      }
+      const part = 'consumer.0:ledger'
+      const seen: unknown[] = []
+      const store = () =>
+        moved.store(READER, [READER, part], (states, earlier) => {
+          seen.push([Object.fromEntries(states), Object.fromEntries(earlier)])
+          return new Map([[part, copied]])
+        })
+      await store()
+      await store()
+      expect(seen).toEqual([
+        [{ [READER]: own }, {}],
+        [{ [READER]: own }, { [part]: copied }],
+      ])
+      expect(await moved.peek(part)).toEqual(copied)
+      expect(await moved.peek(READER)).toBeUndefined()
+      expect(await kept()).toEqual(own)
+
+      // Its copy would not have the effect.
+      await expect(commit([effect('p5')])).rejects.toBeInstanceOf(FencedError)
+      expect(await open().take(fence(3))).toEqual(own)
+      expect(await moved.peek(part)).toBeUndefined()
+      await expect(moved.take({ name: part, token: 1 })).rejects.toBeInstanceOf(FencedError)
+      await commit([effect('p5')], {}, 3)
+      expect(written()).toEqual(['p2', 'p5'])
+
+      await store()
+      expect(await moved.take({ name: part, token: 1 })).toEqual(copied)
+      expect(await open().peek(part)).toEqual(copied)
+      expect(await kept()).toBeUndefined()
+      await expect(commit([effect('p6')], {}, 3)).rejects.toBeInstanceOf(FencedError)
     })
 
     it('of a consumer happen once for each entry, over failures, restarts and dead letters', async () => {

@@ -101,6 +101,7 @@ it('what the consumer saves while effects are being committed is the state behin
       isOpen: () => true,
       redelivery: () => undefined,
     },
+    'own',
   )
   const calls: Promise<void>[] = []
   for (let n = 1; n < 10; n++) {

@@ -8,6 +8,7 @@ import type {
   EffectResult,
   EffectState,
   EffectStore,
+  MovedEffects,
 } from '../../../src/log/store/effect-store.ts'
 
 interface Reader {
@@ -16,7 +17,14 @@ interface Reader {
   readonly rows: Map<Position, { letter?: NewDeadLetter; isHandled: boolean }>
 }
 
+/** The state of a reader in a copy of its log; none for a reader that the copy does not have. */
+interface Moved {
+  readonly consumer: string
+  readonly state: EffectState | undefined
+}
+
 interface Contents {
+  readonly moved: Map<string, Moved>
   readonly readers: Map<string, Reader>
   written: string[]
 }
@@ -31,7 +39,7 @@ export class MemoryEffects implements EffectStore<MemoryConnection> {
   readonly name = 'effects in memory'
   /** What is called after each commit. What it throws takes the place of the answer. */
   afterCommit: () => void = () => {}
-  #contents: Contents = { readers: new Map(), written: [] }
+  #contents: Contents = { moved: new Map(), readers: new Map(), written: [] }
   #last: Promise<unknown> = Promise.resolve()
 
   get written(): readonly string[] {
@@ -45,11 +53,12 @@ export class MemoryEffects implements EffectStore<MemoryConnection> {
   }
 
   take({ name, token }: Fence): Promise<EffectState> {
-    return this.#transaction(async ({ readers }) => {
+    return this.#transaction(async ({ moved, readers }) => {
       const reader = readers.get(name) ?? { token, state: undefined, rows: new Map() }
       if (reader.token > token) throw new FencedError(this.name, name)
       reader.token = token
       readers.set(name, reader)
+      forgetCopy(moved, moved.get(name)?.consumer)
       return structuredClone(stateOf(reader))
     })
   }
@@ -63,7 +72,7 @@ export class MemoryEffects implements EffectStore<MemoryConnection> {
   async commit({ name, token }: Fence, commit: EffectCommit<MemoryConnection>): Promise<EffectResult> {
     const result = await this.#transaction(async (contents) => {
       const reader = contents.readers.get(name)
-      if (reader?.token !== token) throw new FencedError(this.name, name)
+      if (reader?.token !== token || contents.moved.has(name)) throw new FencedError(this.name, name)
       const outcomes: ({ readonly error: unknown } | undefined)[] = []
       const applied: Position[] = []
       for (const effect of commit.effects()) {
@@ -92,6 +101,42 @@ export class MemoryEffects implements EffectStore<MemoryConnection> {
     })
     this.afterCommit()
     return result
+  }
+
+  readonly moved: MovedEffects = {
+    peek: async (reader) => {
+      await turn()
+      return structuredClone(this.#contents.moved.get(reader)?.state)
+    },
+    take: ({ name, token }) =>
+      this.#transaction(async ({ moved, readers }) => {
+        const { consumer, state } = moved.get(name) ?? {}
+        if (state === undefined) throw new FencedError(this.name, name)
+        for (const [reader, of] of moved) {
+          if (of.consumer !== consumer || of.state !== undefined) continue
+          readers.delete(reader)
+          moved.delete(reader)
+        }
+        moved.delete(name)
+        readers.set(name, { token, state: state.state, rows: rowsOf(state) })
+        return structuredClone(state)
+      }),
+    store: (consumer, names, statesOf) =>
+      this.#transaction(async ({ moved, readers }) => {
+        const known = names.flatMap((name) => {
+          const reader = readers.get(name)
+          return reader === undefined ? [] : [[name, stateOf(reader)] as const]
+        })
+        const earlier = names.flatMap((name) => {
+          const state = moved.get(name)?.state
+          return state === undefined ? [] : [[name, state] as const]
+        })
+        const own = new Map(known)
+        const states = statesOf(own, new Map(earlier))
+        forgetCopy(moved, consumer)
+        for (const name of [...own.keys(), ...states.keys()])
+          moved.set(name, { consumer, state: structuredClone(states.get(name)) })
+      }),
   }
 
   async #apply(contents: Contents, reader: Reader, effect: Effect<MemoryConnection>): Promise<void> {
@@ -134,6 +179,17 @@ export class MemoryEffects implements EffectStore<MemoryConnection> {
   }
 }
 
+function forgetCopy(moved: Map<string, Moved>, consumer: string | undefined): void {
+  for (const [reader, of] of moved) if (of.consumer === consumer) moved.delete(reader)
+}
+
+function rowsOf({ deadLetters, redelivered, sent }: EffectState): Reader['rows'] {
+  const rows: Reader['rows'] = new Map([...redelivered, ...sent].map((each) => [each, { isHandled: false }]))
+  for (const letter of deadLetters) rows.set(letter.position, { letter, isHandled: false })
+  for (const position of redelivered) rows.set(position, { ...rows.get(position), isHandled: true })
+  return rows
+}
+
 function stateOf({ state, rows }: Reader): EffectState {
   const all = [...rows]
   return {
@@ -141,5 +197,6 @@ function stateOf({ state, rows }: Reader): EffectState {
     applied: [],
     deadLetters: all.flatMap(([, { letter }]) => letter ?? []),
     redelivered: all.flatMap(([position, { isHandled }]) => (isHandled ? [position] : [])),
+    sent: all.flatMap(([position, { letter, isHandled }]) => (letter || isHandled ? [] : [position])),
   }
 }

@@ -276,16 +276,28 @@ describe('exactlyOnce after its log was put back', () => {
     })
   })
 
-  it('is not copied with its log', async () => {
-    const { file, record, consume } = world()
+  it('is copied with its log once it was rewound', async () => {
+    const { file, database, record, consume, keep, putBack, rewind } = world()
     await record('1')
     await consume(1)
-    const [from, to] = [sqliteLog(file), sqliteLog(`${file}-copy`)]
-    onTestFinished(() => Promise.all([from.close(), to.close()]).then(() => {}))
-    await expect(migrateLog(from, to)).rejects.toMatchObject({
+    keep()
+    await record('2')
+    await consume(2)
+    putBack()
+    const copied = async () => {
+      const [from, to] = [sqliteLog(file), sqliteLog(`${file}-copy`)]
+      try {
+        return await migrateLog(from, to, { effects: [database] })
+      } finally {
+        await Promise.all([from.close(), to.close()])
+      }
+    }
+    await expect(copied()).rejects.toMatchObject({
       name: 'LogUnsupportedError',
-      message: expect.stringMatching(/"ledger" .* remove it .* `startAt: "end"`/s),
+      message: expect.stringContaining('rivulet log rewind'),
     })
+    await rewind()
+    expect(await copied()).toMatchObject({ readers: 1 })
   })
 })
 

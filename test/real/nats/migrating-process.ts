@@ -1,5 +1,5 @@
 /** Copies a log into another one, and kills itself once some entries are there. */
-import { migrateLog } from '../../../src/log/migrate.ts'
+import { migrateLog } from '../../../src/log/copy/migrate.ts'
 import { natsLog } from '../../../src/log/nats.ts'
 import { sqliteLog } from '../../../src/log/sqlite.ts'
 import type { LogStore } from '../../../src/log/store/contract.ts'

@@ -11,6 +11,7 @@ import type {
   CopyHead,
   CopySource,
 } from '../../store/copy-store.ts'
+import type { Position } from '../../store/entry.ts'
 import type { Partitions } from '../../store/sharing-store.ts'
 import type { About } from '../server/log-metadata.ts'
 import type { Connection } from '../server/connection.ts'
@@ -41,6 +42,7 @@ export interface CopiedParts {
 export class NatsCopySource implements CopySource {
   readonly head: CopyHead
   readonly partitions: Partitions
+  readonly file = undefined
   readonly #parts: CopiedParts
   readonly #processPositions: ProcessPositions
   readonly #identities: ReadonlyMap<string, CopiedIdentity>
@@ -73,6 +75,10 @@ export class NatsCopySource implements CopySource {
     this.#ends = ends
     this.#close = close
     this.#processPositions = new ProcessPositions(parts.connection.log, parts.positions.epoch)
+  }
+
+  async numberOf(position: Position): Promise<number> {
+    return (await this.#parts.positions.check(position)).sequence
   }
 
   async *entries(): AsyncGenerator<readonly CopiedEntry[], void> {

@@ -239,6 +239,10 @@ export class NatsCopyTarget implements CopyTarget {
     return NatsCopySource.open(parts, async () => {})
   }
 
+  positionOf(number: number): Promise<Position> {
+    return this.#positions.at(number)
+  }
+
   async finish(): Promise<void> {
     const hasCopiedIdentities = this.#identities.length > 0
     await this.#about.change((current) => {
@@ -322,6 +326,7 @@ export class NatsCopyTarget implements CopyTarget {
       reader: reader && {
         cursor: positionOf(reader.cursor),
         acknowledged: reader.acknowledged.map(positionOf),
+        ...(reader.isCopy === true && { isCopy: true }),
       },
       holdsRetention: name.process?.holdsRetention ?? true,
       deadLetters: deadLetters.length,

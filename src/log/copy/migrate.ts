@@ -1,13 +1,17 @@
 import { createHash } from 'node:crypto'
-import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkFunction, checkOptions, checkSignal } from '../protocol/check.ts'
-import { isObject } from '../protocol/json.ts'
-import { LogError, LogUnsupportedError } from './errors.ts'
+import { DatabaseSync } from 'node:sqlite'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkFunction, checkOptions, checkSignal } from '../../protocol/check.ts'
+import { isObject } from '../../protocol/json.ts'
+import { LogError, LogUnsupportedError } from '../errors.ts'
+import { EffectDatabase } from '../sqlite/effect-database.ts'
+import type { EffectStore } from '../store/effect-store.ts'
+import { CopiedEffects } from './copied-effects.ts'
+import type { MovableEffects } from './copied-effects.ts'
 import { JoinedParts } from './joined-parts.ts'
-import { wholeName } from './part-name.ts'
-import { movedCheckpoint } from './process/progress.ts'
-import type { LogStore } from './store/contract.ts'
-import { COPY } from './store/copy-store.ts'
+import { movedCheckpoint } from '../process/progress.ts'
+import type { LogStore } from '../store/contract.ts'
+import { COPY } from '../store/copy-store.ts'
 import type {
   CopiedEntry,
   CopiedRecord,
@@ -15,10 +19,15 @@ import type {
   CopySource,
   CopyStore,
   CopyTarget,
-} from './store/copy-store.ts'
+} from '../store/copy-store.ts'
 
 /** Settings of {@link migrateLog}. */
 export interface MigrateOptions {
+  /**
+   * The databases of the effects of all consumers with `exactlyOnce`: SQLite databases, whose connections have no open transaction, or stores
+   * of other databases that have `moved`. Default: none.
+   */
+  readonly effects?: readonly (DatabaseSync | EffectStore<never>)[]
   /** Called with the number of copied entries, and of all. */
   readonly onProgress?: (copied: number, entries: number) => void
   /** Aborts the copy. The files or streams that were written are no log then. */
@@ -48,8 +57,10 @@ export interface Migrated {
  * all that they have, dead letters, webhooks, and what is known of deleted entries. Everything goes on in the new log where it was in the
  * old one, which stays as it is. Then the new log is read again and compared.
  *
- * Positions of the old log are refused by the new one, so clients in browsers begin with a new snapshot. A consumer with `exactlyOnce` keeps
- * its position in its own database, which is not copied: rejects with a `LogUnsupportedError` while the log has one.
+ * Positions of the old log are refused by the new one, so clients in browsers begin with a new snapshot. A consumer with `exactlyOnce` has
+ * its position in the database of its effects, so that is named by `effects`: rejects with a `LogUnsupportedError` otherwise. Both positions are in
+ * the database until the consumer begins in one of the logs. It is refused by the other one from then on, so that no effect happens twice. The
+ * database stays where it is.
  *
  * Rejects with a `LogInUseError` while an open log has claimed anything of the old log: end what uses it first. An SQLite file keeps others
  * from writing meanwhile; a log on a server rejects afterwards, if others have written to it. If it rejects or the process dies, there is no
@@ -63,18 +74,19 @@ export async function migrateLog(
   to: LogStore,
   options: MigrateOptions = {},
 ): Promise<Migrated> {
-  checkOptions('options', options, ['onProgress', 'signal'])
-  const { onProgress = () => {}, signal } = options
+  checkOptions('options', options, ['effects', 'onProgress', 'signal'])
+  const { effects = [], onProgress = () => {}, signal } = options
+  const stores = effectStoresOf(effects)
   checkFunction('onProgress', onProgress)
   if (signal !== undefined) checkSignal('signal', signal)
   const [sources, targets] = [copyStoreOf('from', from), copyStoreOf('to', to)]
   const source = await sources.source()
   try {
+    checkApart(source, stores)
+    const copied = await CopiedEffects.of(source, stores)
     const target = await targets.target()
     try {
-      const isDividedAlike = source.partitions.count === target.partitionCount
-      const copied = isDividedAlike ? source : new JoinedParts(source)
-      return await copy(copied, target, onProgress, signal)
+      return await copy({ source, target, effects: copied, onProgress, signal })
     } finally {
       await target.close()
     }
@@ -89,14 +101,40 @@ function copyStoreOf(name: string, store: LogStore & { readonly [COPY]?: CopySto
   return found
 }
 
-async function copy(
-  source: CopySource,
-  target: CopyTarget,
-  onProgress: (copied: number, entries: number) => void,
-  signal: AbortSignal | undefined,
-): Promise<Migrated> {
-  const { head } = source
-  const numbers = await NumberMap.of(source)
+function effectStoresOf(effects: NonNullable<MigrateOptions['effects']>): readonly MovableEffects[] {
+  if (!Array.isArray(effects)) throw new ArgumentError('effects', 'an array', effects)
+  return effects.map((given: DatabaseSync | EffectStore<never>) => {
+    if (given instanceof DatabaseSync) return new EffectDatabase(given)
+    const { moved } = given
+    if (moved === undefined) throw new ArgumentError('effects', 'databases with `moved`', given)
+    return { name: given.name, peek: (reader) => given.peek(reader), moved }
+  })
+}
+
+/** The file is locked while it is copied. */
+function checkApart({ file }: CopySource, stores: readonly MovableEffects[]): void {
+  if (file === undefined || stores.every(({ name }) => name !== file)) return
+  throw new LogUnsupportedError(
+    `${file} is the log that is copied, and has the effects too: end what uses it, copy the file with its -wal file, and name the copy as ` +
+      'the database of the effects',
+  )
+}
+
+/** What {@link copy} copies, and where. */
+interface Copying {
+  readonly source: CopySource
+  readonly target: CopyTarget
+  readonly effects: CopiedEffects
+  readonly onProgress: (copied: number, entries: number) => void
+  readonly signal: AbortSignal | undefined
+}
+
+async function copy({ source, target, effects, onProgress, signal }: Copying): Promise<Migrated> {
+  const { head, partitions } = source
+  const ownRecords = () => effects.records()
+  const joined = new JoinedParts(source, ownRecords)
+  const records = partitions.count === target.partitionCount ? ownRecords : () => joined.records()
+  const numbers = await NumberMap.of(head, effects, records())
   const sent = new Digest()
   await target.begin({
     ...head,
@@ -111,17 +149,23 @@ async function copy(
     sent.addEntries(moved)
     onProgress(sent.counts.entries, head.entries)
   }
-  for await (const record of source.records()) {
+  for await (const record of records()) {
     signal?.throwIfAborted()
     const moved = movedRecord(record, numbers)
     await target.add(moved)
     sent.add(moved)
+    effects.add(moved)
   }
-  await source.checkUnchanged()
   await compare(sent, await target.written(), signal)
-  // The comparison takes its time.
   await source.checkUnchanged()
   signal?.throwIfAborted()
+  // Before the new log can be used. Until then, the old one goes on with its own states.
+  await effects.store(
+    (number) => numbers.of(number),
+    (number) => target.positionOf(number),
+  )
+  // What began in the old log meanwhile has dropped the new states.
+  await source.checkUnchanged()
   await target.finish()
   return { ...sent.counts, hash: sent.hash }
 }
@@ -157,35 +201,26 @@ class NumberMap {
     this.#kept = new Map(sorted.map((number, index) => [number, index + 1]))
   }
 
-  static async of(source: CopySource): Promise<NumberMap> {
-    const { number: trimmed } = source.head.trimmed
+  static async of(
+    head: CopyHead,
+    effects: CopiedEffects,
+    records: AsyncIterable<CopiedRecord>,
+  ): Promise<NumberMap> {
+    const { number: trimmed } = head.trimmed
     const kept = new Set([trimmed])
     const keep = (number: number) => {
       if (number < trimmed) kept.add(number)
       return number
     }
-    for await (const record of source.records()) {
-      checkCopied(record)
-      movedRecord(record, { of: keep })
-    }
-    return new NumberMap(source.head, kept)
+    for await (const record of records) movedRecord(record, { of: keep })
+    for (const number of effects.numbers()) keep(number)
+    return new NumberMap(head, kept)
   }
 
   of(number: number): number {
     if (number > this.#trimmed) return number - this.#trimmed + this.#kept.size
     return this.#kept.get(number) ?? 0
   }
-}
-
-/** Refuses a consumer whose position is stored beside its effects: that position would still be one of the old log. */
-function checkCopied(record: CopiedRecord): void {
-  if (record.kind !== 'name' || record.reader?.isCopy !== true) return
-  const consumer = JSON.stringify(wholeName(record.name).slice('consumer:'.length))
-  throw new LogUnsupportedError(
-    `the consumer ${consumer} has its position in the database of its effects, which is not copied: effects would be lost or doubled. ` +
-      'Run it until it has handled all entries and dead letters, remove it from the log, and copy the log then. Before anything is ' +
-      'recorded into the new log, delete its row of rivulet_effect_cursor, and start it with `startAt: "end"`',
-  )
 }
 
 function movedEntry(entry: CopiedEntry, numbers: NumberMap): CopiedEntry {
@@ -200,7 +235,7 @@ function movedRecord(record: CopiedRecord, numbers: Pick<NumberMap, 'of'>): Copi
       const { reader } = record
       if (reader === null) return record
       const { cursor, acknowledged } = reader
-      return { ...record, reader: { cursor: of(cursor), acknowledged: acknowledged.map(of) } }
+      return { ...record, reader: { ...reader, cursor: of(cursor), acknowledged: acknowledged.map(of) } }
     }
     case 'process': {
       const checkpoint = movedCheckpoint(record.name, record.checkpoint, {

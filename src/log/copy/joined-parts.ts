@@ -1,14 +1,12 @@
-import { LogUnsupportedError } from './errors.ts'
-import { wholeName } from './part-name.ts'
+import { LogUnsupportedError } from '../errors.ts'
+import { wholeName } from '../part-name.ts'
 import type {
-  CopiedEntry,
   CopiedDeadLetter,
   CopiedName,
+  CopiedReader,
   CopiedRecord,
-  CopyHead,
   CopySource,
-} from './store/copy-store.ts'
-import type { Partitions } from './store/sharing-store.ts'
+} from '../store/copy-store.ts'
 
 /** Maximum number of acknowledged positions after a cursor: each commit, which has a maximum size, stores all of them. */
 const MAX_AHEAD = 10_000
@@ -17,8 +15,8 @@ const MAX_AHEAD = 10_000
 interface Divided {
   readonly name: string
   /** State of the one reader of the consumer; null once its partitions have readers. */
-  whole: CopiedName['reader']
-  readonly parts: Map<number, NonNullable<CopiedName['reader']>>
+  whole: CopiedReader | null
+  readonly parts: Map<number, CopiedReader>
   readonly deadLetters: CopiedDeadLetter[]
 }
 
@@ -26,26 +24,21 @@ interface Divided {
  * Reads a log for one that divides its sources otherwise, or not at all: each divided consumer becomes one reader again, which has
  * acknowledged whatever one of its partitions has. A shared consumer is divided anew.
  */
-export class JoinedParts implements CopySource {
-  readonly head: CopyHead
-  readonly partitions: Partitions
+export class JoinedParts {
   readonly #source: CopySource
+  readonly #records: () => AsyncIterable<CopiedRecord>
   #divided: Promise<ReadonlyMap<string, Divided>> | undefined
 
-  constructor(source: CopySource) {
+  /** @param records Reads the records of the source. */
+  constructor(source: CopySource, records: () => AsyncIterable<CopiedRecord>) {
     this.#source = source
-    this.head = source.head
-    this.partitions = source.partitions
-  }
-
-  entries(): AsyncIterable<readonly CopiedEntry[]> {
-    return this.#source.entries()
+    this.#records = records
   }
 
   async *records(): AsyncGenerator<CopiedRecord, void> {
     this.#divided ??= this.#find()
     const divided = await this.#divided
-    for await (const record of this.#source.records()) {
+    for await (const record of this.#records()) {
       if (!('name' in record) || !divided.has(wholeName(record.name))) yield record
     }
     for (const { name, whole, parts, deadLetters } of divided.values()) {
@@ -56,18 +49,10 @@ export class JoinedParts implements CopySource {
     }
   }
 
-  checkUnchanged(): Promise<void> {
-    return this.#source.checkUnchanged()
-  }
-
-  close(): Promise<void> {
-    return this.#source.close()
-  }
-
   /** The consumers that are divided, by their names. */
   async #find(): Promise<ReadonlyMap<string, Divided>> {
     const names: CopiedName[] = []
-    for await (const record of this.#source.records()) if (record.kind === 'name') names.push(record)
+    for await (const record of this.#records()) if (record.kind === 'name') names.push(record)
     const divided = new Map<string, Divided>()
     for (const { name, reader } of names) {
       const whole = wholeName(name)
@@ -86,13 +71,13 @@ export class JoinedParts implements CopySource {
       const found = divided.get(name)
       if (found !== undefined) found.whole = reader
     }
-    for await (const record of this.#source.records()) {
+    for await (const record of this.#records()) {
       if (record.kind === 'letter') divided.get(wholeName(record.name))?.deadLetters.push(record)
     }
     return divided
   }
 
-  async #joined(name: string, parts: Divided['parts']): Promise<CopiedName['reader']> {
+  async #joined(name: string, parts: Divided['parts']): Promise<CopiedReader | null> {
     const readers = [...parts.values()]
     if (readers.length === 0) return null
     const acknowledged: number[] = []
@@ -102,12 +87,12 @@ export class JoinedParts implements CopySource {
       ...readers.flatMap((reader) => [reader.cursor, reader.acknowledged.at(-1) ?? 0]),
     )
     // Otherwise the gap is still to be read.
-    let isWhole = cursor >= this.head.trimmed.number
+    let isWhole = cursor >= this.#source.head.trimmed.number
     for await (const entries of end === cursor ? [] : this.#source.entries()) {
       for (const { number, json } of entries) {
         if (number <= cursor || number > end) continue
         const { source }: { readonly source: string } = JSON.parse(json)
-        const part = parts.get(this.partitions.of(source))
+        const part = parts.get(this.#source.partitions.of(source))
         const isAcknowledged =
           part !== undefined && (number <= part.cursor || part.acknowledged.includes(number))
         isWhole &&= isAcknowledged
@@ -116,7 +101,8 @@ export class JoinedParts implements CopySource {
         if (acknowledged.length > MAX_AHEAD) throw tooFarApart(name)
       }
     }
-    return { cursor, acknowledged }
+    const isCopy = readers.some((reader) => reader.isCopy === true)
+    return { cursor, acknowledged, ...(isCopy && { isCopy }) }
   }
 }
 
