@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import type { Entry } from 'rivulet'
+import { exactlyOnce, sqliteLog } from 'rivulet/log/sqlite'
 import { describe, expect, it } from 'vitest'
 import { append } from '../log/append.ts'
 import { readAll } from '../log/conformance/fixture.ts'
@@ -40,6 +42,35 @@ describe('rivulet log migrate', () => {
     expect(stdout).toContain(migrated.hash)
     await using log = await openLog(sqliteLog(target, { create: false }))
     expect((await log.stats()).entries).toBe(700)
+  })
+
+  it('moves a consumer with exactlyOnce along with the database of its effects, and names the option without it', async () => {
+    const { file, folder, target } = await logOf(3)
+    const path = join(folder, 'effects.db')
+    const seen: string[] = []
+    const consume = async (log: string, count: number) => {
+      await using opened = await openLog(sqliteLog(log))
+      using database = new DatabaseSync(path)
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const effect = ({ id }: Entry) => {
+        if (seen.push(id) === count) resolve()
+      }
+      const job = opened.consume('ledger', exactlyOnce(database, { effect }))
+      await Promise.race([promise, job.done])
+      await job.stop()
+    }
+    await consume(file, 3)
+    const refused = await migrate(file, target)
+    expect(refused.code).not.toBe(0)
+    expect(refused.stderr).toContain('--effects FILE')
+    expect(await migrate(file, target, '--effects', join(folder, 'missing.db'))).toMatchObject({ code: 2 })
+    expect(await migrate(file, target, '--effects', path)).toMatchObject({ code: 0, stderr: '' })
+
+    const log = sqliteLog(target)
+    await append(log, [change('e3')])
+    await log.close()
+    await consume(target, 4)
+    expect(seen).toEqual(['e0', 'e1', 'e2', 'e3'])
   })
 
   it('refuses a log that is in use, one that is missing, and a file that exists, and leaves all as it is', async () => {

@@ -2,17 +2,20 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setImmediate as turn } from 'node:timers/promises'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import * as fc from 'fast-check'
 import { openLog } from 'rivulet'
 import { find, lastValueFrom } from 'rxjs'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { Entry } from 'rivulet'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { LogServerError } from '../../src/log/errors.ts'
 import { migrateLog } from '../../src/log/copy/migrate.ts'
 import { natsLog } from '../../src/log/nats.ts'
 import type { NatsLogOptions } from '../../src/log/nats.ts'
-import { sqliteLog } from '../../src/log/sqlite.ts'
+import { exactlyOnce, sqliteLog } from '../../src/log/sqlite.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
 import { COPY } from '../../src/log/store/copy-store.ts'
 import type { CopiedEntry, CopyStore } from '../../src/log/store/copy-store.ts'
@@ -27,6 +30,7 @@ import { NatsServer } from './nats/server.ts'
 const READERS = [CONSUMER, PROCESS, VIEW, STREAM]
 
 let server: NatsServer
+let moves = 0
 
 beforeAll(async () => {
   server = await NatsServer.start()
@@ -188,6 +192,80 @@ describe('migrateLog', () => {
     await rest.promise
     await consumer.stop()
     expect(seen.toSorted()).toEqual(changes.map(({ id }) => id).toSorted())
+  })
+
+  it.each([
+    ['a file', 'a server', false],
+    ['a server', 'a file', false],
+    ['a server', 'a server of as many partitions', true],
+    ['a server', 'a server of other partitions', true],
+    ['a server', 'a file, where it is one reader', true],
+  ])('moves a consumer with exactlyOnce along, from %s to %s (shared: %s)', async (from, to, share) => {
+    const folder = scratchFolder()
+    const name = `effects-${++moves}`
+    const partitions = (place: string) => (place.endsWith('other partitions') ? 3 : 4)
+    const open = (place: string, role: string) =>
+      place.startsWith('a file')
+        ? sqliteLog(join(folder, `${role}.db`))
+        : natsLog({ servers: server.url, name: `${name}-${role}`, partitions: partitions(place) })
+    const database = new DatabaseSync(join(folder, 'effects.db'))
+    onTestFinished(() => database.close())
+    database.exec('CREATE TABLE effect (id TEXT NOT NULL)')
+    const insert = database.prepare('INSERT INTO effect VALUES (?)')
+    const effects = () =>
+      database
+        .prepare('SELECT id FROM effect')
+        .all()
+        .map((row) => Number(row['id']))
+    const record = async (store: LogStore, first: number, last: number) => {
+      const fence = await store.claim('stream')
+      const numbers = Array.from({ length: last - first }, (_, n) => first + n)
+      await append(store, fence, ...numbers.map((n) => change(String(n), `m${n % 8}`)))
+      await store.release(fence)
+    }
+    /** Consumes until so many effects are there. */
+    const consume = async (store: LogStore, count: number, isLast: boolean) => {
+      await using log = await openLog(store)
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const isHeld = (id: string) => !isLast && Number(id) % 7 === 3
+      const isRefused = (id: string) => !isLast && Number(id) % 9 === 4
+      const job = log.consume(
+        'ledger',
+        { share, deadLetters: 'log', concurrency: 50, drainTimeout: 10 },
+        exactlyOnce(database, {
+          prepare: async ({ id }: Entry, signal) => (isHeld(id) ? untilAborted(signal) : undefined),
+          effect: ({ id }: Entry) => {
+            if (isRefused(id)) throw Object.assign(new Error(id), { retryable: false })
+            insert.run(id)
+            if (effects().length >= count) resolve()
+          },
+        }),
+      )
+      await Promise.race([promise, job.done])
+      while (!isLast && (await log.deadLetters('ledger').count()) < refused) await turn()
+      await job.stop().catch(() => {})
+      if (!isLast) await log.deadLetters('ledger').redeliver('all')
+    }
+    const all = Array.from({ length: 60 }, (_, n) => n)
+    const held = all.filter((n) => n < 50 && n % 7 === 3).length
+    const refused = all.filter((n) => n < 50 && n % 9 === 4 && n % 7 !== 3).length
+    const source = open(from, 'old')
+    await record(source, 0, 50)
+    await consume(source, 50 - held - refused, false)
+
+    const { deadLetters } = await migrateLog(open(from, 'old'), open(to, 'new'), { effects: [database] })
+    expect(deadLetters).toBe(refused)
+    const target = open(to, 'new')
+    await record(target, 50, 60)
+    await consume(target, 60, true)
+    expect(effects().toSorted((a, b) => a - b)).toEqual(all)
+    await using log = await openLog(open(to, 'new'))
+    expect(await log.deadLetters('ledger').count()).toBe(0)
+    await using before = await openLog(open(from, 'old'))
+    const again = before.consume('ledger', { share }, exactlyOnce(database, { effect: () => {} }))
+    await expect(again.done).rejects.toMatchObject({
+      name: expect.stringMatching(/LogPositionError|EffectError/),
+    })
   })
 
   it('leaves no log where it is killed, and begins anew', async () => {

@@ -17,7 +17,7 @@ interface ReaderEffects {
 }
 
 /** A consumer whose state is beside its effects. */
-interface EffectConsumer {
+interface MovedConsumer {
   /** Name of the whole reader. */
   readonly name: string
   readonly store: MovableEffects
@@ -38,11 +38,11 @@ type CopiedDeadLetters = Map<number, Extract<CopiedRecord, { readonly kind: 'let
  */
 export class CopiedEffects {
   readonly #source: CopySource
-  readonly #consumers: ReadonlyMap<string, EffectConsumer>
+  readonly #consumers: ReadonlyMap<string, MovedConsumer>
   /** The readers of the new log whose state is beside their effects, with their dead letters. */
   readonly #moved = new Map<string, { reader: CopiedReader; deadLetters: CopiedDeadLetters }>()
 
-  private constructor(source: CopySource, consumers: ReadonlyMap<string, EffectConsumer>) {
+  private constructor(source: CopySource, consumers: ReadonlyMap<string, MovedConsumer>) {
     this.#source = source
     this.#consumers = consumers
   }
@@ -53,7 +53,7 @@ export class CopiedEffects {
     for await (const record of source.records()) {
       if (record.kind === 'name' && record.reader?.isCopy === true) inLog.set(record.name, record.reader)
     }
-    const consumers = new Map<string, EffectConsumer>()
+    const consumers = new Map<string, MovedConsumer>()
     for (const name of new Set(Array.from(inLog.keys(), wholeName))) {
       consumers.set(name, await consumerOf(source, stores, name, inLog))
     }
@@ -123,11 +123,11 @@ async function consumerOf(
   stores: readonly MovableEffects[],
   name: string,
   inLog: ReadonlyMap<string, CopiedReader>,
-): Promise<EffectConsumer> {
+): Promise<MovedConsumer> {
   const { count } = source.partitions
   const parts = count === 1 ? [] : Array.from({ length: count }, (_, part) => partName(name, part))
   const names = [name, ...parts]
-  const found: EffectConsumer[] = []
+  const found: MovedConsumer[] = []
   const problems: string[] = []
   for (const store of stores) {
     const effects = new Map<string, ReaderEffects>()

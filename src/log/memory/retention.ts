@@ -1,7 +1,7 @@
 import type { Position, ReaderState } from '../store/contract.ts'
 import { LogUnsupportedError } from '../errors.ts'
 import type { WallAndMonotonic } from '../store/log-clock.ts'
-import { isOfSource, isWebhookOfSource } from '../of-source.ts'
+import { isOfSource, isWebhookOfSource } from '../state/of-source.ts'
 import type { RetentionStore, StoreStats } from '../store/retention-store.ts'
 import type { MemoryClaims } from './claims.ts'
 import type { MemoryDeadLetters } from './dead-letters.ts'

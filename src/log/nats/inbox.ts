@@ -1,7 +1,7 @@
 import { isObject, parseJson } from '../../protocol/json.ts'
 import { WEBHOOK_HORIZON } from '../../protocol/limits.ts'
 import type { InboxOutcome } from '../../protocol/webhook.ts'
-import { isWebhookOfSource } from '../of-source.ts'
+import { isWebhookOfSource } from '../state/of-source.ts'
 import type { CopiedDelivery, CopiedDeliveryId } from '../store/copy-store.ts'
 import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import { MIN_KNOWN_IDS } from '../store/inbox-store.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { LogFileError } from '../errors.ts'
-import { isOfSource, isWebhookOfSource } from '../of-source.ts'
+import { isOfSource, isWebhookOfSource } from '../state/of-source.ts'
 import type { LogFile } from './log-file.ts'
 import type { Transactions } from './open-log.ts'
 

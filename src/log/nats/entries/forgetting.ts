@@ -1,4 +1,4 @@
-import { isOfSource } from '../../of-source.ts'
+import { isOfSource } from '../../state/of-source.ts'
 import type { LogMetadata } from '../server/log-metadata.ts'
 import type { Connection } from '../server/connection.ts'
 import { publishBarrier } from './barrier.ts'

@@ -1,5 +1,5 @@
 import type { Entry, Position } from '../../store/contract.ts'
-import { isOfSource } from '../../of-source.ts'
+import { isOfSource } from '../../state/of-source.ts'
 import type { Connection } from '../server/connection.ts'
 import { eraseMessage } from '../server/erase-message.ts'
 import { PARTS } from '../server/chunked-payloads.ts'

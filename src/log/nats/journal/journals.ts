@@ -8,7 +8,7 @@ import { MessageCursor } from '../server/message-cursor.ts'
 import { retryTransient } from '../server/retry-transient.ts'
 import { lastMessage } from '../server/write-order.ts'
 import { LogServerError } from '../../errors.ts'
-import { isOfSource } from '../../of-source.ts'
+import { isOfSource } from '../../state/of-source.ts'
 
 /** Maximum number of names that are requested at once, and that a list has at once. */
 const CONCURRENCY = 64

@@ -1,5 +1,5 @@
-import { isObject, parseJson } from '../protocol/json.ts'
-import { webhookEvent } from '../protocol/webhook-event.ts'
+import { isObject, parseJson } from '../../protocol/json.ts'
+import { webhookEvent } from '../../protocol/webhook-event.ts'
 
 /**
  * Whether an event, as JSON, is of a source: its own, or that of the entry because of which a process has appended it, or the first
