@@ -1,6 +1,6 @@
 import { EffectError, LogPositionError, LogUnsupportedError } from '../errors.ts'
 import { partName, wholeName } from '../part-name.ts'
-import type { CopiedReader, CopiedRecord, CopySource } from '../store/copy-store.ts'
+import type { CopiedDeadLetter, CopiedReader, CopiedRecord, CopySource } from '../store/copy-store.ts'
 import type { NewDeadLetter } from '../store/dead-letter-store.ts'
 import type { EffectState, EffectStates, EffectStore, MovedEffects } from '../store/effect-store.ts'
 import type { Position } from '../store/entry.ts'
@@ -29,18 +29,20 @@ interface MovedConsumer {
   readonly effects: ReadonlyMap<string, ReaderEffects>
 }
 
-/** What the new log has of the dead letters of a reader, by the numbers of their entries. */
-type CopiedDeadLetters = Map<number, Extract<CopiedRecord, { readonly kind: 'letter' }>>
+/** Dead letters by the numbers of their entries. */
+type CopiedDeadLetters = Map<number, CopiedDeadLetter>
 
 /**
- * The states that consumers with `exactlyOnce` have beside their effects. In the copied records they take the place of those in the log, which
- * are behind. {@link store} writes those of the new log into the databases, beside those of the old one.
+ * The states that consumers with `exactlyOnce` have beside their effects. {@link store} writes those of the new log into the databases, beside
+ * those of the old one. The log has copies of these states, which are copied as they are: they are behind, and say what the log has had.
  */
 export class CopiedEffects {
   readonly #source: CopySource
   readonly #consumers: ReadonlyMap<string, MovedConsumer>
-  /** The readers of the new log whose state is beside their effects, with their dead letters. */
-  readonly #moved = new Map<string, { reader: CopiedReader; deadLetters: CopiedDeadLetters }>()
+  /** The states of the readers of the new log. */
+  readonly #states = new Map<string, CopiedReader>()
+  /** The dead letters that the new log has of these readers. */
+  readonly #deadLetters = new Map<string, CopiedDeadLetters>()
 
   private constructor(source: CopySource, consumers: ReadonlyMap<string, MovedConsumer>) {
     this.#source = source
@@ -70,20 +72,26 @@ export class CopiedEffects {
     }
   }
 
-  /** The records of the old log, with the states beside effects. */
+  /** The records of the old log, with the states beside effects in place of their copies; none if there are no such states. */
   async *records(): AsyncGenerator<CopiedRecord, void> {
+    if (this.#consumers.size === 0) return
     for await (const record of this.#source.records()) {
       const effects = record.kind === 'name' ? this.#effectsOf(record.name) : undefined
       yield record.kind === 'name' && effects !== undefined ? { ...record, reader: effects.reader } : record
     }
   }
 
-  /** Takes a record of the new log. */
-  add(record: CopiedRecord): void {
-    if (record.kind === 'name' && record.reader?.isCopy === true) {
-      this.#moved.set(record.name, { reader: record.reader, deadLetters: new Map() })
-    }
-    if (record.kind === 'letter') this.#moved.get(record.name)?.deadLetters.set(record.number, record)
+  /** Adds the state of a reader of the new log. */
+  addState(name: string, state: CopiedReader): void {
+    this.#states.set(name, state)
+  }
+
+  /** Adds a dead letter of the new log. */
+  addDeadLetter(deadLetter: CopiedDeadLetter): void {
+    const { name, number } = deadLetter
+    if (!this.#consumers.has(wholeName(name))) return
+    const own = this.#deadLetters.get(name) ?? new Map<number, CopiedDeadLetter>()
+    this.#deadLetters.set(name, own.set(number, deadLetter))
   }
 
   /**
@@ -97,11 +105,15 @@ export class CopiedEffects {
   ): Promise<void> {
     for (const { name, store, names, states, effects } of this.#consumers.values()) {
       const inCopy = new Map<string, EffectState>()
-      for (const [reader, moved] of this.#moved) {
+      for (const [reader, state] of this.#states) {
         if (wholeName(reader) !== name) continue
         const own = effects.get(reader)
-        const parts = own === undefined ? [...effects.values()] : [own]
-        inCopy.set(reader, await stateOf(moved, parts, numberOf, positionOf))
+        const moved = {
+          state,
+          inLog: this.#deadLetters.get(reader) ?? new Map<number, CopiedDeadLetter>(),
+          parts: own === undefined ? [...effects.values()] : [own],
+        }
+        inCopy.set(reader, await stateOf(moved, numberOf, positionOf))
       }
       await store.moved.store(name, names, (own, moved) => {
         if (textOf(own) === textOf(states.own) && textOf(moved) === textOf(states.moved)) return inCopy
@@ -223,10 +235,17 @@ async function effectsOf(
   }
 }
 
-/** The state of a reader in the new log, with the rows that these readers have for their dead letters. */
+/** A reader of the new log. */
+interface MovedReader {
+  readonly state: CopiedReader
+  /** The dead letters that the new log has. */
+  readonly inLog: CopiedDeadLetters
+  /** The readers whose rows for dead letters it gets. */
+  readonly parts: readonly ReaderEffects[]
+}
+
 async function stateOf(
-  { reader, deadLetters: inLog }: { readonly reader: CopiedReader; readonly deadLetters: CopiedDeadLetters },
-  parts: readonly ReaderEffects[],
+  { state: { cursor, acknowledged }, inLog, parts }: MovedReader,
   numberOf: (number: number) => number,
   positionOf: (number: number) => Promise<Position>,
 ): Promise<EffectState> {
@@ -254,8 +273,8 @@ async function stateOf(
   }
   return {
     state: {
-      cursor: await positionOf(reader.cursor),
-      acknowledged: await positionsOf(reader.acknowledged),
+      cursor: await positionOf(cursor),
+      acknowledged: await positionsOf(acknowledged),
     },
     applied: [],
     deadLetters: [...deadLetters.values()],

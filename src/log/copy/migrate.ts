@@ -131,9 +131,12 @@ interface Copying {
 
 async function copy({ source, target, effects, onProgress, signal }: Copying): Promise<Migrated> {
   const { head, partitions } = source
-  const ownRecords = () => effects.records()
-  const joined = new JoinedParts(source, ownRecords)
-  const records = partitions.count === target.partitionCount ? ownRecords : () => joined.records()
+  const divided = (own: () => AsyncIterable<CopiedRecord>) => {
+    if (partitions.count === target.partitionCount) return own
+    const joined = new JoinedParts(source, own)
+    return () => joined.records()
+  }
+  const records = divided(() => source.records())
   const numbers = await NumberMap.of(head, effects, records())
   const sent = new Digest()
   await target.begin({
@@ -154,7 +157,11 @@ async function copy({ source, target, effects, onProgress, signal }: Copying): P
     const moved = movedRecord(record, numbers)
     await target.add(moved)
     sent.add(moved)
-    effects.add(moved)
+    if (moved.kind === 'letter') effects.addDeadLetter(moved)
+  }
+  for await (const record of divided(() => effects.records())()) {
+    const moved = movedRecord(record, numbers)
+    if (moved.kind === 'name' && moved.reader?.isCopy === true) effects.addState(moved.name, moved.reader)
   }
   await compare(sent, await target.written(), signal)
   await source.checkUnchanged()

@@ -218,6 +218,25 @@ describe('exactlyOnce after its log was put back', () => {
     expect(effects()).toEqual([...first, '1', '3', '5', '2', '4'])
   })
 
+  it('has the dead letters that the log has lost in a copy of the log, too', async () => {
+    const { file, database, record, consume, keep, putBack, effects, consumer } = world()
+    await record('0', '1', '2', '3')
+    await consume(1, { refused: ['1', '2', '3'] })
+    await record('4', '5')
+    keep()
+    await consume(2, { refused: ['4'] })
+    putBack()
+    const target = sqliteLog(`${file}-copy`)
+    await migrateLog(sqliteLog(file), target, { effects: [database] })
+    await using log = await openLog(target)
+    const job = consumer(log)
+    while ((await log.deadLetters('ledger').count()) < 4) await turn()
+    await log.deadLetters('ledger').redeliver('all')
+    while ((await log.deadLetters('ledger').count()) > 0) await turn()
+    await job.stop()
+    expect(effects()).toEqual(['0', '5', '1', '2', '3', '4'])
+  })
+
   it('is not rewound when only its effects were put back: it goes on where these are', async () => {
     const { record, consume, during, rewind, effects, consumer, database } = world()
     await record('1', '2', '3', '4')
