@@ -2,7 +2,6 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { setImmediate as turn } from 'node:timers/promises'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
@@ -10,7 +9,7 @@ import * as fc from 'fast-check'
 import { openLog } from 'rivulet'
 import { find, lastValueFrom } from 'rxjs'
 import type { Entry } from 'rivulet'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { LogServerError } from '../../src/log/errors.ts'
 import { migrateLog } from '../../src/log/copy/migrate.ts'
 import { natsLog } from '../../src/log/nats.ts'
@@ -20,6 +19,7 @@ import type { LogStore } from '../../src/log/store/contract.ts'
 import { COPY } from '../../src/log/store/copy-store.ts'
 import type { CopiedEntry, CopyStore } from '../../src/log/store/copy-store.ts'
 import { append, readAll } from '../log/conformance/fixture.ts'
+import { scratchEffects } from '../log/effects/scratch-effects.ts'
 import { contentOf } from '../log/migration/content.ts'
 import { CONSUMER, Historian, histories, PROCESS, STREAM, VIEW } from '../log/migration/history.ts'
 import { scratchFolder } from '../log/sqlite/scratch.ts'
@@ -208,15 +208,7 @@ describe('migrateLog', () => {
       place.startsWith('a file')
         ? sqliteLog(join(folder, `${role}.db`))
         : natsLog({ servers: server.url, name: `${name}-${role}`, partitions: partitions(place) })
-    const database = new DatabaseSync(join(folder, 'effects.db'))
-    onTestFinished(() => database.close())
-    database.exec('CREATE TABLE effect (id TEXT NOT NULL)')
-    const insert = database.prepare('INSERT INTO effect VALUES (?)')
-    const effects = () =>
-      database
-        .prepare('SELECT id FROM effect')
-        .all()
-        .map((row) => Number(row['id']))
+    const { database, insert, effects } = scratchEffects(folder)
     const record = async (store: LogStore, first: number, last: number) => {
       const fence = await store.claim('stream')
       const numbers = Array.from({ length: last - first }, (_, n) => first + n)
@@ -242,7 +234,8 @@ describe('migrateLog', () => {
         }),
       )
       await Promise.race([promise, job.done])
-      while (!isLast && (await log.deadLetters('ledger').count()) < refused) await turn()
+      const expected = isLast ? 0 : refused
+      while ((await log.deadLetters('ledger').count()) < expected) await turn()
       await job.stop().catch(() => {})
       if (!isLast) await log.deadLetters('ledger').redeliver('all')
     }
@@ -258,7 +251,11 @@ describe('migrateLog', () => {
     const target = open(to, 'new')
     await record(target, 50, 60)
     await consume(target, 60, true)
-    expect(effects().toSorted((a, b) => a - b)).toEqual(all)
+    expect(
+      effects()
+        .map(Number)
+        .toSorted((a, b) => a - b),
+    ).toEqual(all)
     await using log = await openLog(open(to, 'new'))
     expect(await log.deadLetters('ledger').count()).toBe(0)
     await using before = await openLog(open(from, 'old'))

@@ -11,6 +11,7 @@ import { COPY } from '../../../src/log/store/copy-store.ts'
 import type { CopyStore } from '../../../src/log/store/copy-store.ts'
 import { change } from '../../operators/events.ts'
 import { append } from '../append.ts'
+import { scratchEffects } from '../effects/scratch-effects.ts'
 import { scratchFolder } from '../sqlite/scratch.ts'
 
 const ids = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, n) => String(from + n))
@@ -25,15 +26,7 @@ interface Handling {
 /** Logs in files, and the effects of one consumer. */
 function world() {
   const folder = scratchFolder()
-  const database = new DatabaseSync(join(folder, 'effects.db'))
-  onTestFinished(() => database.close())
-  database.exec('CREATE TABLE effect (id TEXT NOT NULL)')
-  const insert = database.prepare('INSERT INTO effect VALUES (?)')
-  const effects = () =>
-    database
-      .prepare('SELECT id FROM effect')
-      .all()
-      .map(({ id }) => String(id))
+  const { database, insert, effects } = scratchEffects(folder)
   const fileOf = (name: string) => join(folder, `${name}.db`)
   const logOf = (name: string): LogStore & { readonly [COPY]?: CopyStore } => {
     const store = sqliteLog(fileOf(name))

@@ -2,13 +2,13 @@
 import { cpSync } from 'node:fs'
 import { setImmediate as turn } from 'node:timers/promises'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { openLog } from 'rivulet'
 import type { Entry, EventLog } from 'rivulet'
 import { exactlyOnce, migrateLog, rewindEffects, sqliteLog } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { change } from '../../operators/events.ts'
 import { append } from '../append.ts'
+import { scratchEffects } from '../effects/scratch-effects.ts'
 import { readAll } from '../conformance/fixture.ts'
 import { scratchFolder } from './scratch.ts'
 
@@ -26,15 +26,7 @@ interface Handling {
 function world() {
   const folder = scratchFolder()
   const file = join(folder, 'log.db')
-  const database = new DatabaseSync(join(folder, 'effects.db'))
-  onTestFinished(() => database.close())
-  database.exec('CREATE TABLE effect (id TEXT NOT NULL)')
-  const insert = database.prepare('INSERT INTO effect VALUES (?)')
-  const effects = () =>
-    database
-      .prepare('SELECT id FROM effect ORDER BY rowid')
-      .all()
-      .map(({ id }) => id)
+  const { database, insert, effects } = scratchEffects(folder)
   const open = async () => {
     const store = sqliteLog(file)
     const log = await openLog(store)
