@@ -313,7 +313,7 @@ export class ConsumerCursor<E> {
     const whose =
       reason === 'unknown'
         ? `. It is the cursor of ${name} in ${place}, whose effects come from another log, or from this one before a backup of it was ` +
-          'restored. Use that log, or another name'
+          'restored. Use that log, copy it with its effects (rivulet log migrate --effects), or use another name'
         : `. It is the cursor of ${name} in ${place}, which was not put back with the log`
     if (inLog === undefined) {
       const row = `DELETE FROM rivulet_effect_cursor WHERE reader = '${this.#name.replaceAll("'", "''")}'`
