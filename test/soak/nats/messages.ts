@@ -20,6 +20,8 @@ export interface WorkerSettings {
   readonly maxAge: number
   /** How long the slowest calls of the handler take that has each effect at least once, in ms. */
   readonly slowest: number
+  /** One of so many of these calls is slow. */
+  readonly slowEvery: number
 }
 
 /** What a worker sends. */

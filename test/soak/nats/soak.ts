@@ -96,6 +96,8 @@ const MONITOR_SHARE = 0.4
 const MAX_AGE = 1_000
 /** How long the slowest calls of a handler take, in ms: the readers are behind by more than the age then. */
 const SLOWEST = 1_500
+/** One of so many calls of the handler is slow. */
+const SLOW_EVERY = 50
 /** How many monitors send webhooks. */
 const ANNOUNCED = 2
 /** The path of the groups' streams. */
@@ -194,7 +196,9 @@ export async function soakNats(
       const { groups, monitors } = workload
       const resources = { baseUrl: research.url, groups, monitors }
       const settings = (): WorkerSettings => {
-        const retention = { maxAge: MAX_AGE, slowest: SLOWEST }
+        // A defect is to be found in few events, whichever they are.
+        const slowEvery = mutant === undefined ? SLOW_EVERY : 1
+        const retention = { maxAge: MAX_AGE, slowest: SLOWEST, slowEvery }
         const own = { owner, port, includeOutput }
         return { servers: server.url, log: LOG, lease, ...own, ...retention, ...resources, ...place }
       }

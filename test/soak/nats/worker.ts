@@ -32,9 +32,6 @@ const send = (report: WorkerReport) => process.send?.(report)
 /** How long a job waits that has failed, in ms. */
 const PAUSE = 100
 
-/** One of so many calls of the handler takes long. */
-const SLOW = 50
-
 /** The jobs that run. */
 const jobs = new Map<JobName, LogJob>()
 const ended = new AbortController()
@@ -85,7 +82,7 @@ function failureOf(error: unknown): WorkerReport {
 
 /** What every worker runs: a recording and a consumer that are divided, a consumer and a process of which all but one stand by. */
 function jobsOf(log: EventLog, receiver: WebhookReceiver): readonly (readonly [JobName, () => LogJob])[] {
-  const { baseUrl, apiKey, groups, monitors, includeOutput, folder, slowest } = settings
+  const { baseUrl, apiKey, groups, monitors, includeOutput, folder, slowest, slowEvery } = settings
   const { signal: wait } = new AbortController()
   const where = ({ type }: { readonly type: string }) => isCounted(type)
 
@@ -112,7 +109,7 @@ function jobsOf(log: EventLog, receiver: WebhookReceiver): readonly (readonly [J
     const { source, id, revision } = entry
     const hash = rollingHash(HASH_BASIS, entry)
     called.run(source, id, revision)
-    await sleep(hash % SLOW === 0 ? slowest : hash % 16)
+    await sleep(hash % slowEvery === 0 ? slowest : hash % 16)
     billed.run(source, id, revision)
   }
 
