@@ -11,7 +11,9 @@ export interface Disk {
   readonly root: LogStore
   /** Opens the log for one process. */
   open(): OpenDisk
-  /** Resolves when the claims of dead processes are free. */
+  /** Whether the claims of all dead processes are free. */
+  readonly isSettled: boolean
+  /** Resolves when they are. */
   settled(): Promise<void>
   dispose(): Promise<void>
 }
@@ -41,6 +43,7 @@ function memoryDisk(partitions: number, clock: () => number): Disk {
       const store = root.connect()
       return { store, loseClaims: () => store.loseClaims() }
     },
+    isSettled: true,
     settled: async () => {},
     dispose: () => root.close(),
   }
@@ -51,19 +54,24 @@ function sqliteDisk(clock: () => number): Disk {
   const file = join(folder, 'log.db')
   const root = sqliteLog(file, { clock })
   const opened: LogStore[] = [root]
-  let closings: Promise<void>[] = []
+  const closings = new Set<Promise<void>>()
   return {
     root,
     open() {
       const store = sqliteLog(file, { clock })
       opened.push(store)
       // A killed process closes its file too, and its locks with it.
-      return { store, loseClaims: () => void closings.push(store.close()) }
+      const loseClaims = () => {
+        const closing = store.close().finally(() => closings.delete(closing))
+        closings.add(closing)
+      }
+      return { store, loseClaims }
+    },
+    get isSettled() {
+      return closings.size === 0
     },
     async settled() {
-      const settling = closings
-      closings = []
-      await Promise.all(settling)
+      await Promise.all(closings)
     },
     async dispose() {
       await Promise.all(opened.map((store) => store.close()))

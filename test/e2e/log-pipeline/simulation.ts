@@ -322,8 +322,11 @@ class Simulation {
   }
 
   #beginLater(slot: Slot, delay: number): void {
-    // Never at once: a dead process closes its file first.
-    this.#scheduler.schedule(() => this.#begin(slot), delay + 1)
+    // Never at once: a dead process closes its file first, which takes real time.
+    this.#scheduler.schedule(() => {
+      if (this.#disk.isSettled) this.#begin(slot)
+      else this.#beginLater(slot, 0)
+    }, delay + 1)
   }
 
   #stop(slot: Slot, onStopped: () => void): void {
