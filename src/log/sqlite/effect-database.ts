@@ -489,7 +489,9 @@ function prepare(database: DatabaseSync) {
     addDeadLetter: sql('INSERT INTO rivulet_effect_dead_letter VALUES (?, ?, NULL, 0)'),
     deadLetter: sql('SELECT is_handled FROM rivulet_effect_dead_letter WHERE reader = ? AND position = ?'),
     sent: sql('UPDATE rivulet_effect_dead_letter SET letter = NULL WHERE reader = ? AND position = ?'),
-    handled: sql('UPDATE rivulet_effect_dead_letter SET is_handled = 1 WHERE reader = ? AND position = ?'),
+    handled: sql(
+      'UPDATE rivulet_effect_dead_letter SET is_handled = 1, letter = NULL WHERE reader = ? AND position = ?',
+    ),
     allHandled: sql(
       'SELECT position FROM rivulet_effect_dead_letter WHERE reader = ? AND is_handled = 1 ORDER BY position',
     ),

@@ -77,7 +77,7 @@ export interface EffectState {
    * them. Otherwise empty.
    */
   readonly applied: readonly Position[]
-  /** Dead letters that may not be in the log, in any order. */
+  /** Dead letters that are not handled and may not be in the log, in any order. */
   readonly deadLetters: readonly NewDeadLetter[]
   /** Redelivered dead letters that are handled, which the log may still have. */
   readonly redelivered: readonly Position[]
@@ -109,8 +109,8 @@ export type Effect<Connection> = AppliedEffect<Connection> | GivenUpEffect
 interface EffectOfEntry {
   readonly position: Position
   /**
-   * Whether the log has handed the entry out again, as a dead letter. Mark its row as handled together with its effect, and skip the effect
-   * if it is marked already.
+   * Whether the log has handed the entry out again, as a dead letter. Together with its effect, mark its row as handled and drop the dead
+   * letter that is kept for the log, since it has it. Skip the effect if the row is marked already.
    */
   readonly isRedelivered: boolean
 }

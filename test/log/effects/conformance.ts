@@ -185,6 +185,18 @@ export function describeEffectStore<Connection>(
       expect(written()).toEqual(['p1'])
     })
 
+    it('of a dead letter leave none for the log, also if it was not reported that the log has it', async () => {
+      const { effect, commit, kept, written } = await taken()
+      const deadLetter = deadLetterAt('p1')
+      await commit([{ position: 'p1', isRedelivered: false, deadLetter }])
+      await commit([effect('p1', { isRedelivered: true, error: new Error('no luck') })])
+      expect(await kept()).toEqual({ ...KEPT, deadLetters: [deadLetter] })
+      await commit([effect('p1', { isRedelivered: true })])
+
+      expect(written()).toEqual(['p1'])
+      expect(await kept()).toEqual({ ...KEPT, redelivered: ['p1'] })
+    })
+
     it('of a dead letter that is given up again do not happen', async () => {
       const { commit, kept } = await taken()
       const giveUp = (deadLetter: NewDeadLetter | undefined) =>

@@ -76,7 +76,7 @@ export class MemoryEffects implements EffectStore<MemoryConnection> {
       const outcomes: ({ readonly error: unknown } | undefined)[] = []
       const applied: Position[] = []
       for (const effect of commit.effects()) {
-        const savepoint = { written: [...contents.written], row: { ...reader.rows.get(effect.position) } }
+        const savepoint = { written: [...contents.written], row: reader.rows.get(effect.position) }
         try {
           await this.#apply(contents, reader, effect)
           outcomes.push(undefined)
@@ -85,7 +85,7 @@ export class MemoryEffects implements EffectStore<MemoryConnection> {
           if (error instanceof EffectError) throw error
           contents.written = savepoint.written
           const { row } = savepoint
-          if (row.isHandled !== undefined) reader.rows.set(effect.position, { isHandled: row.isHandled })
+          if (row !== undefined) reader.rows.set(effect.position, row)
           outcomes.push({ error })
         }
       }
@@ -145,13 +145,13 @@ export class MemoryEffects implements EffectStore<MemoryConnection> {
     if (effect.entry === undefined) {
       if (effect.deadLetter !== undefined) {
         reader.rows.set(position, { letter: structuredClone(effect.deadLetter), isHandled: false })
-      } else if (row !== undefined) row.isHandled = true
+      } else if (row !== undefined) reader.rows.set(position, { isHandled: true })
       return
     }
     if (effect.isRedelivered) {
       if (row === undefined) throw new EffectError(this.name, 'knows nothing of it', { entry: effect.entry })
       if (row.isHandled) return
-      row.isHandled = true
+      reader.rows.set(position, { isHandled: true })
     }
     await effect.apply({
       write: async (text) => {
