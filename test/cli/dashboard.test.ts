@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { createClient, openLog } from 'rivulet'
+import { createClient, monitorEvent, openLog } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
 import { firstValueFrom, lastValueFrom } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { monitorEvent } from '../../src/protocol/event.ts'
 import { append } from '../log/append.ts'
 import { DOCUMENTS, folderOf, rivulet, serveDocuments } from './command.ts'
 

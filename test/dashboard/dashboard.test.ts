@@ -1,11 +1,10 @@
 import { request as httpRequest } from 'node:http'
-import { ArgumentError, memoryLog, openLog } from 'rivulet'
+import { ArgumentError, groupEvent, memoryLog, monitorEvent, openLog } from 'rivulet'
 import { createDashboard } from 'rivulet/dashboard'
 import { defineRules, runRules } from 'rivulet/rules'
 import type { Rule } from 'rivulet/rules'
 import { firstValueFrom } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { groupEvent, monitorEvent } from '../../src/protocol/event.ts'
 import { append } from '../log/append.ts'
 import { cookieOf, served } from './served.ts'
 

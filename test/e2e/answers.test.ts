@@ -1,7 +1,7 @@
+import { systemClock } from 'rivulet/service'
 import { lastValueFrom, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { responseText } from 'rivulet'
-import { systemClock } from '../../src/service/clock.ts'
 import { research } from './research.ts'
 
 const messages = [{ role: 'user', content: 'What is a rivulet?' }] as const

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
+import { memoryLog } from 'rivulet'
 import { describe, expect, it } from 'vitest'
-import { memoryLog } from '../../src/log/memory/memory-log.ts'
 import { crash, play, steps } from './retention-model.ts'
 
 describe('a log that deletes, against a model', () => {

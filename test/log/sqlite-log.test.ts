@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, unlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { LogStore } from '../../src/log/store/contract.ts'
-import { sqliteLog } from '../../src/log/sqlite.ts'
+import type { LogStore } from 'rivulet'
+import { sqliteLog } from 'rivulet/log/sqlite'
 import { describeLogStore } from './conformance.ts'
 
 describeLogStore('a log in an SQLite file', async ({ clock, inbox = {} }) => {

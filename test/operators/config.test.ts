@@ -1,7 +1,7 @@
+import { ArgumentError } from 'rivulet'
 import { NEVER } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { dedupe, deliver, iterate, mergeWebhooks, reconnect } from 'rivulet/operators'
-import { ArgumentError } from '../../src/protocol/argument-error.ts'
 
 const OPERATORS: Readonly<Record<string, (config: never) => unknown>> = {
   dedupe,

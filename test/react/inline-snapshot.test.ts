@@ -1,8 +1,8 @@
 import { runInNewContext } from 'node:vm'
 import { JSDOM } from 'jsdom'
+import type { LiveSnapshot } from 'rivulet/gateway'
 import { describe, expect, it } from 'vitest'
 import { inlineSnapshot } from 'rivulet/react'
-import type { LiveSnapshot } from '../../src/protocol/live.ts'
 
 const HOSTILE = [
   '</script><script>alert(1)</script>',

@@ -1,10 +1,9 @@
 // @vitest-environment jsdom
 import { act } from 'react'
+import type { AddRunsRequest, AddRunsResponse, SearchRequest, SearchResponse } from 'rivulet'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { useAddRuns, useSearch } from 'rivulet/react'
 import type { UseAddRunsResult, UseSearchResult } from 'rivulet/react'
-import type { AddRunsRequest, AddRunsResponse } from '../../src/protocol/task-group.ts'
-import type { SearchRequest, SearchResponse } from '../../src/protocol/search.ts'
 import { mount } from './mount.ts'
 
 beforeEach(() => {

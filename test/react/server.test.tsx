@@ -1,8 +1,8 @@
 import { Suspense } from 'react'
 import { renderToReadableStream, renderToString } from 'react-dom/server'
+import type { LiveView } from 'rivulet/live'
 import { describe, expect, it } from 'vitest'
 import { useSearch, useStatus, useSuspenseView, useView } from 'rivulet/react'
-import type { LiveView } from '../../src/live/live.ts'
 import { testView } from './store.ts'
 
 function Rows({ view }: { view: LiveView<string> }) {

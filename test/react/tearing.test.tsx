@@ -1,9 +1,9 @@
 // @vitest-environment jsdom
 import { startTransition, useDeferredValue, useEffect, useLayoutEffect, useState } from 'react'
 import { createRoot } from 'react-dom/client'
+import type { LiveView } from 'rivulet/live'
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { useSuspenseView, useView } from 'rivulet/react'
-import type { LiveView } from '../../src/live/live.ts'
 import { setActEnvironment } from './mount.ts'
 import { testView } from './store.ts'
 

@@ -1,9 +1,9 @@
 // @vitest-environment jsdom
 import { act, createRef, startTransition, Suspense, useState } from 'react'
 import type { ReactNode } from 'react'
+import type { LiveView } from 'rivulet/live'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { prefetchView, useSuspenseView } from 'rivulet/react'
-import type { LiveView } from '../../src/live/live.ts'
 import { Boundary } from './boundary.ts'
 import { consoleErrors, mount } from './mount.ts'
 import { testView } from './store.ts'

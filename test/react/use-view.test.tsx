@@ -1,8 +1,8 @@
 // @vitest-environment jsdom
 import { act, memo, useState } from 'react'
+import type { LiveStatus, LiveView, ViewSnapshot } from 'rivulet/live'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { useStatus, useView } from 'rivulet/react'
-import type { LiveStatus, LiveView, ViewSnapshot } from '../../src/live/live.ts'
 import { Boundary } from './boundary.ts'
 import { consoleErrors, mount } from './mount.ts'
 import { testView } from './store.ts'

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { join } from 'node:path'
+import { natsLog } from 'rivulet/nats'
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest'
-import { natsLog } from '../../src/log/nats.ts'
 import { readAll } from '../log/conformance/fixture.ts'
 import { auditedEvents } from './nats/audit.ts'
 import { NatsCluster } from './nats/cluster.ts'

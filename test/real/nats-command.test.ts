@@ -1,7 +1,7 @@
 import { groupEvent } from 'rivulet'
 import type { ResearchEvent } from 'rivulet'
+import { natsLog } from 'rivulet/nats'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { natsLog } from '../../src/log/nats.ts'
 import { rivulet } from '../cli/command.ts'
 import { research } from '../e2e/research.ts'
 import { append, readAll } from '../log/conformance/fixture.ts'

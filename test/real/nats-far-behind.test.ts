@@ -1,9 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { openLog } from 'rivulet'
-import type { EventLog, ProcessOptions } from 'rivulet'
+import type { EventLog, LogStore, ProcessOptions } from 'rivulet'
+import { natsLog } from 'rivulet/nats'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
-import { natsLog } from '../../src/log/nats.ts'
-import type { LogStore } from '../../src/log/store/contract.ts'
 import { change } from '../operators/events.ts'
 import { NatsServer } from './nats/server.ts'
 

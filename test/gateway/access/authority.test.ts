@@ -1,8 +1,8 @@
 import { SignJWT } from 'jose'
 import type { Entry } from 'rivulet'
+import type { Grant } from 'rivulet/gateway'
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Grant } from '../../../src/gateway/grant.ts'
 import { accessOf, authority, bearing, codeOf, GRANT, SECRET } from './scene.ts'
 
 describe('a token', () => {

@@ -1,10 +1,7 @@
 import type { FindAllCandidate, FindAllRunStatus } from 'rivulet'
+import { findAllEvent, findAllSource, gapEvent } from 'rivulet'
+import { findAllsView, findAllView, rowKey } from 'rivulet/gateway'
 import { describe, expect, it } from 'vitest'
-import { findAllView } from '../../../src/gateway/views/find-all-view.ts'
-import { findAllsView } from '../../../src/gateway/views/find-alls-view.ts'
-import { gapEvent } from '../../../src/protocol/event.ts'
-import { findAllEvent, findAllSource } from '../../../src/protocol/find-all-event.ts'
-import { rowKey } from '../../../src/protocol/live.ts'
 import { viewed } from './viewed.ts'
 
 const at = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, '0')}Z`

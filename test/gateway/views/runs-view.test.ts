@@ -1,11 +1,7 @@
 import type { TaskOutput, TaskRun } from 'rivulet'
+import { runEvent, runSource, runTraceEvent } from 'rivulet'
+import { groupView, rowKey, runsView, runView } from 'rivulet/gateway'
 import { describe, expect, it } from 'vitest'
-import { rowKey } from '../../../src/protocol/live.ts'
-import { runEvent, runSource } from '../../../src/protocol/event.ts'
-import { runTraceEvent } from '../../../src/protocol/run-trace-event.ts'
-import { groupView } from '../../../src/gateway/views/group-view.ts'
-import { runView } from '../../../src/gateway/views/run-view.ts'
-import { runsView } from '../../../src/gateway/views/runs-view.ts'
 import { viewed } from './viewed.ts'
 
 const RUN: TaskRun = {

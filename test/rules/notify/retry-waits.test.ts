@@ -1,7 +1,6 @@
 import type { EventLog } from 'rivulet'
+import { alertmanager, alertWebhook } from 'rivulet/rules'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { alertmanager } from '../../../src/rules/notify/alertmanager.ts'
-import { alertWebhook } from '../../../src/rules/notify/webhook.ts'
 import { alertLog, episodeOf, isReading } from './alerts.ts'
 import { Receiver } from './requests.ts'
 

@@ -1,6 +1,6 @@
+import type { ChatCompletion } from 'rivulet'
+import type { Processor } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
-import type { ChatCompletion } from '../../../src/protocol/index.ts'
-import type { Processor } from '../../../src/service/index.ts'
 import { answerTo, type Caller, HeldProcessor, running } from '../running.ts'
 
 const PATH = '/v1beta/chat/completions'

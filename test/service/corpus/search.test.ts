@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
+import type { Corpus, CorpusQuery } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
-import type { Corpus, CorpusQuery } from '../../../src/service/corpus/corpus.ts'
 import { corpusOf } from './folder.ts'
 
 const BUDGET = { charactersPerResult: 2_000, excerptsPerResult: 3 }

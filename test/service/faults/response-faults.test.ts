@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib'
+import type { AddRunsResponse, TaskGroup, ValidationErrorResponse } from 'rivulet'
+import type { Fault } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
-import type { AddRunsResponse, TaskGroup, ValidationErrorResponse } from '../../../src/protocol/index.ts'
-import type { Fault } from '../../../src/service/index.ts'
 import { running } from '../running.ts'
 import { wire } from '../wire.ts'
 

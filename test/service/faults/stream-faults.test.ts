@@ -1,7 +1,8 @@
 import { gunzipSync } from 'node:zlib'
+import type { TaskGroup } from 'rivulet'
+import type { Fault, ResearchServiceOptions } from 'rivulet/service'
+import { ManualClock } from 'rivulet/service'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { TaskGroup } from '../../../src/protocol/index.ts'
-import { type Fault, ManualClock, type ResearchServiceOptions } from '../../../src/service/index.ts'
 import { HeldProcessor, running } from '../running.ts'
 import { Wire, wire } from '../wire.ts'
 

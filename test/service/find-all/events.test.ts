@@ -1,5 +1,5 @@
+import { ManualClock } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
-import { ManualClock } from '../../../src/service/index.ts'
 import { HeldProcessor } from '../running.ts'
 import { asFindAll, brief, ENRICHMENT, findAllService } from './caller.ts'
 

@@ -1,5 +1,5 @@
+import { ManualClock } from 'rivulet/service'
 import { describe, expect, it, vi } from 'vitest'
-import { ManualClock } from '../../../src/service/index.ts'
 import { findAllService } from './caller.ts'
 
 /** A service whose clock moves on by 5 s after each reported error. */

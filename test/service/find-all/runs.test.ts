@@ -1,5 +1,5 @@
+import type { FindAllRun, FindAllSchema } from 'rivulet'
 import { describe, expect, it } from 'vitest'
-import type { FindAllRun, FindAllSchema } from '../../../src/protocol/find-all.ts'
 import { HeldProcessor } from '../running.ts'
 import { brief, ENRICHMENT, findAllService, LIBRARIES, manyPackages, packageFolder } from './caller.ts'
 

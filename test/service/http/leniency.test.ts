@@ -1,6 +1,6 @@
+import { ArgumentError } from 'rivulet'
+import type { Monitor, RunInput } from 'rivulet'
 import { describe, expect, it } from 'vitest'
-import { ArgumentError } from '../../../src/protocol/argument-error.ts'
-import type { Monitor, RunInput } from '../../../src/protocol/index.ts'
 import { type Caller, running } from '../running.ts'
 
 const tides = { type: 'event_stream', frequency: '1d', settings: { query: 'tides' } }

@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib'
+import type { Clock } from 'rivulet/service'
+import { ManualClock } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
-import { type Clock, ManualClock } from '../../../src/service/clock.ts'
 import { temporaryFolder } from '../running.ts'
 import { html, INTERVAL, liveDocuments, site } from './site.ts'
 

@@ -1,7 +1,7 @@
+import type { Memory } from 'rivulet'
+import { ManualClock } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
-import type { Memory } from '../../../src/protocol/memory.ts'
 import { type Caller, HeldProcessor, running, temporaryFolder } from '../running.ts'
-import { ManualClock } from '../../../src/service/index.ts'
 
 const BETA = { 'service-beta': 'search-extract-2025-10-10' }
 

@@ -1,5 +1,5 @@
+import type { Monitor } from 'rivulet'
 import { describe, expect, it } from 'vitest'
-import type { Monitor } from '../../../src/protocol/monitor.ts'
 import { BATTERY, startMonitors } from './service.ts'
 
 const TEXT_SCHEMA = { properties: { text: { type: 'string' } } }

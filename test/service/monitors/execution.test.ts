@@ -1,7 +1,7 @@
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Monitor } from 'rivulet'
 import { describe, expect, it, vi } from 'vitest'
-import type { Monitor } from '../../../src/protocol/monitor.ts'
 import { corpusOf, folderOf, write } from '../corpus/folder.ts'
 import { BATTERY, startMonitors, startMonitorsOver, summaries } from './service.ts'
 

@@ -2,9 +2,8 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import type { Monitor, PaginatedMonitorEvents, TaskRun } from 'rivulet'
 import { expect, it, onTestFinished } from 'vitest'
-import type { Monitor, PaginatedMonitorEvents } from '../../../src/protocol/monitor.ts'
-import type { TaskRun } from '../../../src/protocol/task.ts'
 import { folderOf, write } from '../corpus/folder.ts'
 import { temporaryFolder } from '../running.ts'
 

@@ -1,6 +1,6 @@
 /* oxlint-disable no-await-in-loop -- pages follow one another */
+import type { Monitor, MonitorEvent } from 'rivulet'
 import { describe, expect, it } from 'vitest'
-import type { Monitor, MonitorEvent } from '../../../src/protocol/monitor.ts'
 import { startMonitors } from './service.ts'
 
 interface MonitorPage {

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Monitor, MonitorEvent, MonitorSnapshotEvent } from 'rivulet'
+import { ManualClock } from 'rivulet/service'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Monitor, MonitorEvent, MonitorSnapshotEvent } from '../../../src/protocol/monitor.ts'
-import { ManualClock } from '../../../src/service/clock.ts'
 import { BATTERY, startMonitors, summaries } from './service.ts'
 import { json, text, TrackedRuns } from './tracked-runs.ts'
 

@@ -1,7 +1,7 @@
 import OpenAI, { NotFoundError } from 'openai'
+import type { ChatCompletion, ResponseEvent, ResponseObject, TaskRun } from 'rivulet'
+import type { Processor } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
-import type { ChatCompletion, ResponseEvent, ResponseObject, TaskRun } from '../../../src/protocol/index.ts'
-import type { Processor } from '../../../src/service/index.ts'
 import { answerTo, type Caller, HeldProcessor, running } from '../running.ts'
 import { wire } from '../wire.ts'
 

@@ -1,5 +1,5 @@
+import type { SearchBetaResponse, SearchResponse } from 'rivulet'
 import { describe, expect, it } from 'vitest'
-import type { SearchBetaResponse, SearchResponse } from '../../../src/protocol/index.ts'
 import { write } from '../corpus/folder.ts'
 import { documentFolder, running } from '../running.ts'
 

@@ -1,6 +1,6 @@
+import type { AddRunsResponse, ValidationErrorResponse } from 'rivulet'
+import { ManualClock } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
-import type { AddRunsResponse, ValidationErrorResponse } from '../../../src/protocol/index.ts'
-import { ManualClock } from '../../../src/service/index.ts'
 import { HeldProcessor, running, type ServerEvent } from '../running.ts'
 
 const HOUR = 3_600_000

@@ -1,11 +1,5 @@
+import type { AddRunsResponse, RunInput, TaskGroup, TaskRun, ValidationErrorResponse } from 'rivulet'
 import { describe, expect, it } from 'vitest'
-import type {
-  AddRunsResponse,
-  RunInput,
-  TaskGroup,
-  TaskRun,
-  ValidationErrorResponse,
-} from '../../../src/protocol/index.ts'
 import { HeldProcessor, running } from '../running.ts'
 
 describe('task groups', () => {

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
+import type { TaskRun } from 'rivulet'
+import { ManualClock } from 'rivulet/service'
+import type { Processor, RunProgress } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
-import type { TaskRun } from '../../../src/protocol/index.ts'
-import { ManualClock, type Processor, type RunProgress } from '../../../src/service/index.ts'
 import { answerTo, documentFolder, HeldProcessor, running, temporaryFolder } from '../running.ts'
 import type { Caller, ServerEvent } from '../running.ts'
 

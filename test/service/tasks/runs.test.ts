@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
+import type { RunInput, TaskOutput, TaskRun, TaskRunWebhook } from 'rivulet'
+import { ManualClock } from 'rivulet/service'
+import type { Processor } from 'rivulet/service'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { RunInput, TaskOutput, TaskRun, TaskRunWebhook } from '../../../src/protocol/index.ts'
-import { ManualClock, type Processor } from '../../../src/service/index.ts'
 import { answerTo, HeldProcessor, running, temporaryFolder } from '../running.ts'
 
 interface Result {
