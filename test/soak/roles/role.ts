@@ -22,11 +22,14 @@ export async function runRole(
   let hasLostLocks = false
   process.on('message', (order: RoleOrder) => {
     if (!('loseLocks' in order)) return
-    loseLocks(settings.log)
     hasLostLocks = true
+    loseLocks(settings.log)
   })
-  const report = () =>
+  const report = () => {
+    // A process that has just started may claim its name only now, and would keep its successor away.
+    if (hasLostLocks) loseLocks(settings.log)
     process.send?.({ rssMb: process.resourceUsage().maxRSS / 1024, hasLostLocks } satisfies RoleReport)
+  }
   const reporting = setInterval(report, 100)
   report()
   // The next process comes up sooner for it; this one may not live to write it at its end.
