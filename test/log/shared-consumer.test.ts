@@ -243,8 +243,11 @@ describe('a shared consumer', () => {
     const log = await opened(store)
     await append(store, changes(1, 50))
     let count = 0
+    // Otherwise the log waits for the handler when it is closed.
+    const held = Promise.withResolvers<void>()
+    onTestFinished(held.resolve)
     const job = log.consume('archive', { share: true, retries: 0 }, ({ source }) => {
-      if (source.endsWith('s7')) return new Promise(() => {})
+      if (source.endsWith('s7')) return held.promise
       count += 1
       return undefined
     })

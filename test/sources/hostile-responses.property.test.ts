@@ -489,7 +489,7 @@ describe('for any response of a service', () => {
           (how) => how === 'complete' || TYPED.some((type) => how instanceof type),
         )
       }),
-      { numRuns: 50, timeout: 5_000, interruptAfterTimeLimit: 12_000 },
+      { numRuns: 50, timeout: 30_000, interruptAfterTimeLimit: 12_000 },
     )
   })
 })
