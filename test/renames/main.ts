@@ -1,0 +1,159 @@
+/**
+ * Runs the tests of an earlier commit against today's sources, with the map of renames beside it: `npm run earlier-tests`. Names of
+ * files after `--` run those alone.
+ *
+ * It takes each test file that imports nothing but what public entries export, its helpers and other packages. Exits with 1 for a test that
+ * fails and is not in the map, and for one in the map that passes.
+ */
+import { execFileSync, spawnSync } from 'node:child_process'
+import {
+  cpSync,
+  globSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, matchesGlob, relative, resolve } from 'node:path'
+import { CHANGED, COMMIT, RENAMES } from './renames.ts'
+
+/** What a JSON report of Vitest has of a file. */
+interface FileReport {
+  readonly name: string
+  readonly message: string
+  readonly assertionResults: readonly {
+    readonly fullName: string
+    readonly status: string
+    readonly failureMessages: readonly string[]
+  }[]
+}
+
+/** With the names in braces, if these are all that it imports. Types are gone before a test runs. */
+const IMPORT_OF_INSIDES =
+  /^import (?!type )(?:\{([^}]*)\}|[^{'\n]*(?:\{[^}]*\})?) from '(?:\.\.\/)+(?:src|operators)\/[^']*'$/gm
+
+const NOT_COPIED = new Set(['.git', 'dist', 'node_modules', 'reference', 'test'])
+
+const root = resolve(import.meta.dirname, '../..')
+const folder = mkdtempSync(join(tmpdir(), 'rivulet-earlier-tests-'))
+try {
+  checkOut()
+  const entryOf = await publicNames()
+  for (const file of globSync('test/**/*.{ts,tsx}', { cwd: folder })) rename(join(folder, file), entryOf)
+  const files = globSync('test/**/*.test.{ts,tsx}', { cwd: folder, exclude: ['test/{real,disk}/**'] })
+    .map((file) => file.replaceAll('\\', '/'))
+    .filter((file) => readFileSync(join(folder, file), 'utf8').search(IMPORT_OF_INSIDES) < 0)
+    .toSorted()
+  report(files.length, run(process.argv.length > 2 ? process.argv.slice(2) : files))
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}
+
+/** The tests of that commit, in a checkout that otherwise leads to today's files. */
+function checkOut() {
+  const archive = execFileSync('git', ['archive', COMMIT, 'test'], { cwd: root, maxBuffer: 2 ** 30 })
+  execFileSync('tar', ['-x', '-C', folder], { input: archive })
+  // Not links: npm packs none.
+  for (const name of readdirSync(root).filter((each) => !NOT_COPIED.has(each))) {
+    cpSync(join(root, name), join(folder, name), { recursive: true })
+  }
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+}
+
+/** The entry of each value that one exports. */
+async function publicNames(): Promise<ReadonlyMap<string, string>> {
+  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const entryOf = new Map<string, string>()
+  for (const [path, { 'rivulet-source': source }] of Object.entries<Record<string, string>>(exports)) {
+    if (source === undefined) continue
+    for (const name of Object.keys(await import(resolve(root, source)))) {
+      if (!entryOf.has(name)) entryOf.set(name, `rivulet${path.slice(1)}`)
+    }
+  }
+  return entryOf
+}
+
+function rename(file: string, entryOf: ReadonlyMap<string, string>) {
+  const text = readFileSync(file, 'utf8')
+  let renamed = ofLog(text)
+  for (const [from, to, pattern = '**'] of RENAMES) {
+    if (matchesGlob(relative(folder, file), pattern)) renamed = renamed.replaceAll(from, to)
+  }
+  renamed = renamed.replaceAll(IMPORT_OF_INSIDES, (line, list: string | undefined) => {
+    const names = list
+      ?.split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== '')
+    if (names === undefined || !names.every((name) => entryOf.has(nameOf(name)))) return line
+    return names.map((name) => `import { ${name} } from '${entryOf.get(nameOf(name))}'`).join('\n')
+  })
+  if (renamed !== text) writeFileSync(file, renamed)
+}
+
+function nameOf(imported: string): string {
+  return imported.replace(/^type | as .*$/g, '')
+}
+
+/** A call `client.record({ monitors, log })` is `log.record({ client, monitors })`. */
+function ofLog(text: string): string {
+  return text.replaceAll(
+    /\b([\w.#]+)\.record\((\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})/g,
+    (call: string, client: string, options: string) => {
+      const log = /,\s*log(?:: ([\w.#]+))?(?=\s*[,}])|(?<=^\{)\s*log(?:: ([\w.#]+))?(?:,|(?=\s*\}))/.exec(
+        options,
+      )
+      if (log === null) return call
+      const named = client === 'client' ? client : `client: ${client}`
+      return `${log[1] ?? log[2] ?? 'log'}.record({ ${named},${options.replace(log[0], '').slice(1)}`
+    },
+  )
+}
+
+function run(files: readonly string[]): readonly FileReport[] {
+  const output = join(folder, 'report.json')
+  const { status } = spawnSync(
+    process.execPath,
+    [
+      join(root, 'node_modules/vitest/vitest.mjs'),
+      'run',
+      '--reporter=json',
+      `--outputFile=${output}`,
+      ...files,
+    ],
+    { cwd: folder, stdio: ['ignore', 'inherit', 'inherit'] },
+  )
+  if (status === null) throw new Error('the run was ended')
+  return JSON.parse(readFileSync(output, 'utf8')).testResults
+}
+
+function report(found: number, files: readonly FileReport[]) {
+  const counts = { found, files: files.length, passed: 0, skipped: 0, changed: 0, failed: 0 }
+  const print = (text: string) => process.stdout.write(`${text}\n`)
+  for (const { name, message, assertionResults } of files) {
+    const file = name.slice(folder.length + 1)
+    const changed = Object.keys(CHANGED[file] ?? {})
+    if (assertionResults.length === 0 && changed.includes('')) counts.changed++
+    else if (assertionResults.length === 0) {
+      counts.failed++
+      print(`${file}: ${message}`)
+    }
+    for (const { fullName, status, failureMessages } of assertionResults) {
+      const isChanged = changed.some((start) => fullName.startsWith(start))
+      if (status === 'passed' && isChanged) {
+        counts.failed++
+        print(`${file}: "${fullName}" passes, although the map says that it changed`)
+      } else if (status === 'passed') counts.passed++
+      else if (status !== 'failed') counts.skipped++
+      else if (isChanged) counts.changed++
+      else {
+        counts.failed++
+        print(`${file}: ${fullName}\n${failureMessages.join('\n').replaceAll(/^/gm, '    ')}`)
+      }
+    }
+  }
+  print(JSON.stringify(counts))
+  if (counts.failed > 0) process.exitCode = 1
+}
