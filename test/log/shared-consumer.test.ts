@@ -245,7 +245,7 @@ describe('a shared consumer', () => {
     let count = 0
     // Otherwise the log waits for the handler when it is closed.
     const held = Promise.withResolvers<void>()
-    onTestFinished(held.resolve)
+    onTestFinished(() => held.resolve())
     const job = log.consume('archive', { share: true, retries: 0 }, ({ source }) => {
       if (source.endsWith('s7')) return held.promise
       count += 1

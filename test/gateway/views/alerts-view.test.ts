@@ -1,7 +1,7 @@
 import type { AlertData, ResearchEvent } from 'rivulet'
+import { alertsView } from 'rivulet/gateway'
+import type { AlertRow } from 'rivulet/gateway'
 import { describe, expect, it } from 'vitest'
-import { alertsView } from '../../../src/gateway/views/alerts-view.ts'
-import type { AlertRow } from '../../../src/gateway/views/alerts-view.ts'
 import { viewed } from './viewed.ts'
 
 const LABELS = { alertname: 'quiet', source: '/v1/monitors/monitor_1', severity: 'page' }

@@ -1,7 +1,7 @@
 import { pino } from 'pino'
+import { logAlerts } from 'rivulet/rules'
+import type { LogAlertsOptions } from 'rivulet/rules'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { logAlerts } from '../../../src/rules/notify/log-alerts.ts'
-import type { LogAlertsOptions } from '../../../src/rules/notify/log-alerts.ts'
 import { alertLog, episodeOf, inactiveOf, isReading, knownOf, unknownOf } from './alerts.ts'
 
 async function linesOf(count: number, options: (write: (line: string) => void) => LogAlertsOptions) {
