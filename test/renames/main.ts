@@ -1,6 +1,6 @@
 /**
- * Runs the tests of an earlier commit against today's sources, with the map of renames beside it: `npm run earlier-tests`. Names of
- * files after `--` run those alone.
+ * Runs the tests of an earlier commit against today's sources, with the map of renames beside it: `npm run earlier-tests`. Beginnings
+ * of paths after `--` select some of them.
  *
  * It takes each test file that imports nothing but what public entries export, its helpers and other packages. Exits with 1 for a test that
  * fails and is not in the map, and for one in the map that passes.
@@ -47,7 +47,11 @@ try {
     .map((file) => file.replaceAll('\\', '/'))
     .filter((file) => readFileSync(join(folder, file), 'utf8').search(IMPORT_OF_INSIDES) < 0)
     .toSorted()
-  report(files.length, run(process.argv.length > 2 ? process.argv.slice(2) : files))
+  const wanted = process.argv.slice(2)
+  report(
+    files.length,
+    run(files.filter((file) => wanted.length === 0 || wanted.some((start) => file.startsWith(start)))),
+  )
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
