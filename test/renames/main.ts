@@ -1,9 +1,9 @@
 /**
- * Runs the tests of an earlier commit against today's sources, with the map of renames beside it: `npm run earlier-tests`. Beginnings
- * of paths after `--` select some of them.
+ * Runs the tests of an earlier commit against today's sources, with the map of renames beside this file: `npm run earlier-tests`.
+ * Beginnings of paths after `--` select some of the files.
  *
- * It takes each test file that imports nothing but what public entries export, its helpers and other packages. Exits with 1 for a test that
- * fails and is not in the map, and for one in the map that passes.
+ * It runs each test file that imports only what public entries export, helpers of tests and other packages. It exits with 1 if a test
+ * fails that the map does not list, or if one passes that the map lists as changed.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
@@ -20,7 +20,7 @@ import { tmpdir } from 'node:os'
 import { join, matchesGlob, relative, resolve } from 'node:path'
 import { CHANGED, COMMIT, RENAMES } from './renames.ts'
 
-/** What a JSON report of Vitest has of a file. */
+/** A file in a JSON report of Vitest. */
 interface FileReport {
   readonly name: string
   readonly message: string
@@ -31,7 +31,7 @@ interface FileReport {
   }[]
 }
 
-/** With the names in braces, if these are all that it imports. Types are gone before a test runs. */
+/** Its group has the names in braces, if the import has nothing else. Imports of types do not count: they are gone when a test runs. */
 const IMPORT_OF_INSIDES =
   /^import (?!type )(?:\{([^}]*)\}|[^{'\n]*(?:\{[^}]*\})?) from '(?:\.\.\/)+(?:src|operators)\/[^']*'$/gm
 
@@ -48,26 +48,28 @@ try {
     .filter((file) => readFileSync(join(folder, file), 'utf8').search(IMPORT_OF_INSIDES) < 0)
     .toSorted()
   const wanted = process.argv.slice(2)
-  report(
-    files.length,
-    run(files.filter((file) => wanted.length === 0 || wanted.some((start) => file.startsWith(start)))),
+  const selected = files.filter(
+    (file) => wanted.length === 0 || wanted.some((start) => file.startsWith(start)),
   )
+  // Vitest would run all files, those of insides too.
+  if (selected.length === 0) throw new Error(`no file begins with ${wanted.join(' or ')}`)
+  report(files.length, run(selected))
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** The tests of that commit, in a checkout that otherwise leads to today's files. */
+/** Writes the tests of the commit into the folder, beside copies of all other files of today. */
 function checkOut() {
   const archive = execFileSync('git', ['archive', COMMIT, 'test'], { cwd: root, maxBuffer: 2 ** 30 })
   execFileSync('tar', ['-x', '-C', folder], { input: archive })
-  // Not links: npm packs none.
+  // Copies, since npm does not pack links.
   for (const name of readdirSync(root).filter((each) => !NOT_COPIED.has(each))) {
     cpSync(join(root, name), join(folder, name), { recursive: true })
   }
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
 }
 
-/** The entry of each value that one exports. */
+/** The exported values of all entries, each with the entry that has it. */
 async function publicNames(): Promise<ReadonlyMap<string, string>> {
   const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   const entryOf = new Map<string, string>()

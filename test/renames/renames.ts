@@ -1,7 +1,6 @@
 /**
- * What is called differently since {@link COMMIT}, so that the tests of that commit run against today's sources: see main.ts.
- *
- * Whoever renames something public adds it here. A behaviour that changes on purpose is listed by its tests, with the reason.
+ * The map between {@link COMMIT} and today: names that have changed, and behaviours that have changed on purpose. main.ts runs the
+ * tests of that commit with it.
  */
 
 /** The last commit before recordings, stores and names were changed. */
@@ -10,7 +9,7 @@ export const COMMIT = 'a9e15f630aca8072060f582a93eb633e4e4c11cd'
 const STORES = 'test/{log,gateway}/**'
 const LETTERS = 'test/log/{conformance,migration}/**'
 
-/** A text of the tests, what replaces it, and the files in which it is replaced. Default: all. */
+/** Texts of the tests and their replacements, with a pattern of the files if it is not all files. */
 export const RENAMES: readonly (readonly [from: RegExp | string, to: string, files?: string])[] = [
   // Recording belongs to the log. The calls `client.record({ …, log })` are rewritten by main.ts.
   [
@@ -26,10 +25,10 @@ export const RENAMES: readonly (readonly [from: RegExp | string, to: string, fil
   ["named client.record'", "named log.record'"],
   ["toThrow('client.record')", "toThrow('log.record')"],
   ['options of client.record in docs', 'options of log.record in docs'],
-  // The checkpoint of a process was its memo.
+  // The checkpoint of a process was called its memo.
   [/\bmemo\b/g, 'checkpoint', STORES],
   [/\bmemoOf\b/g, 'checkpointOf', STORES],
-  // A dead letter that is handed out again has a redelivery number, which was its mark.
+  // The redelivery number of a dead letter was called its mark.
   [/\{ letters:/g, '{ deadLetters:', LETTERS],
   [/\{ letters\b/g, '{ deadLetters: letters', LETTERS],
   [/\.letters\b/g, '.deadLetters', LETTERS],
@@ -39,7 +38,7 @@ export const RENAMES: readonly (readonly [from: RegExp | string, to: string, fil
   [/\bmark: (?=next\.last|second)/g, 'number: ', LETTERS],
   // `openLog` makes such a text well-formed, in front of every store.
   [/^ *'\{"s":"\\uD800"\}',\n/gm, '', 'test/log/conformance/inbox.ts'],
-  // Files of the sources that helpers of the tests import.
+  // Files of the sources that helpers of tests import, and that have moved.
   [
     "import { MAX_PENDING_LENGTH } from '../../../src/log/store/inbox-store.ts'",
     "import { MAX_PAGE_LENGTH as MAX_PENDING_LENGTH } from '../../../src/log/store/contract.ts'",
@@ -51,11 +50,10 @@ export const RENAMES: readonly (readonly [from: RegExp | string, to: string, fil
   [/(import \{ isObject \} from '.*)\/event\.ts'/g, "$1/json.ts'"],
 ]
 
-/** Arguments, and the turn of the event loop between pages, are the task of what `openLog` puts in front of a store. */
 const IN_FRONT = 'openLog checks it, in front of every store: test/log/store/checked-store.test.ts'
 const IN_THE_TABLE = 'the table of endpoints names watch.positioned, memories and entity search too'
 
-/** Tests that fail on purpose: a file, and the beginnings of full names of its tests, each with the reason. An empty name is all of a file. */
+/** Tests that fail on purpose: by file, the beginnings of their full names with the reason. An empty beginning is the whole file. */
 export const CHANGED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'test/architecture.test.ts': {
     '': 'docs/architecture.md lists the modules in another form, which is read by the test beside it',
