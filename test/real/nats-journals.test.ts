@@ -1,3 +1,4 @@
+import { setTimeout as after } from 'node:timers/promises'
 import { errors } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FencedError, LogConflictError, LogInUseError } from '../../src/log/errors.ts'
@@ -164,6 +165,24 @@ describe('the claims of a log at a NATS server', () => {
     const { connection } = second
     await restarted(connection)
     await retryTransient(connection, () => connection.jsm.streams.purge(connection.names.leaseStream))
+    await expect(second.claims.claim('billing')).rejects.toMatchObject({ owner: 'first' })
+    await second.claims.claim('billing', new AbortController().signal)
+  })
+
+  it('are not taken over at once where leases have run out while the server was suspended', async () => {
+    const log = newLog(2_000)
+    const [first, second] = [await log.open('first'), await log.open('second')]
+    await first.claims.claim('billing')
+    await second.claims.claim('mailing')
+    suspend(first)
+    process.kill(server.pid, 'SIGSTOP')
+    await after(2_500)
+    process.kill(server.pid, 'SIGCONT')
+    const { jsm, names } = second.connection
+    const query = { last_by_subj: names.lease(first.claims.instance) }
+    await expect
+      .poll(() => retryTransient(second.connection, () => jsm.streams.getMessage(names.leaseStream, query)))
+      .toBeNull()
     await expect(second.claims.claim('billing')).rejects.toMatchObject({ owner: 'first' })
     await second.claims.claim('billing', new AbortController().signal)
   })

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { research } from '../e2e/research.ts'
 import { audit } from './nats/audit.ts'
 import { groupReader, moved } from './nats/group-message.ts'
+import { LossyProxy } from './nats/lossy-proxy.ts'
 import { NatsServer } from './nats/server.ts'
 import type { SharingMessage, SharingSettings } from './nats/sharing-process.ts'
 
@@ -185,8 +186,8 @@ describe('members of a group', () => {
   const LEASE = 2_000
 
   /** Opens a log that is a member until the end of the test. */
-  function join(name: string): void {
-    const log = natsLog({ servers: server.url, name, lease: LEASE })
+  function join(name: string, servers = server.url): void {
+    const log = natsLog({ servers, name, lease: LEASE })
     onTestFinished(() => log.close())
     const follow = async () => {
       const shares = log.sharing.share('group', PARTS, new AbortController().signal)
@@ -247,4 +248,27 @@ describe('members of a group', () => {
       expect(await group.read()).toEqual({ members, owners })
     },
   )
+
+  it('keep their parts when the server was suspended for longer than their leases, and one of them can renew its lease only later than others', async () => {
+    const name = 'late'
+    const group = await groupOf(name)
+    const proxy = await LossyProxy.start(server.port)
+    onTestFinished(() => proxy.close())
+    join(name)
+    await group.withMembers(1)
+    join(name, proxy.url)
+    const before = await group.withMembers(2)
+    process.kill(server.pid, 'SIGSTOP')
+    const renewal = proxy.hold(`$KV.rivulet_${name}_leases.`)
+    await renewal.reached
+    await after(LEASE + 500)
+    process.kill(server.pid, 'SIGCONT')
+    // The other one has renewed its lease meanwhile, and looks more often than that.
+    await after(LEASE / 2)
+    const { members } = await group.read()
+    renewal.release()
+    expect(members).toEqual(before.members)
+    await after(LEASE + 500)
+    expect(await group.read()).toEqual(before)
+  })
 })

@@ -87,14 +87,15 @@ describe('the audit', () => {
 })
 
 it.each([
-  ['append what the log has', 'duplicates-appended', 'recorded_twice'],
-  ['delete what a reader needs', 'readers-unseen', 'deleted_early'],
+  ['append what the log has', 'duplicates-appended', ['recorded_twice']],
+  // A reader may pass entries as soon as they are deleted, so that they were acknowledged when the soak looks.
+  ['delete what a reader needs', 'readers-unseen', ['deleted_early', 'acknowledged_unhandled']],
 ] as const)(
   'the soak finds workers that %s',
-  async (_, mutant, counter) => {
+  async (_, mutant, counters) => {
     const few = { events: 60, kills: 0, stops: 0, serverKills: 0, faultRounds: 0 }
     const mutated = await soakNats({ ...PLAN, ...few, ...LOG, workers: 1, groups: 1, monitors: 1, mutant })
-    expect(mutated.result[counter]).toBeGreaterThan(0)
+    expect(Math.max(...counters.map((counter) => mutated.result[counter]))).toBeGreaterThan(0)
   },
   PATIENCE,
 )

@@ -27,7 +27,7 @@ export class LossyProxy {
         server.destroy()
       }
       client.on('data', (data) => {
-        if (this.#held !== undefined && data.includes(`HPUB ${this.#held.subject}`)) {
+        if (this.#held !== undefined && data.includes(`PUB ${this.#held.subject}`)) {
           const { reached, released } = this.#held
           this.#held = undefined
           client.pause()

@@ -19,8 +19,9 @@ export class Lease {
   readonly #connection: Connection
   readonly #owner: string
   readonly #opened = performance.now()
+  /** When the last renewal that was stored was sent, by `performance.now`. */
   #renewed = -Infinity
-  /** Times until which each lease counts as good, by `performance.now`. */
+  /** Time until which an expired lease may be that of an open log that lives, by `performance.now`. */
   #grace = -Infinity
   #timer: NodeJS.Timeout | undefined
   #isReleased = false
@@ -49,8 +50,8 @@ export class Lease {
 
   /** Whether an open log lives. */
   async isAlive(instance: string): Promise<boolean> {
-    if (performance.now() < this.#grace) return true
-    return typeof (await this.renewal(instance)) === 'number'
+    const renewal = await this.renewal(instance)
+    return typeof renewal === 'number' || (renewal === 'expired' && this.#mayBeLate)
   }
 
   /** The number of the last renewal of an open log, which changes with each renewal. Without one, whether the lease has ended or has expired. */
@@ -70,8 +71,22 @@ export class Lease {
    * suspended: others have not had the time of a lease since.
    */
   get isExpiryFinal(): boolean {
-    const now = performance.now()
-    return now >= this.#grace && now >= this.#opened + this.duration && now < this.#renewed + this.duration
+    const isKnown = this.#renewed > -Infinity && performance.now() >= this.#opened + this.duration
+    return isKnown && !this.#mayBeLate
+  }
+
+  /** Whether open logs that live may have been unable to renew their leases in time, as far as this one knows from its own renewals. */
+  get #mayBeLate(): boolean {
+    return performance.now() < this.#grace || this.#isSilent
+  }
+
+  /**
+   * Whether the server may have been away for so long since the last renewal that the lease of another log has run out, which was renewed
+   * before that as late as it may be.
+   */
+  get #isSilent(): boolean {
+    const silence = performance.now() - this.#renewed
+    return this.#renewed > -Infinity && silence > this.duration - this.duration / RENEWALS
   }
 
   /** The open logs that live: their owners, by instance. */
@@ -109,8 +124,8 @@ export class Lease {
   async #renew(): Promise<void> {
     const started = performance.now()
     await this.#connection.leases.put(this.instance, JSON.stringify({ owner: this.#owner }))
-    // The connection is not always lost where the server does not answer.
-    if (started - this.#renewed > this.duration && this.#renewed > -Infinity) this.#startGrace()
+    // The connection is not always lost where the server does not answer. It answers what was sent meanwhile once it is back.
+    if (this.#isSilent) this.#startGrace()
     this.#renewed = started
   }
 
