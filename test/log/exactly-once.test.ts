@@ -1021,6 +1021,29 @@ describe('dead letters of exactlyOnce', () => {
     expect(letters()).toEqual([])
   })
 
+  it('leave the log when their effect has committed by itself and ends with an error', async () => {
+    const { store, log, database, insert, ids, letters } = await withEntries(1)
+    let attempts = 0
+    const effect = (entry: Applied) => {
+      if ((attempts += 1) === 1) throw new Refused('not yet')
+      insert(entry)
+      database.exec('COMMIT')
+      throw sqliteError(13)
+    }
+    const { done } = log.consume('ledger', { deadLetters: 'log' }, exactlyOnce(database, { effect }))
+    await until(async () => (await log.deadLetters('ledger').count()) === 1)
+    // At once, so that the database does not know yet that the log has it.
+    await log.deadLetters('ledger').redeliver('all')
+    await expect(done).rejects.toBeInstanceOf(EffectError)
+    const next = (await opened(store.connect())).consume('ledger', exactlyOnce(database, { effect: insert }))
+    await append(store, changes(2, 2))
+    await until(() => ids().includes('2'))
+    await next.stop()
+    expect(ids()).toEqual(['1', '2'])
+    expect(await log.deadLetters('ledger').count()).toBe(0)
+    expect(letters()).toEqual([])
+  })
+
   it('leave no row beside the effects once they are handled', async () => {
     const { log, database, insert, ids, letters } = await withEntries(2)
     let isMended = false

@@ -244,7 +244,7 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
     const { applying, handled, keepDeadLetter } = this.#statements
     const { position, isRedelivered } = effect
     try {
-      this.#whole(reader, effect.entry, () => {
+      this.#whole(reader, effect, () => {
         // Acknowledged before its effect, until the state is stored: an effect that commits by itself commits this too. A dead letter has a
         // row of its own.
         if (!isRedelivered) applying.run(reader, position)
@@ -312,7 +312,7 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
   }
 
   /** Runs one effect, so that it is stored whole or not at all, and the others of its transaction stay. */
-  #whole(reader: string, entry: Entry | undefined, run: () => void): void {
+  #whole(reader: string, effect: Effect<DatabaseSync>, run: () => void): void {
     const { savepoint, release, rollbackTo } = this.#statements
     savepoint.run()
     try {
@@ -320,20 +320,23 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
       // It is gone where the effect has ended the transaction, also where it has begun another one.
       release.run()
     } catch (error) {
-      if (isNestedBegin(error)) throw this.#notItsOwn('began a transaction', entry, error)
+      if (isNestedBegin(error)) throw this.#notItsOwn('began a transaction', effect.entry, error)
       try {
         rollbackTo.run()
         release.run()
       } catch {
-        throw this.#ended(reader, entry, error)
+        throw this.#ended(reader, effect, error)
       }
       throw error
     }
   }
 
   /** The reason why the transaction has ended within an effect. SQLite ends it by itself when a disk is full, for instance. */
-  #ended(reader: string, entry: Entry | undefined, error: unknown): unknown {
-    const isCommitted = this.#statements.hasApplied.get(reader) !== undefined
+  #ended(reader: string, { position, isRedelivered, entry }: Effect<DatabaseSync>, error: unknown): unknown {
+    const { hasApplied, deadLetter } = this.#statements
+    const isCommitted =
+      hasApplied.get(reader) !== undefined ||
+      (isRedelivered && deadLetter.get(reader, position)?.['is_handled'] === 1)
     if (mayRollBack(error) && !isCommitted) return logFileError(this.name, error)
     return this.#notItsOwn('ended its transaction', entry, error)
   }
