@@ -69,6 +69,12 @@ function beforeCommit(database: DatabaseSync, call: () => void) {
   })
 }
 
+/** Stops the clock, so that effects that wait together share their transaction, however slow the machine is. */
+function stopClock() {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+}
+
 /** What SQLite throws. */
 const sqliteError = (errcode: number) => Object.assign(new Error(`SQLite error ${errcode}`), { errcode })
 
@@ -716,6 +722,7 @@ describe('an effect of exactlyOnce that begins or ends a transaction', () => {
   })
 
   it('ends the job where a conflict rolls the transaction back, and stores nothing of it', async () => {
+    stopClock()
     const { log, database, insert, ids } = await withEntries(3)
     database.exec('CREATE UNIQUE INDEX effect_id ON effect (id)')
     const again = database.prepare('INSERT OR ROLLBACK INTO effect VALUES (?, 2)')
@@ -826,6 +833,7 @@ describe('an effect of exactlyOnce that violates a deferred constraint', () => {
   })
 
   it('stores nothing where another process takes the consumer over after the commit that failed', async () => {
+    stopClock()
     const { log, database, insert, ids } = await withEntries(3)
     const { book } = withDeferredConstraint(database, '3')
     let calls = 0
