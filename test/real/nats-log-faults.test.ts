@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
+import type { Msg } from '@nats-io/transport-node'
 import { LogInUseError } from 'rivulet'
 import type { LogStore } from 'rivulet'
 import { LogServerError, natsLog } from 'rivulet/nats'
@@ -66,14 +67,26 @@ describe('a log on a NATS server, with faults', () => {
     expect(await one.streamPositions(['first', 'second'])).toEqual(['900', '900'])
   })
 
-  it('opens although the first request to a cluster that has just started gets no answer', async () => {
-    const proxy = await LossyProxy.start(server.port)
-    onTestFinished(() => proxy.close())
-    proxy.leaveUnanswered('$JS.API.INFO')
-    const log = open(newName(), { servers: proxy.url })
-    expect(await readAll(log)).toEqual([])
-    expect(proxy.hasLostAnswer).toBe(true)
-  })
+  it.each(['gets no answer', 'is refused as too early'])(
+    'opens although the first request to a cluster that has just started %s',
+    async (how) => {
+      const proxy = await LossyProxy.start(server.port)
+      onTestFinished(() => proxy.close())
+      if (how === 'is refused as too early') {
+        const nats = await connect({ servers: server.url })
+        onTestFinished(() => nats.close())
+        const error = { code: 503, err_code: 10_008, description: 'JetStream system temporarily unavailable' }
+        const callback = (_: unknown, { subject }: Msg) =>
+          nats.publish(subject.replace('x', '_'), JSON.stringify({ error }))
+        nats.subscribe('xINBOX.>', { callback })
+        await nats.flush()
+      }
+      proxy.leaveUnanswered('$JS.API.INFO')
+      const log = open(newName(), { servers: proxy.url })
+      expect(await readAll(log)).toEqual([])
+      expect(proxy.hasLostAnswer).toBe(true)
+    },
+  )
 
   it('refuses at once to open on a server without JetStream', { timeout: 15_000 }, async () => {
     const plain = await NatsServer.start(

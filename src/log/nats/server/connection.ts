@@ -1,4 +1,4 @@
-import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { JetStreamApiError, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
 import type { KV } from '@nats-io/kv'
@@ -12,6 +12,7 @@ import { Refusal } from './refusal.ts'
 import { Continuity } from './continuity.ts'
 import { retryTransient } from './retry-transient.ts'
 import type { Connected } from './retry-transient.ts'
+import { isTransient } from './server-error.ts'
 import { configOf, createOnce, ensureStream, isThere } from './stored-stream.ts'
 
 /** Timeout of a request, in ms. Requests that a killed server had received get no answer, and are sent again then. */
@@ -183,10 +184,11 @@ function reconnectDelay(): () => number {
   }
 }
 
-/** Opens JetStream. A cluster that has just started leaves requests unanswered; a server without JetStream refuses at once. */
+/** Opens JetStream. A cluster that has just started leaves requests unanswered or refuses them for now; a server without JetStream refuses at once. */
 function openManager(connected: Connected): Promise<JetStreamManager> {
-  const isUnanswered = (error: unknown) => error instanceof errors.TimeoutError
+  const isStarting = (error: unknown) =>
+    error instanceof errors.TimeoutError || (error instanceof JetStreamApiError && isTransient(error))
   return retryTransient(connected, () => jetstreamManager(connected.nats, { timeout: ANSWER }), {
-    isTransient: isUnanswered,
+    isTransient: isStarting,
   })
 }
