@@ -89,7 +89,11 @@ describe('writers that write to a cluster at the same moment', () => {
 
   it('have each commit of an owner or none of it, while another one takes the name over', async () => {
     const name = newName()
-    const stores = [0, 1].map((server) => open(name, { servers: cluster.url(server), owner: `${server}` }))
+    // Otherwise the owner may renew its lease after it was taken, and the other one would wait for ever.
+    const LEASE = 3_600_000
+    const stores = [0, 1].map((server) =>
+      open(name, { servers: cluster.url(server), owner: `${server}`, lease: LEASE }),
+    )
     const [store] = stores
     if (store === undefined) throw new Error('there are two')
     const ROUNDS = 30
