@@ -34,14 +34,13 @@ describe('a log whose writers and readers are killed while the service injects e
       mutant: 'cursor-saved-early',
       // Whatever the speed of the machine, one looks while a handler runs.
       slowest: 2_000,
-      patience: 5_000,
     })
 
     expect(result.cursor_ahead).toBeGreaterThan(0)
   }, 180_000)
 
   it('is reported when a lock alone keeps two writers apart', async () => {
-    const result = await soak({ events: 200, kills: 0, seed: 1, mutant: 'fence-unchecked', patience: 10_000 })
+    const result = await soak({ events: 200, kills: 0, seed: 1, mutant: 'fence-unchecked' })
 
     expect(result.unfenced).toBeGreaterThan(0)
   }, 180_000)

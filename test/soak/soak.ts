@@ -221,6 +221,8 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
       )
       if (isRecorded && isHandled && research.isThrough) break
     }
+    // What was acknowledged and killed has no effect for good.
+    inspect()
     const faults = { ...research.struck, restart: restarts }
     research.service.faults.clear()
     // Writers first, so that the readers are through with everything.
