@@ -137,18 +137,14 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
   }
 
   /**
-   * Takes the reader over, whatever its fence was, and adds the missing rows of the log's dead letters. A dead letter whose entry comes
-   * again by itself is added as handled. Transactions with another fence are refused from now on.
+   * Takes the reader over, whatever its fence was, and adds the missing rows of the log's dead letters, as handled: a row and the cursor
+   * are stored together, so an entry behind the cursor that has no row has had its effect, and one after it comes again by itself.
+   * Transactions with another fence are refused from now on.
    */
-  async adopt(
-    { name, token }: Fence,
-    deadLetters: readonly Position[],
-    handled: ReadonlySet<Position>,
-  ): Promise<void> {
+  async adopt({ name, token }: Fence, deadLetters: readonly Position[]): Promise<void> {
     await this.#transaction((statements) => {
       this.#takeOver(name, token)
-      for (const position of deadLetters)
-        statements.addMissing.run(name, position, Number(handled.has(position)))
+      for (const position of deadLetters) statements.addMissing.run(name, position, 1)
     })
   }
 

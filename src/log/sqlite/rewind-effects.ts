@@ -19,10 +19,11 @@ export interface RewoundEffects {
  * Lets a consumer with `exactlyOnce` go on where the log has it, after an earlier state of the log was put back and its effects were not. The
  * log has a copy of its position, which is about a second old at most when the log is copied.
  *
- * A cursor that the log has stays where it is. So nothing changes where only the effects were put back.
+ * A cursor that the log has stays where it is, and no effect is applied twice: so it is if only the effects were put back.
  *
- * No effect is missing after that, unless the database has no cursor at all: then what the log has as acknowledged counts as done. Effects of entries after the position that were applied before are applied again, when these entries are
- * read or recorded again. To avoid that, put the database of the effects back to the same moment as the log.
+ * Otherwise no effect is missing, unless the database has no cursor at all: then what the log has as acknowledged counts as done. Effects of
+ * entries after the position are applied again, when these entries are read or recorded again, and those of dead letters that the log has
+ * again. To avoid that, put the database of the effects back to the same moment as the log.
  *
  * Rejects with a `LogInUseError` while the consumer runs, and with a `LogUnsupportedError` for a consumer that the log does not know, or that
  * has no effects.
@@ -62,15 +63,7 @@ export async function rewindEffects(
       const kept = (await effects.peek(name))?.state
       if (kept !== undefined && (await hasPosition(store, kept.acknowledged.at(-1) ?? kept.cursor))) {
         // The log has what the effects come from, so these stay where they are.
-        const after: Position[] = []
-        for await (const { entry } of deadLettersIn(store.deadLetters, name, kept.cursor))
-          after.push(entry.position)
-        const acknowledged = new Set(kept.acknowledged)
-        await effects.adopt(
-          fence,
-          deadLetters,
-          new Set(after.filter((position) => !acknowledged.has(position))),
-        )
+        await effects.adopt(fence, deadLetters)
         rewound.push({ from: kept.cursor, to: kept.cursor })
         continue
       }

@@ -81,6 +81,18 @@ function world() {
     consume,
     refusal,
     rewind: () => during(({ store }) => rewindEffects(database, store, 'ledger')),
+    /** Hands out all dead letters again. Resolves once they are handled, or with why the consumer has ended. */
+    redeliver: () =>
+      during(async ({ log }) => {
+        const deadLetters = log.deadLetters('ledger')
+        await deadLetters.redeliver('all')
+        const job = consumer(log)
+        const failures: unknown[] = []
+        job.done.catch((error: unknown) => failures.push(error))
+        while (failures.length === 0 && (await deadLetters.count()) > 0) await turn()
+        await job.stop().catch(() => {})
+        return failures[0]
+      }),
     /** The log is closed: it is one file. */
     keep: () => cpSync(file, copy),
     putBack: () => cpSync(copy, file),
@@ -160,28 +172,18 @@ describe('exactlyOnce after its log was put back', () => {
   })
 
   it('has the dead letters that the log has, once it was rewound', async () => {
-    const { record, consume, keep, putBack, refusal, rewind, effects, during, consumer } = world()
+    const { record, consume, keep, putBack, refusal, rewind, redeliver, effects, during } = world()
     await record('1', '2', '3')
     await consume(2, { refused: ['2'] })
     keep()
-    await during(async ({ log }) => {
-      await log.deadLetters('ledger').redeliver('all')
-      const job = consumer(log)
-      while ((await log.deadLetters('ledger').count()) > 0) await turn()
-      await job.stop()
-    })
+    await redeliver()
     await record('4')
     await consume(4)
     putBack()
     expect(await refusal()).toMatchObject({ name: 'LogPositionError', reason: 'beyond' })
     await rewind()
-    await during(async ({ log }) => {
-      expect(await log.deadLetters('ledger').count()).toBe(1)
-      await log.deadLetters('ledger').redeliver('all')
-      const job = consumer(log)
-      while ((await log.deadLetters('ledger').count()) > 0) await turn()
-      await job.stop()
-    })
+    await during(async ({ log }) => expect(await log.deadLetters('ledger').count()).toBe(1))
+    await redeliver()
     expect(effects()).toEqual(['1', '3', '2', '4', '2'])
   })
 
@@ -253,6 +255,44 @@ describe('exactlyOnce after its log was put back', () => {
     await consume(4)
     expect(effects()).toEqual(['1', '2', '3', '4'])
     await during(async ({ log }) => expect(await log.deadLetters('ledger').count()).toBe(0))
+  })
+
+  it('has no effect twice when only its effects were put back, and a dead letter is handed out again', async () => {
+    const { record, consume, redeliver, rewind, effects, database } = world()
+    await record('1')
+    await consume(1)
+    const kept = database.prepare('SELECT cursor FROM rivulet_effect_cursor').get()?.['cursor'] ?? null
+    await record('2', '3')
+    await consume(2, { refused: ['2'] })
+    // As they were after the first entry, and the log has a dead letter of the second one.
+    database.exec("DELETE FROM rivulet_effect_dead_letter; DELETE FROM effect WHERE id <> '1'")
+    database.prepare("UPDATE rivulet_effect_cursor SET cursor = ?, acknowledged = '[]'").run(kept)
+    await consume(3)
+
+    expect(await redeliver()).toMatchObject({
+      name: 'EffectError',
+      message: expect.stringContaining('rivulet log rewind'),
+    })
+    await rewind()
+    expect(await redeliver()).toBeUndefined()
+    expect(effects()).toEqual(['1', '2', '3'])
+  })
+
+  it('has no effect twice when a dead letter that was handled is in the log again', async () => {
+    const { record, consume, keep, putBack, redeliver, rewind, effects } = world()
+    await record('1', '2', '3')
+    await consume(2, { refused: ['2'] })
+    keep()
+    expect(await redeliver()).toBeUndefined()
+    putBack()
+
+    expect(await redeliver()).toMatchObject({
+      name: 'EffectError',
+      message: expect.stringContaining('rivulet log rewind'),
+    })
+    await rewind()
+    expect(await redeliver()).toBeUndefined()
+    expect(effects()).toEqual(['1', '3', '2'])
   })
 
   it('is rewound in a log of its backup', async () => {
