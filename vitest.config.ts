@@ -1,4 +1,3 @@
-import { resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 // Tests import the package by its own name, as users do; this condition leads to the sources.
@@ -21,7 +20,16 @@ export default defineConfig({
   test: {
     projects: [
       // A process for each file, with all of its imports, would take half as long again.
-      { extends: true, test: { name: 'together', include, exclude: [...apart, ...alone], isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: 'together',
+          include,
+          exclude: [...apart, ...alone],
+          isolate: false,
+          globalSetup: 'test/support/builds.setup.ts',
+        },
+      },
       {
         extends: true,
         test: {
@@ -31,8 +39,6 @@ export default defineConfig({
         },
       },
     ],
-    // The processes that tests start share what Node has compiled, since compilation is half of their start.
-    env: { NODE_COMPILE_CACHE: resolve(import.meta.dirname, 'node_modules/.cache/compiled') },
     // Only a failure uses these up, and a slow machine may take many times as long as a fast one.
     testTimeout: 60_000,
     hookTimeout: 60_000,

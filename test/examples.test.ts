@@ -6,8 +6,9 @@ import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { JSDOM } from 'jsdom'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { installPackage, ROOT } from './package/installed.ts'
-import type { InstalledPackage } from './package/installed.ts'
+import { ROOT } from './package/build.ts'
+import type { InstalledPackage } from './package/build.ts'
+import { installPackage } from './package/installed.ts'
 
 // Each is a process that indexes documents.
 vi.setConfig({ testTimeout: 60_000 })

@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { onTestFinished } from 'vitest'
+import { MANIFEST } from '../package/build.ts'
+import { sharedPackage } from '../package/installed.ts'
 
 /** How a command ended. */
 interface Ending {
@@ -14,15 +16,19 @@ interface Ending {
   readonly stderr: string
 }
 
+const { path } = await sharedPackage()
+const COMMAND = path(MANIFEST.bin['rivulet'] ?? '')
+
 /**
- * Runs the real command as a child process, with this standard input; with null, it stays open. It is killed when the test ends.
+ * Runs the command of the installed package as a child process, with this standard input; with null, it stays open. It is killed
+ * when the test ends.
  */
 export function rivulet(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
   input: string | null = '',
 ) {
-  const child = spawn(process.execPath, ['--conditions=rivulet-source', 'src/cli/main.ts', ...args], {
+  const child = spawn(process.execPath, [COMMAND, ...args], {
     // Without the settings of this machine's user.
     env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'], ...env },
     stdio: 'pipe',

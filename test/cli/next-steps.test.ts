@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { invocation } from '../../src/cli/invocation.ts'
 import { nextSteps } from '../../src/cli/start/next-steps.ts'
-import { folderOf } from './command.ts'
+import { scratchFolder } from '../log/sqlite/scratch.ts'
 
 describe('the next steps of rivulet start', () => {
   it('exist in a clone, where the command is an npm script', () => {
@@ -15,7 +15,7 @@ describe('the next steps of rivulet start', () => {
   })
 
   it('exist where the package is installed, by its path from the current folder', async () => {
-    const folder = await folderOf({})
+    const folder = scratchFolder()
     const root = join(folder, 'node_modules', 'rivulet')
     await mkdir(root, { recursive: true })
     await writeFile(join(root, 'README.md'), '# Rivulet')

@@ -1,20 +1,20 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { openLog } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { scratchFile } from '../log/sqlite/scratch.ts'
 import { write } from '../service/corpus/folder.ts'
 import { completed, detected, ended, entriesOf, recordingLog, until } from '../log/record/recording-log.ts'
+import { programFiles } from '../support/programs.ts'
 import { research } from './research.ts'
 
+const fileOf = await programFiles()
 const execArgv = ['--conditions=rivulet-source', '--disable-warning=ExperimentalWarning']
 
 /** A receiver in another process, with the log of the file. Resolves with its URL. */
 async function receiverProcess(file: string, secret: string): Promise<string> {
-  const program = join(import.meta.dirname, '../log/sqlite/receiving-process.ts')
-  const child = fork(program, [file, secret], { execArgv })
+  const child = fork(fileOf('test/log/sqlite/receiving-process.ts'), [file, secret], { execArgv })
   onTestFinished(() => void child.kill('SIGKILL'))
   const [port]: unknown[] = await once(child, 'message')
   return `http://127.0.0.1:${String(port)}/`
@@ -81,7 +81,7 @@ describe('a recorder that is killed at each of its commits', () => {
     // The first two commits are those of claims.
     for (let commit = 2; outcomes.at(-1) !== 0 && commit < 20; commit++) {
       const args = [file, service.url, String(commit), commit % 2 === 0 ? 'after' : 'before']
-      const child = fork(join(import.meta.dirname, 'recording-process.ts'), args, { execArgv })
+      const child = fork(fileOf('test/e2e/recording-process.ts'), args, { execArgv })
       onTestFinished(() => void child.kill('SIGKILL'))
       const [code, signal]: unknown[] = await once(child, 'exit')
       outcomes.push(signal ?? code)

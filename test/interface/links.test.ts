@@ -2,7 +2,7 @@ import { globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import MarkdownIt from 'markdown-it'
 import { describe, expect, it } from 'vitest'
-import { MANIFEST } from '../package/installed.ts'
+import { MANIFEST } from '../package/build.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const pages = globSync(['*.md', 'docs/*.md', 'examples/**/*.md'], { cwd: root }).toSorted()

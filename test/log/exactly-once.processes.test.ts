@@ -11,14 +11,16 @@ import { exactlyOnce } from '../../src/log/sqlite/exactly-once.ts'
 import { sqliteLog } from '../../src/log/sqlite.ts'
 import { change, bareRun, fullRun } from '../operators/events.ts'
 import { randomOf } from '../../bench/random.ts'
+import { programFiles } from '../support/programs.ts'
 import { append } from './append.ts'
 import { scratchFolder } from './sqlite/scratch.ts'
 
+const fileOf = await programFiles()
 const execArgv = ['--conditions=rivulet-source', '--disable-warning=ExperimentalWarning']
 
 function start(file: string, effects: string, expected: number, mode = '') {
   const args = [file, effects, String(expected), mode]
-  const child = fork(join(import.meta.dirname, 'exactly-once-process.ts'), args, { execArgv })
+  const child = fork(fileOf('test/log/exactly-once-process.ts'), args, { execArgv })
   onTestFinished(() => void child.kill('SIGKILL'))
   return { child, exited: once(child, 'exit') }
 }

@@ -1,101 +1,18 @@
-import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
-import { promisify } from 'node:util'
+import { join } from 'node:path'
+import { sharedBuild } from '../support/builds.ts'
+import { installedIn } from './build.ts'
+import type { InstalledPackage } from './build.ts'
 
-const run = promisify(execFile)
-
-export const ROOT = resolve(import.meta.dirname, '../..')
-
-/** The fields of package.json that the tests read. */
-interface Manifest {
-  readonly version: string
-  readonly bin: Readonly<Record<string, string>>
-  readonly files: readonly string[]
-  readonly exports: unknown
-  readonly imports: unknown
-  readonly dependencies: Readonly<Record<string, string>>
-  readonly peerDependencies: Readonly<Record<string, string>>
+/** The package that the test files of a run share. Nothing may be written into its folder. */
+export async function sharedPackage(): Promise<Pick<InstalledPackage, 'folder' | 'path'>> {
+  return installedIn(await sharedBuild('package'))
 }
 
-export const MANIFEST: Manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-
-/** The files that npm always packs. */
-const ALWAYS_PACKED = ['package.json', 'README.md', 'LICENSE']
-
-/** A user's folder with the package installed from its tarball. */
-export interface InstalledPackage extends AsyncDisposable {
-  readonly folder: string
-  /** The path of a file of the installed package. */
-  path(file: string): string
-  /** Runs Node in the folder; rejects when it fails. */
-  node(
-    args: readonly string[],
-    env?: NodeJS.ProcessEnv,
-  ): Promise<{ readonly stdout: string; readonly stderr: string }>
-}
-
-/**
- * Builds the package, packs it, and unpacks it into an empty folder, next to its dependencies only.
- * `declarations` also builds its types.
- */
-export async function installPackage({ declarations = false } = {}): Promise<InstalledPackage> {
+/** The same package in a folder of its own. */
+export async function installPackage(): Promise<InstalledPackage> {
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-package-'))
-  const modules = join(folder, 'node_modules')
-  const installed = join(modules, 'rivulet')
-  await mkdir(installed, { recursive: true })
-  await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }))
-  await linkDependencies(modules)
-
-  const staged = join(folder, 'staged')
-  for (const name of [...ALWAYS_PACKED, ...MANIFEST.files.filter((file) => file !== 'dist')]) {
-    await cp(join(ROOT, name), join(staged, name), { recursive: true })
-  }
-  if (declarations) {
-    await node(ROOT, [
-      'node_modules/typescript/bin/tsc',
-      '-p',
-      'tsconfig.build.json',
-      '--outDir',
-      join(staged, 'dist'),
-    ])
-  }
-  await bundle(join(staged, 'dist'))
-  const { stdout } = await run(
-    'npm',
-    ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder],
-    {
-      cwd: staged,
-    },
-  )
-  await run('tar', ['-xzf', join(folder, stdout.trim()), '--strip-components', '1', '-C', installed])
-  await rm(staged, { recursive: true })
-  return {
-    folder,
-    path: (file) => join(installed, file),
-    node: (args, env = {}) => node(folder, args, env),
-    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
-  }
-}
-
-/** Bundles the package into a folder, as the build does; `maps` adds source maps. */
-export async function bundle(folder: string, { maps = false } = {}): Promise<void> {
-  const args = ['node_modules/rolldown/bin/cli.mjs', '--config', 'rolldown.config.ts', '--dir', folder]
-  await node(ROOT, maps ? [...args, '--sourcemap'] : args)
-}
-
-/** Links the dependencies of the repository instead of a download. */
-async function linkDependencies(modules: string): Promise<void> {
-  const names = Object.keys({ ...MANIFEST.dependencies, ...MANIFEST.peerDependencies })
-  for (const name of names) {
-    const link = join(modules, name)
-    await mkdir(dirname(link), { recursive: true })
-    await symlink(join(ROOT, 'node_modules', name), link, 'junction')
-  }
-}
-
-function node(cwd: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  return run(process.execPath, args, { cwd, env: { ...process.env, ...env } })
+  await cp(await sharedBuild('package'), folder, { recursive: true, verbatimSymlinks: true })
+  return installedIn(folder)
 }

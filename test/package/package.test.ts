@@ -6,8 +6,8 @@ import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { importsOf, reachedFrom } from '../../build/public-declarations.ts'
 import { bundlePage } from '../../src/dashboard/source-page.ts'
-import { bundle, installPackage, MANIFEST, ROOT } from './installed.ts'
-import type { InstalledPackage } from './installed.ts'
+import { buildPackage, bundle, MANIFEST, ROOT } from './build.ts'
+import type { InstalledPackage } from './build.ts'
 
 // The compiler and the programs are separate processes.
 vi.setConfig({ testTimeout: 60_000 })
@@ -21,7 +21,7 @@ let modules: readonly string[] = []
 let modulesForBrowsers: readonly string[] = []
 
 beforeAll(async () => {
-  const building = installPackage({ declarations: true })
+  const building = buildPackage({ declarations: true })
   const [, bundled] = await Promise.all([building.then((built) => (installed = built)), bundledModules()])
   ;({ modules, modulesForBrowsers } = bundled)
 }, 120_000)

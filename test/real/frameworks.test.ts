@@ -5,8 +5,8 @@ import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { installPackage, ROOT } from '../package/installed.ts'
-import type { InstalledPackage } from '../package/installed.ts'
+import { buildPackage, ROOT } from '../package/build.ts'
+import type { InstalledPackage } from '../package/build.ts'
 import { sign } from '../support/sign.ts'
 
 const SECRET = 'the account secret, of more than 32 bytes'
@@ -26,7 +26,7 @@ const programs = new Map(
 
 let installed: InstalledPackage
 beforeAll(async () => {
-  installed = await installPackage({ declarations: true })
+  installed = await buildPackage({ declarations: true })
   for (const name of Object.keys(manifest.devDependencies)) {
     const link = join(installed.folder, 'node_modules', name)
     await mkdir(dirname(link), { recursive: true })

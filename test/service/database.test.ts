@@ -5,8 +5,11 @@ import { join, relative } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { DataFileError, openDatabase } from '../../src/service/database.ts'
+import { programFiles } from '../support/programs.ts'
 import { pretendSqlite } from '../support/sqlite-version.ts'
 import { temporaryFolder } from './running.ts'
+
+const fileOf = await programFiles()
 
 const modes = (file: string) =>
   [file, `${file}-wal`, `${file}-shm`].map((path) => (statSync(path).mode & 0o777).toString(8))
@@ -120,7 +123,7 @@ describe('the data file', () => {
 
 /** Opens the file in a process of its own, which keeps it open until it is killed. */
 async function openInProcess(file: string) {
-  const child = fork(join(import.meta.dirname, 'database-process.ts'), [file], {
+  const child = fork(fileOf('test/service/database-process.ts'), [file], {
     execArgv: ['--conditions=rivulet-source', '--disable-warning=ExperimentalWarning'],
   })
   const exited = once(child, 'exit')

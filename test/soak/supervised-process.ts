@@ -1,9 +1,11 @@
 import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
+import { sourceFile, programFiles } from '../support/programs.ts'
 import type { Role, RoleOrder, RoleReport, RoleSettings, StrikeOrder } from './messages.ts'
 import type { MutantName } from './mutants.ts'
+
+const fileOf = await programFiles()
 
 const MUTATE = new URL('mutate.ts', import.meta.url).href
 
@@ -50,7 +52,8 @@ export class SupervisedProcess {
 
   start(): void {
     const settings = this.#settings()
-    const child = fork(fileURLToPath(new URL(`roles/${this.role}.ts`, import.meta.url)), {
+    const program = `test/soak/roles/${this.role}.ts` as const
+    const child = fork(this.#mutant === undefined ? fileOf(program) : sourceFile(program), {
       env: {
         NODE_COMPILE_CACHE: `${settings.folder}/compiled`,
         ...process.env,

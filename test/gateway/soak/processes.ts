@@ -1,14 +1,16 @@
 import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { setTimeout } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { ended, messageOf } from '../../../bench/child.ts'
+import { programFiles } from '../../support/programs.ts'
 
 /** How long to wait for a condition, such as a browser that has everything, in ms. */
 const PATIENCE = 60_000
 
-function start(name: string, args: readonly string[]): ChildProcess {
-  return fork(fileURLToPath(new URL(name, import.meta.url)), args, {
+const fileOf = await programFiles()
+
+function start(name: 'gateway-process' | 'recorder-process', args: readonly string[]): ChildProcess {
+  return fork(fileOf(`test/gateway/soak/${name}.ts`), args, {
     execArgv: ['--conditions=rivulet-source'],
   })
 }
@@ -23,7 +25,7 @@ export class LimitedRecorder {
 
   /** @param keep How many entries it keeps. Default: all of them. */
   constructor(file: string, events: number, seed: number, keep = 0) {
-    this.#child = start('recorder-process.ts', [file, `${events}`, `${seed}`, `${keep}`])
+    this.#child = start('recorder-process', [file, `${events}`, `${seed}`, `${keep}`])
     this.#child.on('message', (message) => {
       const { appended, deleted } = Object(message)
       this.appended = Number(appended)
@@ -67,7 +69,7 @@ export class KilledGateway {
 
   /** @param holdsRetention Whether the log keeps what its views have not processed. */
   static async start(file: string, holdsRetention = true): Promise<KilledGateway> {
-    const child = start('gateway-process.ts', [file, String(holdsRetention)])
+    const child = start('gateway-process', [file, String(holdsRetention)])
     const { port } = Object(await messageOf(child, 'the gateway', 'listened'))
     return new KilledGateway(child, Number(port))
   }

@@ -1,14 +1,16 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { LogStore } from 'rivulet'
 import { ArgumentError } from 'rivulet'
 import { LogFileError, sqliteLog } from 'rivulet/log/sqlite'
 import { signWebhook } from 'rivulet/webhooks'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { programFiles } from '../../support/programs.ts'
 import { openLog, openStore, scratchFile } from './scratch.ts'
+
+const fileOf = await programFiles()
 
 const HOUR = 3_600_000
 
@@ -254,7 +256,7 @@ describe('a receiver that is killed', () => {
   it('has stored every webhook that it answered 2xx', async () => {
     const file = scratchFile()
     const secret = 'the account secret'
-    const receiving = fork(join(import.meta.dirname, 'receiving-process.ts'), [file, secret], {
+    const receiving = fork(fileOf('test/log/sqlite/receiving-process.ts'), [file, secret], {
       execArgv: ['--conditions=rivulet-source', '--disable-warning=ExperimentalWarning'],
     })
     onTestFinished(() => void receiving.kill('SIGKILL'))

@@ -2,13 +2,15 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { programFiles } from '../../support/programs.ts'
 import type { Call, Result } from './log-process.ts'
 
+const fileOf = await programFiles()
 const execArgv = ['--conditions=rivulet-source', '--disable-warning=ExperimentalWarning']
 
 /** Another process with the log of a file. It is killed after the test. */
 export function startLogProcess(file: string) {
-  const child = fork(join(import.meta.dirname, 'log-process.ts'), [file], { execArgv })
+  const child = fork(fileOf('test/log/sqlite/log-process.ts'), [file], { execArgv })
   onTestFinished(() => void child.kill('SIGKILL'))
   const exited = once(child, 'exit').then(([code, signal]: unknown[]) => signal ?? code)
   const calls = new Map<number, PromiseWithResolvers<unknown>>()

@@ -1,9 +1,9 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { sqliteLog } from 'rivulet/log/sqlite'
 import { randomOf } from '../../../bench/random.ts'
+import { programFiles } from '../../support/programs.ts'
 import { alertsOf, BEGIN, compared, hasRead, record, withoutKill } from './kill-log.ts'
 import type { RecordedEvents } from './kill-log.ts'
 
@@ -42,6 +42,8 @@ export interface KillResult {
 
 /** About how many events the rules have in a commit, at least, so that most kills come before all are read. */
 const EVENTS_PER_COMMIT = 12
+
+const fileOf = await programFiles()
 
 /** Kills the process of rules while a recorder appends, and compares its alerts with those of a run without a kill. */
 export async function killRules(plan: KillPlan): Promise<KillResult> {
@@ -93,7 +95,7 @@ export async function killRules(plan: KillPlan): Promise<KillResult> {
 }
 
 function startRules(file: string, rules: number, dieAt: number, moment: 'before' | 'after') {
-  return fork(join(import.meta.dirname, 'killed-process.ts'), [file, String(rules), String(dieAt), moment], {
+  return fork(fileOf('test/rules/run/killed-process.ts'), [file, String(rules), String(dieAt), moment], {
     execArgv: ['--conditions=rivulet-source', '--disable-warning=ExperimentalWarning'],
   })
 }

@@ -3,10 +3,13 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import type { FindAllResult, FindAllRun } from 'rivulet'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { programFiles } from '../../support/programs.ts'
 import { EventReader, HeldProcessor, temporaryFolder } from '../running.ts'
 import { startReceiver } from '../webhooks/receiver.ts'
 import { ENRICHMENT, findAllService, LIBRARIES, manyPackages, packageFolder } from './caller.ts'
 import type { FindAllServerEvent } from './caller.ts'
+
+const fileOf = await programFiles()
 
 const HEADERS = {
   'x-api-key': 'key',
@@ -16,7 +19,7 @@ const HEADERS = {
 
 /** A service in a process of its own, killed after the test. */
 async function startProcess(docs: string, data: string) {
-  const child = fork(join(import.meta.dirname, 'service-process.ts'), [docs, data, 'key'], {
+  const child = fork(fileOf('test/service/find-all/service-process.ts'), [docs, data, 'key'], {
     execArgv: ['--conditions=rivulet-source', '--disable-warning=ExperimentalWarning'],
   })
   const exited = once(child, 'exit')

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { randomOf } from '../../../bench/random.ts'
+import { programFiles } from '../../support/programs.ts'
 import { type Findings, verify } from './verify.ts'
 import { Api, createEachKind, createOne, nothingAcknowledged, Unreachable } from './workload.ts'
 
@@ -25,6 +26,8 @@ export interface KillResult extends Findings {
   readonly kills_at_commits: number
   readonly seconds: number
 }
+
+const fileOf = await programFiles()
 
 /** The clock's speed: an hour of a monitor is a second. */
 const SPEED = 3_600
@@ -145,7 +148,7 @@ interface Start {
 function start(options: Start): Service {
   const { docs, data, dieAt, moment, table } = options
   const child = fork(
-    join(import.meta.dirname, 'killed-process.ts'),
+    fileOf('test/service/kills/killed-process.ts'),
     [docs, data, KEY, String(SPEED), String(dieAt), moment, table],
     { execArgv: ['--conditions=rivulet-source', '--disable-warning=ExperimentalWarning'] },
   )

@@ -4,8 +4,11 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import type { Monitor, PaginatedMonitorEvents, TaskRun } from 'rivulet'
 import { expect, it, onTestFinished } from 'vitest'
+import { programFiles } from '../../support/programs.ts'
 import { folderOf, write } from '../corpus/folder.ts'
 import { temporaryFolder } from '../running.ts'
+
+const fileOf = await programFiles()
 
 const HEADERS = { 'x-api-key': 'key', 'content-type': 'application/json' }
 const TASK_SPEC = {
@@ -19,8 +22,7 @@ const readme = (license: string) => ({ 'tidelib/README.md': `# tidelib\n\n## Lic
 
 /** A service in a process of its own, killed after the test. */
 async function startProcess(docs: string, data: string) {
-  const program = join(import.meta.dirname, '../find-all/service-process.ts')
-  const child = fork(program, [docs, data, 'key'], {
+  const child = fork(fileOf('test/service/find-all/service-process.ts'), [docs, data, 'key'], {
     execArgv: ['--conditions=rivulet-source', '--disable-warning=ExperimentalWarning'],
   })
   const exited = once(child, 'exit')

@@ -1,14 +1,15 @@
 import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import { setTimeout as after } from 'node:timers/promises'
+import { sourceFile, programFiles } from '../../support/programs.ts'
 import type { MutantName } from '../mutants.ts'
 import { REPORTED } from './messages.ts'
 import type { Strike, StrikeOrder, WorkerReport, WorkerSettings } from './messages.ts'
 
 const MUTATE = new URL('../mutate.ts', import.meta.url).href
-const PROGRAM = fileURLToPath(new URL('worker.ts', import.meta.url))
+const PROGRAM = 'test/soak/nats/worker.ts'
+const fileOf = await programFiles()
 
 /** How long a worker may take to reach a write of the kind at which it is struck, in ms. Then it is struck anyway. */
 const STRIKE_PATIENCE = 1_500
@@ -59,7 +60,7 @@ export class SupervisedWorker {
 
   start(): void {
     const settings = this.#settings()
-    const child = fork(PROGRAM, {
+    const child = fork(this.#mutant === undefined ? fileOf(PROGRAM) : sourceFile(PROGRAM), {
       env: {
         NODE_COMPILE_CACHE: `${settings.folder}/compiled`,
         ...process.env,
