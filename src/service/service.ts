@@ -33,11 +33,7 @@ import { Quotas } from './http/quota.ts'
 import { serviceLimits, type ServiceQuotas } from './http/service-quotas.ts'
 import type { ListenOptions } from './listen-options.ts'
 import { createListener, isExposed } from './listener.ts'
-import {
-  createLiveDocuments,
-  MIN_REFRESH_INTERVAL,
-  REFRESH_INTERVAL,
-} from './live-documents/live-documents.ts'
+import { LiveDocuments, MIN_REFRESH_INTERVAL, REFRESH_INTERVAL } from './live-documents/live-documents.ts'
 import { checkSources } from './live-documents/source.ts'
 import type { MonitorRecord } from './monitors/event-log.ts'
 import { Memories } from './memory/memories.ts'
@@ -61,7 +57,7 @@ import type { RunRecord } from './tasks/task-store.ts'
 import { withToolServers } from './tool-servers/tool-servers.ts'
 import { isPublicAddress } from './web/public-address.ts'
 import { createWeb } from './web/safe-fetch.ts'
-import { createOutbox } from './webhooks/delivery.ts'
+import { DeliveringOutbox } from './webhooks/delivery.ts'
 import { MAX_SECRETS, WebhookSecrets } from './webhooks/secrets.ts'
 
 /** How long a replaced webhook secret signs too, in ms of the clock. */
@@ -296,7 +292,7 @@ async function openBase(
   opened.push(() => corpus.close())
   const webhookAddresses = new WebhookAddresses(options.allowPrivateWebhooks)
   const webhookSecrets = new WebhookSecrets(database, clock, secrets)
-  const outbox = createOutbox({
+  const outbox = new DeliveringOutbox({
     database,
     clock,
     faults,
@@ -359,7 +355,7 @@ function createAreas(
   const { faults, isolated } = base
   const { processor, runProcessor, evaluator } = createProcessors(base, options, opened)
   const openWriter = (path: string) => openFaultyWriter(faults, path)
-  const live = createLiveDocuments({
+  const live = new LiveDocuments({
     ...base,
     sources,
     headers: sourceHeaders,
