@@ -45,7 +45,7 @@ import { modelProcessor } from './model/model-processor.ts'
 import { type ModelOptions, ModelServer } from './model/model-server.ts'
 import { checkSourceHeaders } from './live-documents/source-headers.ts'
 import type { SourceState } from './live-documents/source-state.ts'
-import { createMonitors } from './monitors/monitors.ts'
+import { Monitors } from './monitors/monitors.ts'
 import { extractiveProcessor } from './processor/extractive.ts'
 import type { Processor } from './processor/processor.ts'
 import { openApiRoute } from './openapi/route.ts'
@@ -377,7 +377,7 @@ function createAreas(
     processor,
     checks: isolated,
   })
-  const monitors = createMonitors({
+  const monitors = new Monitors({
     ...base,
     processor: runProcessor,
     completedRun: (id) => tasks.completed(id),
