@@ -83,7 +83,12 @@ export function createWeb({ isAllowed = isPublicAddress, resolve }: WebOptions =
         // Not sent again after another origin, since that origin chose the target.
         isFirstOrigin &&= url.origin === origin
         // oxlint-disable-next-line no-await-in-loop -- each redirect is known after the response
-        const response = await sendOnce(url, request, isFirstOrigin, agent, signal)
+        const response = await sendOnce(
+          url,
+          isFirstOrigin ? request : { ...request, headers: {} },
+          agent,
+          signal,
+        )
         if (!(response instanceof URL)) return response
         if (redirects >= maxRedirects) {
           throw new WebError('too_many_redirects', `More than ${maxRedirects} redirects`)
@@ -133,7 +138,6 @@ export function createWeb({ isAllowed = isPublicAddress, resolve }: WebOptions =
 async function sendOnce(
   url: URL,
   { method = 'GET', headers, body, maxBytes, mediaTypes }: WebRequest,
-  isFirstOrigin: boolean,
   dispatcher: Dispatcher,
   signal: AbortSignal,
 ): Promise<WebResponse | URL> {
@@ -144,7 +148,7 @@ async function sendOnce(
       accept: '*/*',
       'accept-encoding': ACCEPTED_CODINGS,
       'user-agent': USER_AGENT,
-      ...(isFirstOrigin && headers),
+      ...headers,
     },
     dispatcher,
     signal,
