@@ -7,7 +7,7 @@ import type { NoticeRow } from '../rows.ts'
 import { visible } from '../parts/foreign.tsx'
 
 /** Something about a source that is no result: a gap, an error, a loss. */
-export function SourceNotice({
+function SourceNotice({
   type,
   event,
   recorded,
