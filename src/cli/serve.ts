@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
-import type { Fault, ResearchService } from 'rivulet/service'
+import type { Fault, ResearchService, ResearchServiceOptions } from 'rivulet/service'
 import { FAULTS_HELP, parseFault } from './faults.ts'
 import { UsageError } from './exit.ts'
 import { installedDocuments } from './installed.ts'
@@ -22,7 +22,7 @@ import type { CommonOptions } from './options.ts'
 import { createLog, type Logger, logServiceError } from './log.ts'
 import { addModelOptions, modelSetting } from './model-options.ts'
 import type { ModelFlags } from './model-options.ts'
-import { createOutput } from './output.ts'
+import { createOutput, type Output } from './output.ts'
 
 interface ServeOptions extends CommonOptions, ModelFlags {
   readonly port: number
@@ -155,27 +155,39 @@ async function logSources(service: ResearchService, log: Logger): Promise<void> 
 }
 
 async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> {
-  const {
-    docs = [],
-    source: sources = [],
-    sourceHeaderEnv: sourceHeaders = [],
-    site: sites = [],
-    refresh,
-    port,
-    host,
-    apiKey,
-    data,
-    speed,
-    fault: faults = [],
-  } = options
-  const { quotas, credit, betaHeader } = options
+  const { source: sources = [], port, host } = options
   const log = createLog(options)
   const output = createOutput(process.stdout, { json: options.json === true, signal })
-
   // Imported here, so that other commands start faster.
   const { createResearchService } = await import('rivulet/service')
   const webhookSecret = process.env['RIVULET_WEBHOOK_SECRET']
   await using service = await createResearchService({
+    ...(await serviceOptions(options)),
+    ...(webhookSecret !== undefined && { webhookSecret }),
+    onError: (error, ref_id) => logServiceError(log, error, ref_id),
+  })
+  // A new secret of the environment is the first.
+  if (webhookSecret !== undefined && service.webhookSecret !== webhookSecret) {
+    log.warn(
+      'a rotation has replaced the secret in RIVULET_WEBHOOK_SECRET: leave the variable out, and the current one is printed',
+    )
+  }
+  const url = await service.listen({ port, host, allowRemote: host !== LOOPBACK })
+  // A secret from the environment is known, and must not be printed.
+  await printService(output, url, service.corpus.size, {
+    ...(options.apiKey === undefined && { api_key: service.apiKey }),
+    ...(webhookSecret === undefined && { webhook_secret: service.webhookSecret }),
+  })
+  if (sources.length > 0) void logSources(service, log)
+  await aborted(signal)
+  log.debug('closing')
+}
+
+/** The settings of the service that options of the command name. */
+async function serviceOptions(options: ServeOptions): Promise<ResearchServiceOptions> {
+  const { docs = [], source: sources = [], sourceHeaderEnv: sourceHeaders = [], site: sites = [] } = options
+  const { refresh, apiKey, data, speed, fault: faults = [], quotas, credit, betaHeader } = options
+  return {
     ...(docs.length + sites.length > 0
       ? { docs: [...docs, ...sites] }
       : sources.length === 0 && (await installedDocuments())),
@@ -191,36 +203,27 @@ async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> 
     ...(betaHeader !== undefined && { betaHeader }),
     ...(data !== undefined && { data }),
     ...modelSetting(options),
-    ...(webhookSecret !== undefined && { webhookSecret }),
-    onError: (error, ref_id) => logServiceError(log, error, ref_id),
-  })
-  // A new secret of the environment is the first.
-  if (webhookSecret !== undefined && service.webhookSecret !== webhookSecret) {
-    log.warn(
-      'a rotation has replaced the secret in RIVULET_WEBHOOK_SECRET: leave the variable out, and the current one is printed',
-    )
   }
-  const url = await service.listen({ port, host, allowRemote: host !== LOOPBACK })
-  const documents = service.corpus.size
-  // A secret from the environment is known, and must not be printed.
-  const secrets = {
-    ...(apiKey === undefined && { api_key: service.apiKey }),
-    ...(webhookSecret === undefined && { webhook_secret: service.webhookSecret }),
-  }
+}
+
+/** Prints where the service is, and the secrets that it has made. */
+async function printService(
+  output: Output,
+  url: string,
+  documents: number,
+  secrets: { readonly api_key?: string; readonly webhook_secret?: string },
+): Promise<void> {
   if (output.json) {
     await output.value({ service: { url, documents, ...secrets } })
-  } else {
-    await output.line(
-      `Research service at ${output.paint('bold', url)} over ${documents} ${documents === 1 ? 'document' : 'documents'}.`,
-    )
-    for (const [name, value] of Object.entries(secrets)) {
-      await output.line(`  ${name.replace('_', ' ').padEnd(16)}${value}`)
-    }
-    const key = apiKey === undefined ? ` RIVULET_API_KEY=${service.apiKey}` : ''
-    await output.hint(`For other commands: export RIVULET_BASE_URL=${url}${key}`)
-    await output.line(output.paint('dim', 'Ctrl-C stops it.'))
+    return
   }
-  if (sources.length > 0) void logSources(service, log)
-  await aborted(signal)
-  log.debug('closing')
+  await output.line(
+    `Research service at ${output.paint('bold', url)} over ${documents} ${documents === 1 ? 'document' : 'documents'}.`,
+  )
+  for (const [name, value] of Object.entries(secrets)) {
+    await output.line(`  ${name.replace('_', ' ').padEnd(16)}${value}`)
+  }
+  const key = secrets.api_key === undefined ? '' : ` RIVULET_API_KEY=${secrets.api_key}`
+  await output.hint(`For other commands: export RIVULET_BASE_URL=${url}${key}`)
+  await output.line(output.paint('dim', 'Ctrl-C stops it.'))
 }

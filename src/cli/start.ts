@@ -50,12 +50,12 @@ async function start(options: StartOptions, ended: AbortSignal): Promise<void> {
     const signal = AbortSignal.any([ended, overdue.signal])
     const output = createOutput(process.stdout, { json: options.json === true, signal })
     // Imported here, so that other commands start faster.
-    const [{ runScenario }, { jsonNarrator }, { storyNarrator }] = await Promise.all([
+    const [{ runScenario }, { jsonNarrator }, { StoryNarrator }] = await Promise.all([
       import('./start/scenario.ts'),
       import('./start/narrator.ts'),
       import('./start/story.ts'),
     ])
-    const narrator = output.json ? jsonNarrator(output) : storyNarrator(output)
+    const narrator = output.json ? jsonNarrator(output) : new StoryNarrator(output)
     const stay = async (summary: Summary) => {
       clearTimeout(timer)
       verify(summary)

@@ -41,7 +41,7 @@ export function connectIn<V extends ViewShapes>(options: ConnectOptions, environ
     const { askGateway } = await import('./requests.ts').catch((cause: unknown) => {
       throw new LiveError('network', 'The code of requests did not load', { cause })
     })
-    return askGateway(client.url + path, body, signal, client.tokens, environment)
+    return askGateway({ tokens: client.tokens, environment }, client.url + path, body, signal)
   }
   return {
     // The gateway sends rows and answers of these types.

@@ -18,11 +18,10 @@ const TIMEOUT = 120_000
  * it then. Rejects with a {@link LiveError}, or with the reason of the signal.
  */
 export async function askGateway(
+  { tokens, environment }: { readonly tokens: Tokens; readonly environment: Environment },
   url: string,
   body: object,
   signal: AbortSignal | undefined,
-  tokens: Tokens,
-  environment: Environment,
 ): Promise<unknown> {
   const ended = new AbortController()
   const cancelTimeout = environment.later(TIMEOUT, () =>

@@ -293,14 +293,12 @@ export class OpenEventLog implements EventLog {
     if (previous?.isStopped === false) {
       throw new LogInUseError('the log', `consumer:${name}`, 'another subscription of the same open log')
     }
-    const subscription = new ConsumerSubscription(
-      this.#store,
+    const subscription = new ConsumerSubscription(this.#store, subscriber, {
       name,
       settings,
-      subscriber,
-      previous?.ended,
+      after: previous?.ended,
       effects,
-    )
+    })
     this.#subscriptions.set(name, subscription)
     void subscription.ended.then(() => {
       if (this.#subscriptions.get(name) === subscription) this.#subscriptions.delete(name)

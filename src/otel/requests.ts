@@ -1,5 +1,5 @@
 import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
-import type { Attributes, Meter, Tracer } from '@opentelemetry/api'
+import type { Attributes, Histogram, Meter, Span, Tracer, UpDownCounter } from '@opentelemetry/api'
 import type { ClientObserver, ObservedRequest, RequestObservation } from '../transport/observer.ts'
 import { DURATION_BUCKETS, errorType, secondsSince, templateOf } from './attributes.ts'
 
@@ -15,59 +15,78 @@ export function requestObserver(meter: Meter, tracer: Tracer, propagate: boolean
     unit: '{stream}',
   })
   return {
-    request(request): RequestObservation {
-      const start = performance.now()
-      const attributes = attributesOf(request)
-      const { method, url, attempt, isStream } = request
-      const template = templateOf(request.path)
-      const span = tracer.startSpan(`${method} ${template['url.template'] ?? ''}`.trim(), {
-        kind: SpanKind.CLIENT,
-        attributes: {
-          ...attributes,
-          'url.full': url,
-          ...(attempt > 1 && { 'http.request.resend_count': attempt - 1 }),
-        },
-      })
-      const headers: Record<string, string> = {}
-      if (propagate) propagation.inject(trace.setSpan(context.active(), span), headers)
-      const open = { ...template }
-      let status: number | undefined
-      let isMeasured = false
-      let isOpen = false
+    request: (request) => new MeasuredRequest(request, { duration, streams, tracer, propagate }),
+  }
+}
 
-      const measure = (error?: unknown) => {
-        if (isMeasured) return
-        isMeasured = true
-        const outcome: Attributes = {
-          ...(status !== undefined && { 'http.response.status_code': status }),
-          ...(error !== undefined && errorType(error)),
-        }
-        span.setAttributes(outcome)
-        if (error !== undefined) {
-          // The status of the response says it already.
-          const message = status === undefined && error instanceof Error ? error.message : undefined
-          span.setStatus({ code: SpanStatusCode.ERROR, ...(message !== undefined && { message }) })
-        }
-        span.end()
-        duration.record(secondsSince(start), { ...attributes, ...outcome })
-      }
+interface Instruments {
+  readonly duration: Histogram
+  /** Open event streams. */
+  readonly streams: UpDownCounter
+  readonly tracer: Tracer
+  readonly propagate: boolean
+}
 
-      return {
-        headers,
-        responded(code) {
-          status = code
-          // A stream may last for hours, so a 200 is reported at once. Another status is reported with its error at the end.
-          if (!isStream || code !== 200) return
-          isOpen = true
-          streams.add(1, open)
-          measure()
-        },
-        ended(error) {
-          if (isOpen) streams.add(-1, open)
-          measure(error)
-        },
-      }
-    },
+/** The span and the measurements of one attempt. */
+class MeasuredRequest implements RequestObservation {
+  readonly headers: Record<string, string> = {}
+  readonly #instruments: Instruments
+  readonly #start = performance.now()
+  readonly #isStream: boolean
+  readonly #attributes: Attributes
+  readonly #template: Attributes
+  readonly #span: Span
+  #status: number | undefined
+  #isMeasured = false
+  #isOpen = false
+
+  constructor(request: ObservedRequest, instruments: Instruments) {
+    const { method, url, attempt, isStream } = request
+    this.#instruments = instruments
+    this.#isStream = isStream
+    this.#attributes = attributesOf(request)
+    this.#template = templateOf(request.path)
+    this.#span = instruments.tracer.startSpan(`${method} ${this.#template['url.template'] ?? ''}`.trim(), {
+      kind: SpanKind.CLIENT,
+      attributes: {
+        ...this.#attributes,
+        'url.full': url,
+        ...(attempt > 1 && { 'http.request.resend_count': attempt - 1 }),
+      },
+    })
+    if (instruments.propagate) propagation.inject(trace.setSpan(context.active(), this.#span), this.headers)
+  }
+
+  responded(code: number): void {
+    this.#status = code
+    // A stream may last for hours, so a 200 is reported at once. Another status is reported with its error at the end.
+    if (!this.#isStream || code !== 200) return
+    this.#isOpen = true
+    this.#instruments.streams.add(1, this.#template)
+    this.#measure()
+  }
+
+  ended(error?: unknown): void {
+    if (this.#isOpen) this.#instruments.streams.add(-1, this.#template)
+    this.#measure(error)
+  }
+
+  #measure(error?: unknown): void {
+    if (this.#isMeasured) return
+    this.#isMeasured = true
+    const status = this.#status
+    const outcome: Attributes = {
+      ...(status !== undefined && { 'http.response.status_code': status }),
+      ...(error !== undefined && errorType(error)),
+    }
+    this.#span.setAttributes(outcome)
+    if (error !== undefined) {
+      // The status of the response says it already.
+      const message = status === undefined && error instanceof Error ? error.message : undefined
+      this.#span.setStatus({ code: SpanStatusCode.ERROR, ...(message !== undefined && { message }) })
+    }
+    this.#span.end()
+    this.#instruments.duration.record(secondsSince(this.#start), { ...this.#attributes, ...outcome })
   }
 }
 

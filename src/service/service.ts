@@ -33,11 +33,7 @@ import { Quotas } from './http/quota.ts'
 import { serviceLimits, type ServiceQuotas } from './http/service-quotas.ts'
 import type { ListenOptions } from './listen-options.ts'
 import { createListener, isExposed } from './listener.ts'
-import {
-  createLiveDocuments,
-  MIN_REFRESH_INTERVAL,
-  REFRESH_INTERVAL,
-} from './live-documents/live-documents.ts'
+import { LiveDocuments, MIN_REFRESH_INTERVAL, REFRESH_INTERVAL } from './live-documents/live-documents.ts'
 import { checkSources } from './live-documents/source.ts'
 import type { MonitorRecord } from './monitors/event-log.ts'
 import { Memories } from './memory/memories.ts'
@@ -49,7 +45,7 @@ import { modelProcessor } from './model/model-processor.ts'
 import { type ModelOptions, ModelServer } from './model/model-server.ts'
 import { checkSourceHeaders } from './live-documents/source-headers.ts'
 import type { SourceState } from './live-documents/source-state.ts'
-import { createMonitors } from './monitors/monitors.ts'
+import { Monitors } from './monitors/monitors.ts'
 import { extractiveProcessor } from './processor/extractive.ts'
 import type { Processor } from './processor/processor.ts'
 import { openApiRoute } from './openapi/route.ts'
@@ -61,7 +57,7 @@ import type { RunRecord } from './tasks/task-store.ts'
 import { withToolServers } from './tool-servers/tool-servers.ts'
 import { isPublicAddress } from './web/public-address.ts'
 import { createWeb } from './web/safe-fetch.ts'
-import { createOutbox } from './webhooks/delivery.ts'
+import { DeliveringOutbox } from './webhooks/delivery.ts'
 import { MAX_SECRETS, WebhookSecrets } from './webhooks/secrets.ts'
 
 /** How long a replaced webhook secret signs too, in ms of the clock. */
@@ -240,26 +236,48 @@ async function closeAll(opened: Closer[]): Promise<void> {
   }
 }
 
+/** Settings after their checks. */
+type Settings = ReturnType<typeof checked>
+
 /** Opens the components in order, and adds the closer of each to `opened`. */
 async function assemble(
   options: ResearchServiceOptions,
-  {
-    folders,
-    sources,
-    sourceHeaders,
-    refreshInterval,
-    apiKeys,
-    secrets,
-    speed,
-    concurrency,
-    streamDuration,
-    quotas,
-    betaHeader,
-  }: ReturnType<typeof checked>,
+  settings: Settings,
   opened: Closer[],
 ): Promise<ResearchService> {
-  const { data = ':memory:', include, enter, onError = warn } = options
+  const base = await openBase(options, settings, opened)
+  const areas = createAreas(base, options, settings, opened)
+  const { live, tasks, conversations, monitors, findAll, hostedTools } = areas
+  const listener = createListener(createAppOf(base, areas, settings))
+  // The listener waits for streams and requests to end, so their dependencies are closed before it.
+  opened.push(
+    () => listener.close(),
+    () => base.web.close(),
+    () => base.isolated.refuse(),
+    // Before the web and the isolated thread, whose errors would count as failures of its pages.
+    () => live.close(),
+    () => tasks.close(),
+    () => findAll.close(),
+    () => conversations.close(),
+    () => hostedTools.close(),
+  )
+  await live.start()
+  base.outbox.start()
+  monitors.start()
+  tasks.start()
+  findAll.start()
+  return serviceOf(base, areas, { listener, apiKey: settings.apiKeys[0], opened })
+}
 
+/** What all areas use. */
+type Base = Awaited<ReturnType<typeof openBase>>
+
+async function openBase(
+  options: ResearchServiceOptions,
+  { folders, secrets, speed, concurrency, streamDuration, quotas }: Settings,
+  opened: Closer[],
+) {
+  const { data = ':memory:', include, enter, onError = warn } = options
   const faults = new Faults()
   for (const fault of options.faults ?? []) faults.add(fault)
   const database = openDatabase(data)
@@ -272,170 +290,195 @@ async function assemble(
   const { clock } = time
   const corpus = await openCorpus(database, { folders, include, enter, pages: true })
   opened.push(() => corpus.close())
-  let allowPrivateWebhooks = options.allowPrivateWebhooks ?? true
+  const webhookAddresses = new WebhookAddresses(options.allowPrivateWebhooks)
   const webhookSecrets = new WebhookSecrets(database, clock, secrets)
-  const outbox = createOutbox({
+  const outbox = new DeliveringOutbox({
     database,
     clock,
     faults,
     secrets: () => webhookSecrets.current(),
-    isAllowed: (address) => allowPrivateWebhooks || isPublicAddress(address),
+    isAllowed: (address) => webhookAddresses.allows(address),
     onError,
   })
   opened.push(() => outbox.close())
-  const interactions = new Interactions(database)
-  const memories = new Memories(database, clock)
-  const web = createWeb(options.allowPrivateAddresses === true ? { isAllowed: () => true } : {})
   const isolated = createIsolated()
   opened.push(() => isolated.close())
-  const modelServer = options.model === undefined ? undefined : new ModelServer(options.model)
-  opened.push(() => modelServer?.close())
-  const extractive = extractiveProcessor(corpus, isolated)
-  const builtIn =
-    modelServer === undefined
-      ? extractive
-      : modelProcessor({ corpus, server: modelServer, isolated, fallback: extractive })
-  const processor = validating(options.processor ?? builtIn, isolated)
-  const live = createLiveDocuments({
+  return {
+    faults,
     database,
     clock,
-    web,
     corpus,
+    webhookAddresses,
+    webhookSecrets,
+    outbox,
     isolated,
+    interactions: new Interactions(database),
+    memories: new Memories(database, clock),
+    web: createWeb(options.allowPrivateAddresses === true ? { isAllowed: () => true } : {}),
+    slots: new ProcessorSlots(concurrency),
+    credit: new Credit(options.credit),
+    quotas: new Quotas(clock, quotas),
+    streamDuration,
+    onError,
+  }
+}
+
+/** Allows webhooks to private addresses until other machines can reach the service, unless the option decides it. */
+class WebhookAddresses {
+  readonly #option: boolean | undefined
+  #allowPrivate: boolean
+
+  constructor(option: boolean | undefined) {
+    this.#option = option
+    this.#allowPrivate = option ?? true
+  }
+
+  allows(address: string): boolean {
+    return this.#allowPrivate || isPublicAddress(address)
+  }
+
+  /** Called before other machines can reach the service. */
+  expose(): void {
+    this.#allowPrivate = this.#option ?? false
+  }
+}
+
+/** The areas of the service. */
+type Areas = ReturnType<typeof createAreas>
+
+function createAreas(
+  base: Base,
+  options: ResearchServiceOptions,
+  { sources, sourceHeaders, refreshInterval, speed }: Settings,
+  opened: Closer[],
+) {
+  const { faults, isolated } = base
+  const { processor, runProcessor, evaluator } = createProcessors(base, options, opened)
+  const openWriter = (path: string) => openFaultyWriter(faults, path)
+  const live = new LiveDocuments({
+    ...base,
     sources,
     headers: sourceHeaders,
     interval: refreshInterval,
     speed,
-    onError,
   })
-  // A processor of the caller calls the tool servers itself. Only the output of a run reports the calls.
-  const runProcessor = options.processor === undefined ? withToolServers(processor, { web }) : processor
-  const slots = new ProcessorSlots(concurrency)
-  const credit = new Credit(options.credit)
   const tasks = createTasks({
-    database,
-    clock,
-    outbox,
-    interactions,
-    memories,
-    openWriter: (path) => openFaultyWriter(faults, path),
+    ...base,
+    openWriter,
     openStream: openFaultyGroupStream(faults),
     beforeRequest: (groupId) => refuseDeletedGroup(faults, groupId),
     processor: runProcessor,
     checks: isolated,
-    slots,
-    credit,
-    streamDuration,
-    onError,
   })
   const conversations = createConversations({
-    database,
-    clock,
-    interactions,
+    ...base,
     previous: tasks.interactions,
-    openWriter: (path) => openFaultyWriter(faults, path),
+    openWriter,
     processor,
     checks: isolated,
-    slots,
-    streamDuration,
-    onError,
   })
-  const monitors = createMonitors({
-    database,
-    clock,
-    corpus,
-    isolated,
-    outbox,
-    memories,
+  const monitors = new Monitors({
+    ...base,
     processor: runProcessor,
-    slots,
     completedRun: (id) => tasks.completed(id),
-    onError,
   })
   opened.push(() => monitors.close())
-  const extract = createExtract({ corpus, web, isolated, clock })
+  const extract = createExtract(base)
   const findAll = createFindAll({
-    database,
-    clock,
-    corpus,
-    outbox,
-    memories,
+    ...base,
     processor: runProcessor,
-    evaluator:
-      modelServer === undefined ? extractiveEvaluator : modelEvaluator(modelServer, extractiveEvaluator),
-    credit,
+    evaluator,
     checks: isolated,
-    openWriter: (path) => openFaultyWriter(faults, path),
+    openWriter,
     startAt: (path, position) => repeated(faults, path, position),
-    streamDuration,
-    onError,
   })
-  const requestQuotas = new Quotas(clock, quotas)
-  const hostedTools = createHostedTools({ corpus, extract, tasks, findAll, quotas: requestQuotas, onError })
-  const listener = createListener(
-    createApp({
-      apiKeys,
-      faults,
-      betaHeader,
-      quotas: requestQuotas,
-      onError,
-      mount: (app) => {
-        app.route('/', openApiRoute({ betaHeader }))
-        app.route('/', searchRoutes(corpus))
-        app.route('/', extract.routes)
-        for (const prefix of ['/v1', '/v1beta']) {
-          app.route(`${prefix}/models`, conversations.models)
-          app.route(`${prefix}/tasks/groups`, tasks.groups)
-          app.route(`${prefix}/tasks/runs`, tasks.runEvents)
-        }
-        app.route('/v1/tasks/runs', tasks.runs)
-        app.route('/v1/monitors', monitors.routes())
-        app.route('/v1beta/findall', findAll.routes)
-        app.route('/v1beta/memory', memoryRoutes(memories))
-        app.route('/v1beta/chat/completions', conversations.chat)
-        app.route('/v1/responses', conversations.responses)
-        app.route('/', hostedTools.routes)
-      },
-    }),
-  )
-  // The listener waits for streams and requests to end, so their dependencies are closed before it.
-  opened.push(
-    () => listener.close(),
-    () => web.close(),
-    () => isolated.refuse(),
-    // Before the web and the isolated thread, whose errors would count as failures of its pages.
-    () => live.close(),
-    () => tasks.close(),
-    () => findAll.close(),
-    () => conversations.close(),
-    () => hostedTools.close(),
-  )
-  await live.start()
-  outbox.start()
-  monitors.start()
-  tasks.start()
-  findAll.start()
+  const hostedTools = createHostedTools({ ...base, extract, tasks, findAll })
+  return { live, tasks, conversations, monitors, extract, findAll, hostedTools }
+}
 
+function createProcessors(
+  { corpus, isolated, web }: Base,
+  options: ResearchServiceOptions,
+  opened: Closer[],
+) {
+  const server = options.model === undefined ? undefined : new ModelServer(options.model)
+  opened.push(() => server?.close())
+  const extractive = extractiveProcessor(corpus, isolated)
+  const builtIn =
+    server === undefined ? extractive : modelProcessor({ corpus, server, isolated, fallback: extractive })
+  const processor = validating(options.processor ?? builtIn, isolated)
+  return {
+    processor,
+    // A processor of the caller calls the tool servers itself. Only the output of a run reports the calls.
+    runProcessor: options.processor === undefined ? withToolServers(processor, { web }) : processor,
+    evaluator: server === undefined ? extractiveEvaluator : modelEvaluator(server, extractiveEvaluator),
+  }
+}
+
+function createAppOf(
+  { faults, corpus, memories, quotas, onError }: Base,
+  { tasks, conversations, monitors, extract, findAll, hostedTools }: Areas,
+  { apiKeys, betaHeader }: Settings,
+) {
+  return createApp({
+    apiKeys,
+    faults,
+    betaHeader,
+    quotas,
+    onError,
+    mount: (app) => {
+      app.route('/', openApiRoute({ betaHeader }))
+      app.route('/', searchRoutes(corpus))
+      app.route('/', extract.routes)
+      for (const prefix of ['/v1', '/v1beta']) {
+        app.route(`${prefix}/models`, conversations.models)
+        app.route(`${prefix}/tasks/groups`, tasks.groups)
+        app.route(`${prefix}/tasks/runs`, tasks.runEvents)
+      }
+      app.route('/v1/tasks/runs', tasks.runs)
+      app.route('/v1/monitors', monitors.routes())
+      app.route('/v1beta/findall', findAll.routes)
+      app.route('/v1beta/memory', memoryRoutes(memories))
+      app.route('/v1beta/chat/completions', conversations.chat)
+      app.route('/v1/responses', conversations.responses)
+      app.route('/', hostedTools.routes)
+    },
+  })
+}
+
+/** The service as its caller sees it, once its areas have started. */
+function serviceOf(
+  { faults, clock, corpus, webhookAddresses, webhookSecrets }: Base,
+  { live, tasks, monitors }: Areas,
+  {
+    listener,
+    apiKey,
+    opened,
+  }: {
+    readonly listener: ReturnType<typeof createListener>
+    readonly apiKey: string
+    readonly opened: Closer[]
+  },
+): ResearchService {
   let url: string | undefined
   let closed: Promise<void> | undefined
   const close = () => (closed ??= closeAll(opened))
   const checkOpen = () => {
     if (closed !== undefined) throw new Error('the service is closed: create another one')
   }
-
   return {
     async listen(where = {}) {
       checkOpen()
       if (url !== undefined) throw new Error(`the service listens already, at ${url}`)
       // Before the first request can register a webhook.
-      if (isExposed(where)) allowPrivateWebhooks = options.allowPrivateWebhooks ?? false
+      if (isExposed(where)) webhookAddresses.expose()
       url = await listener.listen(where)
       return url
     },
     get url() {
       return url
     },
-    apiKey: apiKeys[0],
+    apiKey,
     get webhookSecret() {
       return webhookSecrets.current()[0]
     },

@@ -97,27 +97,34 @@ export function untypedCalls(context: Context) {
         throw new ArgumentError('body', { message: "a GET has no body; use the method 'POST'" }, undefined)
       const request: ApiRequest = { ...rest, method, path, idempotent: method === 'GET' }
       context.transport.check(request)
-      const messages = new Observable<StreamMessage>((subscriber) => {
-        /** An error of a callback errors the stream. */
-        const guard = (call: () => void) => {
-          try {
-            call()
-          } catch (thrown) {
-            subscriber.error(thrown)
-          }
-        }
-        const flow = context.transport.stream(request, {
-          message: (message) => subscriber.next(message),
-          retry: (delay) => guard(() => onRetry(delay)),
-          id: (id) => guard(() => onId(id)),
-          end: () => subscriber.complete(),
-          error: (error) => subscriber.error(error),
-        })
-        return applyBackpressure(flow, subscriber)
-      })
-      return sourceOf(messages, signal)
+      return sourceOf(messagesOf(context, request, { onRetry, onId }), signal)
     },
   }
+}
+
+function messagesOf(
+  { transport }: Context,
+  request: ApiRequest,
+  { onRetry, onId }: Required<Pick<UntypedStreamOptions, 'onRetry' | 'onId'>>,
+): Observable<StreamMessage> {
+  return new Observable((subscriber) => {
+    /** An error of a callback errors the stream. */
+    const guard = (call: () => void) => {
+      try {
+        call()
+      } catch (thrown) {
+        subscriber.error(thrown)
+      }
+    }
+    const flow = transport.stream(request, {
+      message: (message) => subscriber.next(message),
+      retry: (delay) => guard(() => onRetry(delay)),
+      id: (id) => guard(() => onId(id)),
+      end: () => subscriber.complete(),
+      error: (error) => subscriber.error(error),
+    })
+    return applyBackpressure(flow, subscriber)
+  })
 }
 
 function checkPath(path: unknown): void {

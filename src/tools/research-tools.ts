@@ -41,128 +41,142 @@ const statusRequest = s.options<StatusRequest>(
 
 /** The tools of research. What creates runs is left out unless `actions` is true. */
 export function researchTools(research: Research, actions: boolean): readonly Tool[] {
-  const tools = [
-    defineTool({
-      name: 'web_search',
-      title: 'Search the web',
-      description: 'Searches, and returns excerpts of the best pages with their URLs. Fast: seconds.',
-      isReadOnly: true,
-      schema: searchRequest,
-      fields: {
-        search_queries: 'One to five short queries of keywords, each from another angle.',
-        objective: 'What is to be found out, in natural language: excerpts are chosen by it.',
-        mode: 'How thorough the search is. Default advanced.',
-        advanced_settings: 'max_results, and source_policy: the domains, and the date, of the pages to use.',
-        max_chars_total: `Maximum length of all excerpts, in characters. Default and maximum ${MAX_TEXT}.`,
-      },
-      run: async ({ max_chars_total = MAX_TEXT, ...request }, { signal }) => ({
-        value: await research.search(
-          { ...request, max_chars_total: Math.min(max_chars_total, MAX_TEXT) },
+  const tools = [webSearch, webFetch, researchQuestion, findEntities, researchStatus]
+  return tools.map((tool) => tool(research)).filter(({ isReadOnly }) => actions || isReadOnly)
+}
+
+function webSearch(research: Research): Tool {
+  return defineTool({
+    name: 'web_search',
+    title: 'Search the web',
+    description: 'Searches, and returns excerpts of the best pages with their URLs. Fast: seconds.',
+    isReadOnly: true,
+    schema: searchRequest,
+    fields: {
+      search_queries: 'One to five short queries of keywords, each from another angle.',
+      objective: 'What is to be found out, in natural language: excerpts are chosen by it.',
+      mode: 'How thorough the search is. Default advanced.',
+      advanced_settings: 'max_results, and source_policy: the domains, and the date, of the pages to use.',
+      max_chars_total: `Maximum length of all excerpts, in characters. Default and maximum ${MAX_TEXT}.`,
+    },
+    run: async ({ max_chars_total = MAX_TEXT, ...request }, { signal }) => ({
+      value: await research.search(
+        { ...request, max_chars_total: Math.min(max_chars_total, MAX_TEXT) },
+        { signal },
+      ),
+    }),
+  })
+}
+
+function webFetch(research: Research): Tool {
+  return defineTool({
+    name: 'web_fetch',
+    title: 'Read pages',
+    description:
+      'Reads pages by their URLs: what matters for the objective or the queries, or their whole content without either.',
+    isReadOnly: true,
+    schema: extractRequest,
+    fields: {
+      urls: 'The URLs of 1 to 20 pages, such as those of search results.',
+      objective: 'What is to be found out, in natural language.',
+      search_queries: 'Keywords that excerpts are chosen by.',
+      advanced_settings:
+        'full_content (true for the whole content), and fetch_policy: how old a stored copy may be.',
+      max_chars_total: `Maximum length of all excerpts, in characters. Default and maximum ${MAX_TEXT}.`,
+    },
+    run: async ({ max_chars_total = MAX_TEXT, advanced_settings, ...request }, { signal }) => {
+      const { urls, objective, search_queries } = request
+      const { full_content = objective === undefined && search_queries === undefined } =
+        advanced_settings ?? {}
+      const { max_chars_per_result = MAX_TEXT } = typeof full_content === 'object' ? full_content : {}
+      const share = Math.max(MIN_TEXT, Math.floor(MAX_TEXT / urls.length))
+      const bounded = full_content !== false && {
+        max_chars_per_result: Math.min(max_chars_per_result, share),
+      }
+      return {
+        value: await research.extract(
+          {
+            ...request,
+            max_chars_total: Math.min(max_chars_total, MAX_TEXT),
+            advanced_settings: { ...advanced_settings, full_content: bounded },
+          },
           { signal },
         ),
-      }),
-    }),
-    defineTool({
-      name: 'web_fetch',
-      title: 'Read pages',
-      description:
-        'Reads pages by their URLs: what matters for the objective or the queries, or their whole content without either.',
-      isReadOnly: true,
-      schema: extractRequest,
-      fields: {
-        urls: 'The URLs of 1 to 20 pages, such as those of search results.',
-        objective: 'What is to be found out, in natural language.',
-        search_queries: 'Keywords that excerpts are chosen by.',
-        advanced_settings:
-          'full_content (true for the whole content), and fetch_policy: how old a stored copy may be.',
-        max_chars_total: `Maximum length of all excerpts, in characters. Default and maximum ${MAX_TEXT}.`,
-      },
-      run: async ({ max_chars_total = MAX_TEXT, advanced_settings, ...request }, { signal }) => {
-        const { urls, objective, search_queries } = request
-        const { full_content = objective === undefined && search_queries === undefined } =
-          advanced_settings ?? {}
-        const { max_chars_per_result = MAX_TEXT } = typeof full_content === 'object' ? full_content : {}
-        const share = Math.max(MIN_TEXT, Math.floor(MAX_TEXT / urls.length))
-        const bounded = full_content !== false && {
-          max_chars_per_result: Math.min(max_chars_per_result, share),
-        }
-        return {
-          value: await research.extract(
-            {
-              ...request,
-              max_chars_total: Math.min(max_chars_total, MAX_TEXT),
-              advanced_settings: { ...advanced_settings, full_content: bounded },
-            },
-            { signal },
-          ),
-        }
-      },
-    }),
-    defineTool({
-      name: 'research',
-      title: 'Research a question',
-      description:
-        'Answers a question from the web, with citations and the confidence of each statement. Takes seconds to minutes: it waits for the ' +
-        'end, and returns the id of a run that is still active, whose result research_status returns.',
-      isReadOnly: false,
-      schema: waiting(runInput),
-      fields: {
-        input: 'The question or task, in natural language, or its data as an object.',
-        processor: 'The effort: lite, base (the default), core, or another that the service knows.',
-        task_spec:
-          'The form of the answer. For structured output: {"output_schema": {"type": "json", "json_schema": {…}}}.',
-        source_policy: 'The domains, and the date, of the pages to use.',
-        advanced_settings: 'location: the country to search from, as two letters.',
-        previous_interaction_id: 'The interaction_id of an earlier run, whose context is continued.',
-        timeout: TIMEOUT,
-      },
-      async run({ timeout, ...request }: RunInput & { readonly timeout?: number }, call) {
-        const created = { processor: 'base', ...request, enable_events: true }
-        const { run_id } = await research.tasks.create(created, { signal: call.signal })
-        return await runState(research, run_id, timeout, call)
-      },
-    }),
-    defineTool({
-      name: 'find_all',
-      title: 'Find all entities',
-      description:
-        'Finds the entities (companies, people, papers …) that meet all conditions, with what shows it. Takes minutes: it waits for the ' +
-        'end, and returns the id of a run that is still active, whose matches research_status returns.',
-      isReadOnly: false,
-      schema: waiting(findAllRequest),
-      fields: {
-        objective: 'What to find, in natural language.',
-        entity_type: 'The kind of entity, such as companies.',
-        match_conditions: 'What each entity must meet. Each condition has a short name and a full sentence.',
-        generator: 'The effort with which candidates are looked for, from preview to pro.',
-        match_limit: 'The maximum number of matches.',
-        exclude_list: 'Entities that are known already.',
-        timeout: TIMEOUT,
-      },
-      async run({ timeout, ...request }, call) {
-        const { findall_id } = await research.findAll.create(request, { signal: call.signal })
-        return await findAllState(research, findall_id, timeout, call)
-      },
-    }),
-    defineTool({
-      name: 'research_status',
-      title: 'Status of a run',
-      description: 'Returns the state of a run of research or find_all, with its result once it has ended.',
-      isReadOnly: true,
-      schema: statusRequest,
-      fields: {
-        run_id: 'The run_id that research has returned.',
-        findall_id: 'The findall_id that find_all has returned.',
-        timeout: TIMEOUT,
-      },
-      async run({ run_id, findall_id, timeout }, call) {
-        if (run_id === undefined) return await findAllState(research, findall_id ?? '', timeout, call)
-        if (findall_id === undefined) return await runState(research, run_id, timeout, call)
-        throw new ArgumentError('findall_id', 'absent when run_id is given', findall_id)
-      },
-    }),
-  ]
-  return tools.filter(({ isReadOnly }) => actions || isReadOnly)
+      }
+    },
+  })
+}
+
+function researchQuestion(research: Research): Tool {
+  return defineTool({
+    name: 'research',
+    title: 'Research a question',
+    description:
+      'Answers a question from the web, with citations and the confidence of each statement. Takes seconds to minutes: it waits for the ' +
+      'end, and returns the id of a run that is still active, whose result research_status returns.',
+    isReadOnly: false,
+    schema: waiting(runInput),
+    fields: {
+      input: 'The question or task, in natural language, or its data as an object.',
+      processor: 'The effort: lite, base (the default), core, or another that the service knows.',
+      task_spec:
+        'The form of the answer. For structured output: {"output_schema": {"type": "json", "json_schema": {…}}}.',
+      source_policy: 'The domains, and the date, of the pages to use.',
+      advanced_settings: 'location: the country to search from, as two letters.',
+      previous_interaction_id: 'The interaction_id of an earlier run, whose context is continued.',
+      timeout: TIMEOUT,
+    },
+    async run({ timeout, ...request }: RunInput & { readonly timeout?: number }, call) {
+      const created = { processor: 'base', ...request, enable_events: true }
+      const { run_id } = await research.tasks.create(created, { signal: call.signal })
+      return await runState(research, run_id, timeout, call)
+    },
+  })
+}
+
+function findEntities(research: Research): Tool {
+  return defineTool({
+    name: 'find_all',
+    title: 'Find all entities',
+    description:
+      'Finds the entities (companies, people, papers …) that meet all conditions, with what shows it. Takes minutes: it waits for the ' +
+      'end, and returns the id of a run that is still active, whose matches research_status returns.',
+    isReadOnly: false,
+    schema: waiting(findAllRequest),
+    fields: {
+      objective: 'What to find, in natural language.',
+      entity_type: 'The kind of entity, such as companies.',
+      match_conditions: 'What each entity must meet. Each condition has a short name and a full sentence.',
+      generator: 'The effort with which candidates are looked for, from preview to pro.',
+      match_limit: 'The maximum number of matches.',
+      exclude_list: 'Entities that are known already.',
+      timeout: TIMEOUT,
+    },
+    async run({ timeout, ...request }, call) {
+      const { findall_id } = await research.findAll.create(request, { signal: call.signal })
+      return await findAllState(research, findall_id, timeout, call)
+    },
+  })
+}
+
+function researchStatus(research: Research): Tool {
+  return defineTool({
+    name: 'research_status',
+    title: 'Status of a run',
+    description: 'Returns the state of a run of research or find_all, with its result once it has ended.',
+    isReadOnly: true,
+    schema: statusRequest,
+    fields: {
+      run_id: 'The run_id that research has returned.',
+      findall_id: 'The findall_id that find_all has returned.',
+      timeout: TIMEOUT,
+    },
+    async run({ run_id, findall_id, timeout }, call) {
+      if (run_id === undefined) return await findAllState(research, findall_id ?? '', timeout, call)
+      if (findall_id === undefined) return await runState(research, run_id, timeout, call)
+      throw new ArgumentError('findall_id', 'absent when run_id is given', findall_id)
+    },
+  })
 }
 
 /** The state of a run, with its output if it has completed. Waits for its end. */

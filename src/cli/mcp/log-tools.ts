@@ -48,132 +48,145 @@ interface AlertRequest {
 }
 
 /** Tools that read a log, so that a model can say what has changed, and why an alert has fired. */
-export function logTools({ log, rules, process }: LogToolsOptions): readonly Tool[] {
-  const startOf = (since: string | undefined) =>
-    log.positionAt({ time: since === undefined ? Date.now() - DAY : Date.parse(since) })
+export function logTools(options: LogToolsOptions): readonly Tool[] {
+  return [recentEvents(options), alertEvents(options), explainAlert(options), checkRules()]
+}
 
-  return [
-    defineTool({
-      name: 'recent_events',
-      title: 'Recent events',
-      description:
-        'Returns what was recorded of monitors, runs and alerts, oldest first. For questions such as: what has changed since yesterday?',
-      isReadOnly: true,
-      schema: s.options<EventsRequest>({
-        types: s.list(s.text(), 'choices', 1),
-        sources: s.list(s.text(), 'choices', 1),
-        since: time,
-        until: time,
-        limit: s.integer(1, MAX_EVENTS),
-        after: s.text(),
-      }),
-      fields: {
-        types: 'Only events of these types, such as monitor.event_stream, task_run.state or alert.firing.',
-        sources: 'Only events of these sources: ids of monitors, groups or runs, or whole sources.',
-        since: SINCE,
-        until: 'Only what was recorded until this time.',
-        limit: `The maximum number of events, up to ${MAX_EVENTS}. Default 50.`,
-        after: 'The position of an earlier result, to read on after it.',
-      },
-      async run({ types, sources, since, until, limit = 50, after }, { signal }) {
-        const end = until === undefined ? Infinity : Date.parse(until)
-        const isOf = ({ source, type }: Entry) =>
-          (types !== undefined || !CLOCK.has(type)) &&
-          (sources === undefined || sources.some((given) => source === given || source.endsWith(`/${given}`)))
-        const events: object[] = []
-        let position = after ?? (await startOf(since))
-        let length = 0
-        let next: string | undefined
-        for await (const entry of logEntries(log, signal, { after: position, types })) {
-          if (entry.recorded > end) break
-          if (isOf(entry)) {
-            const event = shownEvent(entry)
-            length += JSON.stringify(event).length
-            if (events.length === limit || (events.length > 0 && length > MAX_LENGTH)) {
-              next = `There are more: call recent_events with after ${JSON.stringify(position)}.`
-              break
-            }
-            events.push(event)
+function recentEvents({ log }: LogToolsOptions): Tool {
+  return defineTool({
+    name: 'recent_events',
+    title: 'Recent events',
+    description:
+      'Returns what was recorded of monitors, runs and alerts, oldest first. For questions such as: what has changed since yesterday?',
+    isReadOnly: true,
+    schema: s.options<EventsRequest>({
+      types: s.list(s.text(), 'choices', 1),
+      sources: s.list(s.text(), 'choices', 1),
+      since: time,
+      until: time,
+      limit: s.integer(1, MAX_EVENTS),
+      after: s.text(),
+    }),
+    fields: {
+      types: 'Only events of these types, such as monitor.event_stream, task_run.state or alert.firing.',
+      sources: 'Only events of these sources: ids of monitors, groups or runs, or whole sources.',
+      since: SINCE,
+      until: 'Only what was recorded until this time.',
+      limit: `The maximum number of events, up to ${MAX_EVENTS}. Default 50.`,
+      after: 'The position of an earlier result, to read on after it.',
+    },
+    async run({ types, sources, since, until, limit = 50, after }, { signal }) {
+      const end = until === undefined ? Infinity : Date.parse(until)
+      const isOf = ({ source, type }: Entry) =>
+        (types !== undefined || !CLOCK.has(type)) &&
+        (sources === undefined || sources.some((given) => source === given || source.endsWith(`/${given}`)))
+      const events: object[] = []
+      let position = after ?? (await startOf(log, since))
+      let length = 0
+      let next: string | undefined
+      for await (const entry of logEntries(log, signal, { after: position, types })) {
+        if (entry.recorded > end) break
+        if (isOf(entry)) {
+          const event = shownEvent(entry)
+          length += JSON.stringify(event).length
+          if (events.length === limit || (events.length > 0 && length > MAX_LENGTH)) {
+            next = `There are more: call recent_events with after ${JSON.stringify(position)}.`
+            break
           }
-          ;({ position } = entry)
+          events.push(event)
         }
-        return { value: { events, position, is_end: next === undefined }, next }
-      },
-    }),
-    defineTool({
-      name: 'alerts',
-      title: 'Alerts',
-      description:
-        'Returns the alerts that are firing, pending or unknown now, and the events of alerts since a time, newest first.',
-      isReadOnly: true,
-      schema: s.options<{ readonly since?: string }>({ since: time }),
-      fields: { since: SINCE },
-      async run({ since }, { signal }) {
-        const { ruleStatus } = await import('rivulet/rules')
-        const { alerts, isCut } = await ruleStatus(log, { name: process, limit: MAX_EVENTS })
-        const recent: object[] = []
-        let count = 0
-        const after = await startOf(since)
-        for await (const entry of logEntries(log, signal, { after, types: ALERTS })) {
-          recent.push(shownEvent(entry))
-          count += 1
-          if (recent.length > MAX_EVENTS) recent.shift()
-        }
-        const is_cut = isCut || count > MAX_EVENTS
-        return { value: { open: alerts, recent: recent.toReversed(), is_cut } }
-      },
-    }),
-    defineTool({
-      name: 'explain_alert',
-      title: 'Explain an alert',
-      description:
-        'Returns why an alert has fired: its values, the events that caused it and, if its rule is known, each part of the condition.',
-      isReadOnly: true,
-      schema: s.options<AlertRequest>(
-        { alert: s.text(), episode: s.text() },
-        { names: ['alert', 'episode'], expected: 'the name of an alert, or an episode' },
-      ),
-      fields: {
-        alert: 'The name of the alert. Its last episode is explained.',
-        episode: 'The episode of an event of an alert, for another than the last.',
-      },
-      async run({ alert, episode }, { signal }) {
-        const isAsked = (data: FiringData) =>
-          (alert ?? data.alert) === data.alert && (episode ?? data.episode) === data.episode
-        const timeout = AbortSignal.timeout(MAX_SEARCH)
-        const search: Search = { signal: AbortSignal.any([signal, timeout]), timeout }
-        const { firing, data, entries, isCut } = await lastEpisode(log, isAsked, search)
-        const { causes, isWhole } = await causesOf(log, firing.position, data.events, search)
-        return {
-          value: {
-            events: entries.map(shownEvent),
-            causes: causes.map(shownEvent),
-            explanations: await explained(rules, data.alert, causes),
-            is_cut: isCut || !isWhole,
-          },
-        }
-      },
-    }),
-    defineTool({
-      name: 'rules_check',
-      title: 'Check alert rules',
-      description:
-        'Checks the text of a rule file, and returns its problems with their lines. It changes nothing.',
-      isReadOnly: true,
-      schema: s.object<{ readonly rules: string }>({ rules: s.anyText(undefined, MAX_RULES) }, {}),
-      fields: { rules: 'The content of a rule file, in YAML.' },
-      async run({ rules: text }) {
-        const { parseRules, RuleError } = await import('rivulet/rules')
-        try {
-          const { names, disabled } = parseRules(text)
-          return { value: { rules: names, disabled, problems: [] } }
-        } catch (error) {
-          if (!(error instanceof RuleError)) throw error
-          return { value: { rules: [], disabled: [], problems: error.problems } }
-        }
-      },
-    }),
-  ]
+        ;({ position } = entry)
+      }
+      return { value: { events, position, is_end: next === undefined }, next }
+    },
+  })
+}
+
+function alertEvents({ log, process }: LogToolsOptions): Tool {
+  return defineTool({
+    name: 'alerts',
+    title: 'Alerts',
+    description:
+      'Returns the alerts that are firing, pending or unknown now, and the events of alerts since a time, newest first.',
+    isReadOnly: true,
+    schema: s.options<{ readonly since?: string }>({ since: time }),
+    fields: { since: SINCE },
+    async run({ since }, { signal }) {
+      const { ruleStatus } = await import('rivulet/rules')
+      const { alerts, isCut } = await ruleStatus(log, { name: process, limit: MAX_EVENTS })
+      const recent: object[] = []
+      let count = 0
+      const after = await startOf(log, since)
+      for await (const entry of logEntries(log, signal, { after, types: ALERTS })) {
+        recent.push(shownEvent(entry))
+        count += 1
+        if (recent.length > MAX_EVENTS) recent.shift()
+      }
+      const is_cut = isCut || count > MAX_EVENTS
+      return { value: { open: alerts, recent: recent.toReversed(), is_cut } }
+    },
+  })
+}
+
+function explainAlert({ log, rules }: LogToolsOptions): Tool {
+  return defineTool({
+    name: 'explain_alert',
+    title: 'Explain an alert',
+    description:
+      'Returns why an alert has fired: its values, the events that caused it and, if its rule is known, each part of the condition.',
+    isReadOnly: true,
+    schema: s.options<AlertRequest>(
+      { alert: s.text(), episode: s.text() },
+      { names: ['alert', 'episode'], expected: 'the name of an alert, or an episode' },
+    ),
+    fields: {
+      alert: 'The name of the alert. Its last episode is explained.',
+      episode: 'The episode of an event of an alert, for another than the last.',
+    },
+    async run({ alert, episode }, { signal }) {
+      const isAsked = (data: FiringData) =>
+        (alert ?? data.alert) === data.alert && (episode ?? data.episode) === data.episode
+      const timeout = AbortSignal.timeout(MAX_SEARCH)
+      const search: Search = { signal: AbortSignal.any([signal, timeout]), timeout }
+      const { firing, data, entries, isCut } = await lastEpisode(log, isAsked, search)
+      const { causes, isWhole } = await causesOf(log, firing.position, data.events, search)
+      return {
+        value: {
+          events: entries.map(shownEvent),
+          causes: causes.map(shownEvent),
+          explanations: await explained(rules, data.alert, causes),
+          is_cut: isCut || !isWhole,
+        },
+      }
+    },
+  })
+}
+
+function checkRules(): Tool {
+  return defineTool({
+    name: 'rules_check',
+    title: 'Check alert rules',
+    description:
+      'Checks the text of a rule file, and returns its problems with their lines. It changes nothing.',
+    isReadOnly: true,
+    schema: s.object<{ readonly rules: string }>({ rules: s.anyText(undefined, MAX_RULES) }, {}),
+    fields: { rules: 'The content of a rule file, in YAML.' },
+    async run({ rules: text }) {
+      const { parseRules, RuleError } = await import('rivulet/rules')
+      try {
+        const { names, disabled } = parseRules(text)
+        return { value: { rules: names, disabled, problems: [] } }
+      } catch (error) {
+        if (!(error instanceof RuleError)) throw error
+        return { value: { rules: [], disabled: [], problems: error.problems } }
+      }
+    },
+  })
+}
+
+/** The position from which entries are read: of this time, or of 24 hours ago. */
+function startOf(log: EventLog, since: string | undefined): Promise<Position> {
+  return log.positionAt({ time: since === undefined ? Date.now() - DAY : Date.parse(since) })
 }
 
 /** The parts of an alert's data that are read, as far as they have the right shape. */

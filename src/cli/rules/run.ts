@@ -94,7 +94,7 @@ async function run(options: RulesRunOptions, signal: AbortSignal): Promise<void>
   log.info({ log: file, rules: rules.size }, 'running')
   const ending = new AbortController()
   const output = createOutput(process.stdout, { json: options.json === true })
-  const printing = print(opened.log, name, printed, output, ending.signal)
+  const printing = print(opened.log, { name, after: printed }, output, ending.signal)
   const watching = watchRuleFiles(files, AbortSignal.any([signal, ending.signal]), () =>
     reload(running, files, log),
   )
@@ -168,11 +168,10 @@ async function reload(running: RunningRules, files: readonly string[], log: Logg
   }
 }
 
-/** Prints the alerts of these rules until the signal aborts, then those that are already there. */
+/** Prints the alerts of the rules of this name after a position until the signal aborts, then those that are already there. */
 async function print(
   log: EventLog,
-  name: string,
-  after: Position,
+  { name, after }: { readonly name: string; readonly after: Position },
   output: Output,
   signal: AbortSignal,
 ): Promise<void> {

@@ -1,6 +1,7 @@
 import { createClient } from 'rivulet'
-import type { Entry, LogJob } from 'rivulet'
-import { filter, firstValueFrom, merge, Subject } from 'rxjs'
+import type { Entry, EventLog, LogJob, LogProcess, RecordOptions } from 'rivulet'
+import type { ServiceRecords } from 'rivulet/service'
+import { filter, firstValueFrom, merge, type Observable, Subject } from 'rxjs'
 import { knownPackages } from '../installed.ts'
 import { openDashboard } from '../dashboard-endpoint.ts'
 import type { Logger } from '../log.ts'
@@ -45,13 +46,8 @@ const TYPES = [
  * searches, researches packages, watches a folder, and records all events into a log, each once. Two consumers, a process and an
  * alert rule read the log.
  */
-export async function runScenario({
-  docs,
-  narrator,
-  log: logger,
-  signal,
-  stay,
-}: ScenarioOptions): Promise<Summary> {
+export async function runScenario(options: ScenarioOptions): Promise<Summary> {
+  const { docs, narrator, log: logger, signal, stay } = options
   await using fieldNotes = await openFieldNotes()
   await using service = await openFaultyService(docs, fieldNotes.folder, logger)
   await using file = await openTemporaryLog()
@@ -77,61 +73,20 @@ export async function runScenario({
   const groupId = await researchPackages(client, packages, endpoint.url, signal)
   await narrator.watching({ packages, monitor })
 
-  const narration = new Narration()
+  const narration = new Narration(narrator)
   const diagnostics = client.diagnostics.subscribe((diagnostic) => {
     audit.diagnostic(diagnostic)
     narration.add(() => narrator.diagnostic(diagnostic))
   })
-  log.observe({
-    async append(_, proceed) {
-      const appended = await proceed()
-      audit.appended(appended)
-      return appended
-    },
-  })
-
-  // The demonstrated pipeline.
-  const webhooks = endpoint.receiver
-  const monitors = [monitor.monitor_id]
-  const recording = log.record({ client, monitors, taskGroups: [groupId], webhooks })
-  const printed = new Ledger()
-  const handled = new Subject<Entry>()
-  const printing = log.consume('story', { types: TYPES, concurrency: 1, retries: 0 }, async (entry) => {
-    await narration.add(() => narrator.event(entry))
-    printed.entry(entry)
-    handled.next(entry)
-  })
-  let licensed = 0
-  const auditing = log.consume('audit', { types: TYPES }, (entry) => {
-    audit.entry(entry)
-    if (licenceOf(entry) !== undefined) licensed += 1
-    handled.next(entry)
-  })
-  const counting = countLicences(log)
-  const ruling = runResearchRule(log)
-
+  const recorded = { client, monitors: [monitor.monitor_id], webhooks: endpoint.receiver }
+  const pipeline = new Pipeline(log, { ...recorded, taskGroups: [groupId] }, audit, narration)
   const direct = async () => {
-    // Sequentially, as documents arrive over a day.
-    for (const note of fieldNotes.notes) {
-      const reported = firstValueFrom(handled.pipe(filter((entry) => reports(entry, note))))
-      await note.add()
-      await narration.add(() => narrator.note(note))
-      // The monitor's next scheduled execution is in an hour.
-      await firstValueFrom(client.monitors.trigger(monitor.monitor_id, { signal }))
-      await reported
-    }
-    const isComplete = () => {
-      const records = service.records()
-      const isRead = [printed, audit].every((ledger) => ledger.missing(records) === 0)
-      const isOver = [printed, audit].every(({ alerts }) => alerts.resolved > 0)
-      return isRead && isOver && audit.webhooks >= DELIVERIES * announcements(records)
-    }
-    if (!isComplete()) await firstValueFrom(merge(handled, endpoint.responses).pipe(filter(isComplete)))
-    await recording.stop()
-    return licencesOf(counting, licensed)
+    const trigger = () => firstValueFrom(client.monitors.trigger(monitor.monitor_id, { signal }))
+    for (const note of fieldNotes.notes) await addNote(note, pipeline, narration, trigger)
+    await pipeline.until(() => service.records(), endpoint.responses)
+    return pipeline.end()
   }
-  const failure = failureOf([recording, printing, auditing, counting, ruling])
-  const licences = await Promise.race([direct(), failure, narration.failed, aborted(signal)])
+  const licences = await Promise.race([direct(), pipeline.failed, narration.failed, aborted(signal)])
 
   const found = { documents, search_results: answer.results.length, licences }
   const summary = audit.summary(service.records(), found)
@@ -139,24 +94,116 @@ export async function runScenario({
   if (stay !== undefined) {
     // The summary is printed last.
     diagnostics.unsubscribe()
-    await printing.stop()
-    await log.remove({ consumer: 'story' })
+    await pipeline.stopPrinting()
     // Runs may still be added to the group.
-    const going = log.record({ client, monitors, taskGroups: [{ id: groupId, until: 'closed' }], webhooks })
+    const going = log.record({ ...recorded, taskGroups: [{ id: groupId, until: 'closed' }] })
     await Promise.race([stay(summary), failureOf([going])])
     await going.stop()
   }
   return summary
 }
 
+/** Adds a document to the folder, and resolves when its report was read. */
+async function addNote(
+  note: FieldNote,
+  pipeline: Pipeline,
+  narration: Narration,
+  trigger: () => Promise<void>,
+): Promise<void> {
+  const reported = firstValueFrom(pipeline.handled.pipe(filter((entry) => reports(entry, note))))
+  await note.add()
+  await narration.note(note)
+  // The monitor's next scheduled execution is in an hour.
+  await trigger()
+  await reported
+}
+
+/** The demonstrated pipeline: a log with a recording, two consumers, a process and an alert rule. */
+class Pipeline {
+  /** The entries that a consumer has handled. */
+  readonly handled = new Subject<Entry>()
+  /** Rejects with the first failure of a job. */
+  readonly failed: Promise<never>
+  readonly #log: EventLog
+  readonly #audit: Ledger
+  readonly #printed = new Ledger()
+  readonly #recording: LogJob
+  readonly #printing: LogJob
+  readonly #counting: LogProcess<number>
+  /** Number of answers that name a licence. */
+  #licensed = 0
+
+  constructor(log: EventLog, recorded: RecordOptions, audit: Ledger, narration: Narration) {
+    this.#log = log
+    this.#audit = audit
+    log.observe({
+      async append(_, proceed) {
+        const appended = await proceed()
+        audit.appended(appended)
+        return appended
+      },
+    })
+    this.#recording = log.record(recorded)
+    this.#printing = log.consume('story', { types: TYPES, concurrency: 1, retries: 0 }, async (entry) => {
+      await narration.event(entry)
+      this.#printed.entry(entry)
+      this.handled.next(entry)
+    })
+    const auditing = log.consume('audit', { types: TYPES }, (entry) => {
+      audit.entry(entry)
+      if (licenceOf(entry) !== undefined) this.#licensed += 1
+      this.handled.next(entry)
+    })
+    this.#counting = countLicences(log)
+    const ruling = runResearchRule(log)
+    this.failed = failureOf([this.#recording, this.#printing, auditing, this.#counting, ruling])
+  }
+
+  /** Resolves when both consumers have read what the service has, and its webhooks have arrived. */
+  async until(recordsOf: () => ServiceRecords, responses: Observable<unknown>): Promise<void> {
+    const ledgers = [this.#printed, this.#audit]
+    const isComplete = () => {
+      const records = recordsOf()
+      const isRead = ledgers.every((ledger) => ledger.missing(records) === 0)
+      const isOver = ledgers.every(({ alerts }) => alerts.resolved > 0)
+      return isRead && isOver && this.#audit.webhooks >= DELIVERIES * announcements(records)
+    }
+    if (!isComplete()) await firstValueFrom(merge(this.handled, responses).pipe(filter(isComplete)))
+  }
+
+  /** Ends the recording, and resolves with the counts of the process. */
+  async end(): Promise<Record<string, number>> {
+    await this.#recording.stop()
+    return licencesOf(this.#counting, this.#licensed)
+  }
+
+  async stopPrinting(): Promise<void> {
+    await this.#printing.stop()
+    await this.#log.remove({ consumer: 'story' })
+  }
+}
+
 /** Prints one step after the other, from several sources. */
 class Narration {
+  readonly #narrator: Narrator
   readonly #failed = Promise.withResolvers<never>()
   #last: Promise<void> = Promise.resolve()
+
+  constructor(narrator: Narrator) {
+    this.#narrator = narrator
+  }
 
   /** Rejects with the first step that fails. */
   get failed(): Promise<never> {
     return this.#failed.promise
+  }
+
+  event(entry: Entry): Promise<void> {
+    return this.add(() => this.#narrator.event(entry))
+  }
+
+  note(note: FieldNote): Promise<void> {
+    return this.add(() => this.#narrator.note(note))
   }
 
   /** Resolves when the step is printed. */

@@ -1,9 +1,10 @@
-import type { Citation, EventOf, FieldBasis, ResearchEvent } from 'rivulet'
+import type { Citation, Diagnostic, EventOf, FieldBasis, ResearchEvent, SearchResponse } from 'rivulet'
 import { outputText } from '../event-line.ts'
 import { jsonText } from '../json-text.ts'
 import type { Output, Style } from '../output.ts'
 import { oneLine, withoutMarkup } from '../plain.ts'
 import { createProgress } from '../progress.ts'
+import type { FieldNote } from './field-notes.ts'
 import { nextSteps } from './next-steps.ts'
 import type { Summary } from './ledger.ts'
 import type { Narrator } from './narrator.ts'
@@ -26,112 +27,126 @@ interface Entry {
 }
 
 /** Prints the demonstration for a person. */
-export function storyNarrator(output: Output): Narrator {
-  const { paint, width } = output
-  const progress = createProgress()
+export class StoryNarrator implements Narrator {
+  readonly #output: Output
+  /** The width of a text after the margin, in characters. */
+  readonly #width: number
+  readonly #progress = createProgress()
   /** Titles of the added documents, by their URLs. */
-  const titles = new Map<string, string>()
+  readonly #titles = new Map<string, string>()
 
-  const text = (line: string, style: Style = 'reset') => output.line(`${MARGIN}${paint(style, line)}`)
-
-  async function heading(title: string, about: string): Promise<void> {
-    await output.line()
-    await output.line(`  ${paint('bold', title)}  ${paint('dim', about)}`)
-    await output.line()
+  constructor(output: Output) {
+    this.#output = output
+    this.#width = output.width - MARGIN.length
   }
 
-  async function entry({ sign, style, name, text: first, more = [] }: Entry): Promise<void> {
-    const indent = ' '.repeat(NAME_WIDTH + 4)
-    const left = width - MARGIN.length - indent.length
-    await progress.aside(async () => {
-      const label = oneLine(name, NAME_WIDTH).padEnd(NAME_WIDTH)
-      await text(`${paint(style, sign)} ${paint('bold', label)}  ${oneLine(first, left)}`)
-      for (const line of more) await text(indent + oneLine(line, left), 'dim')
+  async service({ url, documents }: { readonly url: string; readonly documents: number }): Promise<void> {
+    await this.#output.line()
+    await this.#output.line(
+      `  ${this.#output.paint(['bold', 'cyan'], 'Rivulet')}  a web-research service as one stream of typed events`,
+    )
+    await this.#heading('1  The service', 'embedded, over real documents, without a key or a network')
+    await this.#text(`${documents} documents, served at ${url}`)
+    await this.#text(
+      'It has faults on purpose: it breaks streams four times, and delivers every webhook twice.',
+    )
+  }
+
+  async dashboard({ url }: { readonly url: string }): Promise<void> {
+    await this.#text('The log in the browser, while this runs, or until Ctrl-C with --dashboard:')
+    await this.#text(url, ['bold', 'cyan'])
+  }
+
+  async search(query: string, { results }: SearchResponse): Promise<void> {
+    await this.#heading('2  A search', `client.search({ search_queries: ['${query}'] })`)
+    for (const [index, { url, excerpts }] of results.slice(0, SHOWN_RESULTS).entries()) {
+      await this.#text(`${index + 1}  ${this.#output.paint('cyan', oneLine(shortUrl(url), this.#width - 3))}`)
+      await this.#text(`   ${oneLine(withoutMarkup(excerpts[0] ?? ''), this.#width - 3)}`, 'dim')
+    }
+    const left = results.length - SHOWN_RESULTS
+    if (results.length === 0) await this.#text('No results in these documents.')
+    if (left > 0) await this.#text(`   and ${left} more`, 'dim')
+  }
+
+  async watching({ packages }: { readonly packages: readonly string[] }): Promise<void> {
+    await this.#heading('3  One log', 'log.record({ client, monitors, taskGroups, webhooks })')
+    await this.#text(
+      `A run for each of ${packages.length} packages: its purpose, its licence, how to install it.`,
+    )
+    await this.#text('A monitor on a folder, to which documents are added meanwhile. Webhooks of both.')
+    await this.#text(
+      'All events are recorded once. Two consumers read them, one of which prints this, and a process counts.',
+    )
+    await this.#text(
+      'An alert rule fires when the service begins the runs, and is resolved when all have ended.',
+    )
+    await this.#output.line()
+  }
+
+  async event(event: ResearchEvent): Promise<void> {
+    this.#progress.take(event)
+    // The bar shows a status.
+    if (event.type !== 'task_group.status') await this.#entry(eventEntry(event, this.#titles))
+  }
+
+  async note({ title, url }: FieldNote): Promise<void> {
+    this.#titles.set(url, title)
+    await this.#entry({
+      sign: '+',
+      style: 'blue',
+      name: title,
+      text: 'Its README is added to the monitored folder.',
     })
   }
 
-  return {
-    async service({ url, documents }) {
-      await output.line()
-      await output.line(
-        `  ${paint(['bold', 'cyan'], 'Rivulet')}  a web-research service as one stream of typed events`,
+  async diagnostic(diagnostic: Diagnostic): Promise<void> {
+    // Duplicates are only counted, and a reconnect after a proper close is not shown.
+    if (diagnostic.kind !== 'reconnect' || diagnostic.cause === undefined) return
+    const delay = `${Math.round(diagnostic.delay)} ms`
+    const message = `The stream broke. It resumes after its last event, in ${delay}.`
+    await this.#entry({ sign: '↻', style: 'yellow', name: 'reconnect', text: message })
+  }
+
+  async summary(summary: Summary): Promise<void> {
+    this.#progress.stop()
+    await this.#heading('Summary', "what a consumer received, compared with the service's own database")
+    for (const [name, value] of figures(summary))
+      await this.#text(`${name.padEnd(NAME_WIDTH)}${this.#output.paint('bold', value)}`)
+    if (summary.lost === 0 && summary.doubled === 0) {
+      await this.#output.line()
+      await this.#text(
+        '✔ Streams broke and webhooks arrived twice, but no event was lost or duplicated.',
+        'green',
       )
-      await heading('1  The service', 'embedded, over real documents, without a key or a network')
-      await text(`${documents} documents, served at ${url}`)
-      await text('It has faults on purpose: it breaks streams four times, and delivers every webhook twice.')
-    },
+    }
+    await this.#heading('Next steps', 'what to read and what to try')
+    const next = nextSteps()
+    const column = Math.max(...next.map(([where]) => where.length)) + 2
+    for (const [where, what] of next)
+      await this.#text(`${where.padEnd(column)}${this.#output.paint('dim', what)}`)
+    await this.#output.line()
+  }
 
-    async dashboard({ url }) {
-      await text('The log in the browser, while this runs, or until Ctrl-C with --dashboard:')
-      await text(url, ['bold', 'cyan'])
-    },
+  async #text(line: string, style: Style = 'reset'): Promise<void> {
+    await this.#output.line(`${MARGIN}${this.#output.paint(style, line)}`)
+  }
 
-    async search(query, { results }) {
-      await heading('2  A search', `client.search({ search_queries: ['${query}'] })`)
-      for (const [index, { url, excerpts }] of results.slice(0, SHOWN_RESULTS).entries()) {
-        await text(`${index + 1}  ${paint('cyan', oneLine(shortUrl(url), width - MARGIN.length - 3))}`)
-        await text(`   ${oneLine(withoutMarkup(excerpts[0] ?? ''), width - MARGIN.length - 3)}`, 'dim')
-      }
-      const left = results.length - SHOWN_RESULTS
-      if (results.length === 0) await text('No results in these documents.')
-      if (left > 0) await text(`   and ${left} more`, 'dim')
-    },
+  async #heading(title: string, about: string): Promise<void> {
+    await this.#output.line()
+    await this.#output.line(`  ${this.#output.paint('bold', title)}  ${this.#output.paint('dim', about)}`)
+    await this.#output.line()
+  }
 
-    async watching({ packages }) {
-      await heading('3  One log', 'log.record({ client, monitors, taskGroups, webhooks })')
-      await text(
-        `A run for each of ${packages.length} packages: its purpose, its licence, how to install it.`,
+  async #entry({ sign, style, name, text: first, more = [] }: Entry): Promise<void> {
+    const indent = ' '.repeat(NAME_WIDTH + 4)
+    const left = this.#width - indent.length
+    await this.#progress.aside(async () => {
+      const label = oneLine(name, NAME_WIDTH).padEnd(NAME_WIDTH)
+      await this.#text(
+        `${this.#output.paint(style, sign)} ${this.#output.paint('bold', label)}  ${oneLine(first, left)}`,
       )
-      await text('A monitor on a folder, to which documents are added meanwhile. Webhooks of both.')
-      await text(
-        'All events are recorded once. Two consumers read them, one of which prints this, and a process counts.',
-      )
-      await text('An alert rule fires when the service begins the runs, and is resolved when all have ended.')
-      await output.line()
-    },
-
-    async event(event) {
-      progress.take(event)
-      // The bar shows a status.
-      if (event.type !== 'task_group.status') await entry(eventEntry(event, titles))
-    },
-
-    async note({ title, url }) {
-      titles.set(url, title)
-      await entry({
-        sign: '+',
-        style: 'blue',
-        name: title,
-        text: 'Its README is added to the monitored folder.',
-      })
-    },
-
-    async diagnostic(diagnostic) {
-      // Duplicates are only counted, and a reconnect after a proper close is not shown.
-      if (diagnostic.kind !== 'reconnect' || diagnostic.cause === undefined) return
-      const delay = `${Math.round(diagnostic.delay)} ms`
-      const message = `The stream broke. It resumes after its last event, in ${delay}.`
-      await entry({ sign: '↻', style: 'yellow', name: 'reconnect', text: message })
-    },
-
-    async summary(summary) {
-      progress.stop()
-      await heading('Summary', "what a consumer received, compared with the service's own database")
-      for (const [name, value] of figures(summary))
-        await text(`${name.padEnd(NAME_WIDTH)}${paint('bold', value)}`)
-      if (summary.lost === 0 && summary.doubled === 0) {
-        await output.line()
-        await text(
-          '✔ Streams broke and webhooks arrived twice, but no event was lost or duplicated.',
-          'green',
-        )
-      }
-      await heading('Next steps', 'what to read and what to try')
-      const next = nextSteps()
-      const column = Math.max(...next.map(([where]) => where.length)) + 2
-      for (const [where, what] of next) await text(`${where.padEnd(column)}${paint('dim', what)}`)
-      await output.line()
-    },
+      for (const line of more) await this.#text(indent + oneLine(line, left), 'dim')
+    })
   }
 }
 

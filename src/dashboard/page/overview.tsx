@@ -78,65 +78,94 @@ function OpenAlerts(): ReactNode {
 
 /** The most important numbers. */
 function Figures(): ReactNode {
-  const { live } = useDashboard()
-  const activity = useView(live.view('activity'))
-  const groups = useView(live.view('groups'))
-  const monitors = useView(live.view('monitors'))
-  const { status } = useLogStatus()
-  const { snapshot: alertRows, alerts } = useAlerts()
-  const now = useNow()
-  const minute = Math.floor(now / 60_000)
-
-  const hour = useMemo(() => {
-    const slices = slicesOf(activity.rows.values(), minute * 60_000, 1, 60)
-    return {
-      total: slices.reduce((sum, { total }) => sum + total, 0),
-      lag: slices.findLast(({ lag }) => lag !== undefined)?.lag?.mean,
-    }
-  }, [activity.rows, minute])
-  const active = useMemo(
-    () => [...groups.rows.values()].filter((row) => row.status?.is_active === true).length,
-    [groups.rows],
-  )
-  const lost = useMemo(
-    () => [...monitors.rows.values()].filter(({ state }) => state === 'lost' || state === 'failed').length,
-    [monitors.rows],
-  )
-  const last = status?.log.readers.toSorted((a, b) => b.lag.entries - a.lag.entries)[0]
-
   return (
     <dl className="figures panel">
-      <Figure
-        name="Events in the last hour"
-        value={activity.ready ? formats.number(hour.total) : undefined}
-      />
+      <ActivityFigures />
+      <GroupsFigure />
+      <MonitorsFigure />
+      <AlertsFigure />
+      <ReadersFigure />
+    </dl>
+  )
+}
+
+function ActivityFigures(): ReactNode {
+  const { live } = useDashboard()
+  const { ready, rows } = useView(live.view('activity'))
+  const minute = Math.floor(useNow() / 60_000)
+  const { total, lag } = useMemo(() => {
+    const slices = slicesOf(rows.values(), minute * 60_000, 1, 60)
+    return {
+      total: slices.reduce((sum, slice) => sum + slice.total, 0),
+      lag: slices.findLast((slice) => slice.lag !== undefined)?.lag?.mean,
+    }
+  }, [rows, minute])
+  return (
+    <>
+      <Figure name="Events in the last hour" value={ready ? formats.number(total) : undefined} />
       <Figure
         name="Lag from event to log"
-        value={activity.ready ? (hour.lag === undefined ? '–' : formats.duration(hour.lag)) : undefined}
+        value={ready ? (lag === undefined ? '–' : formats.duration(lag)) : undefined}
       />
-      <Figure
-        name="Active groups"
-        value={groups.ready ? formats.number(active) : undefined}
-        side={groups.rows.size > 0 ? `of ${formats.number(groups.rows.size)}` : undefined}
-      />
-      <Figure
-        name="Monitors"
-        value={monitors.ready ? formats.number(monitors.rows.size) : undefined}
-        side={lost > 0 ? `${formats.number(lost)} not reached` : undefined}
-        tone={lost > 0 ? 'warn' : undefined}
-      />
-      <Figure
-        name="Alerts firing"
-        value={alertRows.ready ? formats.number(alerts.firing.length) : undefined}
-        side={alerts.pending.length > 0 ? `${formats.number(alerts.pending.length)} pending` : undefined}
-        tone={alerts.firing.length > 0 ? 'bad' : undefined}
-      />
-      <Figure
-        name="Entries behind, at most"
-        value={status === undefined ? undefined : formats.number(last?.lag.entries ?? 0)}
-        side={last === undefined || last.lag.entries === 0 ? undefined : visible(last.name)}
-      />
-    </dl>
+    </>
+  )
+}
+
+function GroupsFigure(): ReactNode {
+  const { live } = useDashboard()
+  const { ready, rows } = useView(live.view('groups'))
+  const active = useMemo(
+    () => [...rows.values()].filter((row) => row.status?.is_active === true).length,
+    [rows],
+  )
+  return (
+    <Figure
+      name="Active groups"
+      value={ready ? formats.number(active) : undefined}
+      side={rows.size > 0 ? `of ${formats.number(rows.size)}` : undefined}
+    />
+  )
+}
+
+function MonitorsFigure(): ReactNode {
+  const { live } = useDashboard()
+  const { ready, rows } = useView(live.view('monitors'))
+  const lost = useMemo(
+    () => [...rows.values()].filter(({ state }) => state === 'lost' || state === 'failed').length,
+    [rows],
+  )
+  return (
+    <Figure
+      name="Monitors"
+      value={ready ? formats.number(rows.size) : undefined}
+      side={lost > 0 ? `${formats.number(lost)} not reached` : undefined}
+      tone={lost > 0 ? 'warn' : undefined}
+    />
+  )
+}
+
+function AlertsFigure(): ReactNode {
+  const { snapshot, alerts } = useAlerts()
+  const { firing, pending } = alerts
+  return (
+    <Figure
+      name="Alerts firing"
+      value={snapshot.ready ? formats.number(firing.length) : undefined}
+      side={pending.length > 0 ? `${formats.number(pending.length)} pending` : undefined}
+      tone={firing.length > 0 ? 'bad' : undefined}
+    />
+  )
+}
+
+function ReadersFigure(): ReactNode {
+  const { status } = useLogStatus()
+  const last = status?.log.readers.toSorted((a, b) => b.lag.entries - a.lag.entries)[0]
+  return (
+    <Figure
+      name="Entries behind, at most"
+      value={status === undefined ? undefined : formats.number(last?.lag.entries ?? 0)}
+      side={last === undefined || last.lag.entries === 0 ? undefined : visible(last.name)}
+    />
   )
 }
 

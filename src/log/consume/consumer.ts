@@ -12,6 +12,15 @@ import { FencedError, LogClosedError } from '../errors.ts'
 import { InFlightLimit } from './in-flight-limit.ts'
 import { checkWhole, partName } from '../part-name.ts'
 
+interface ConsumerSubscriptionOptions<Type extends ResearchEventType> {
+  /** The name of the consumer. */
+  readonly name: string
+  readonly settings: ConsumerSettings<Type>
+  /** Resolves when an earlier subscription of the name has ended. */
+  readonly after: Promise<void> | undefined
+  readonly effects: ConsumerEffects<EntryOf<Type>> | undefined
+}
+
 /**
  * One subscription to a consumer: one reader, or one for each partition that this open log owns. Unsubscribing ends the reading;
  * entries that were received may still be acknowledged.
@@ -36,11 +45,8 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
 
   constructor(
     store: LogStore,
-    name: string,
-    settings: ConsumerSettings<Type>,
     subscriber: Subscriber<EntryOf<Type>>,
-    after: Promise<void> | undefined,
-    effects?: ConsumerEffects<EntryOf<Type>>,
+    { name, settings, after, effects }: ConsumerSubscriptionOptions<Type>,
   ) {
     this.#store = store
     this.#name = `consumer:${name}`

@@ -148,7 +148,7 @@ export class Peer {
     const body = `[${batch.map(({ json }) => json).join(',')}]`
     const headers = { 'content-type': 'application/json' }
     try {
-      await post(this.#endpoint, body, headers, this.#settings, this.#stop.signal)
+      await post(this.#endpoint, { body, headers }, this.#settings, this.#stop.signal)
     } catch (error) {
       if (!(error instanceof NotifyError)) throw error
       if (error.status === undefined || !REFUSED.has(error.status)) return error

@@ -31,8 +31,7 @@ const RETRYABLE = new Set([408, 425, 429])
  */
 export async function post(
   { url, origin, headers, secrets }: Endpoint,
-  body: string,
-  own: Readonly<Record<string, string>>,
+  { body, headers: own }: { readonly body: string; readonly headers: Readonly<Record<string, string>> },
   { fetch, timeout }: PostSettings,
   stop: AbortSignal,
 ): Promise<void> {

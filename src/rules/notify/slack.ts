@@ -46,7 +46,7 @@ export function slack(log: EventLog, options: SlackOptions): LogJob {
     isRetryable: (error) => !isRefusal(error),
     async send(entries, stop) {
       const body = JSON.stringify(slackMessage(entries, link))
-      await post(endpoint, body, { 'content-type': 'application/json' }, settings, stop)
+      await post(endpoint, { body, headers: { 'content-type': 'application/json' } }, settings, stop)
     },
   })
 }

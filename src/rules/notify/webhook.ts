@@ -62,7 +62,7 @@ export function alertWebhook(log: EventLog, options: AlertWebhookOptions): LogJo
       const { body, type } = bodyOf(entries, settings.grouping !== undefined)
       const id = `msg_${idOf(entries)}`
       const signed = secrets === undefined ? { 'webhook-id': id } : await signWebhook({ body, secrets, id })
-      await post(hidden, body, { ...signed, 'content-type': type }, settings, stop)
+      await post(hidden, { body, headers: { ...signed, 'content-type': type } }, settings, stop)
     },
   })
 }

@@ -70,6 +70,15 @@ function inOrder(problems: readonly RuleProblem[]): readonly RuleProblem[] {
   )
 }
 
+/** A problem at a path of a file. */
+interface Found {
+  readonly path: Path
+  /** The name of the rule; null if it concerns none alone. */
+  readonly rule: string | null
+  readonly message: string
+  readonly at?: Within | undefined
+}
+
 /** The problems that were found. A setting of a group is checked for each rule, and reported once. */
 class Report {
   readonly problems: RuleProblem[]
@@ -79,7 +88,7 @@ class Report {
     this.problems = [...problems]
   }
 
-  add(source: Source, path: Path, rule: string | null, message: string, at?: Within): void {
+  add(source: Source, { path, rule, message, at }: Found): void {
     const place = source.place(path, at)
     const named = at !== undefined && 'name' in at ? [...path, at.name] : path
     const hint =
@@ -98,13 +107,13 @@ class Report {
     const identity = JSON.stringify([source.file, path, message, at])
     if (this.#inDefaults.has(identity)) return
     this.#inDefaults.add(identity)
-    this.add(source, path, null, message, at)
+    this.add(source, { path, rule: null, message, at })
   }
 }
 
 function rulesOf(source: Source, report: Report): Given[] {
   const { content } = source
-  const complain: Complain = (path, message, at) => report.add(source, path, null, message, at)
+  const complain: Complain = (path, message, at) => report.add(source, { path, rule: null, message, at })
   const outline = outlineSchema.safeParse(content)
   if (!outline.success) complainOfShape(outline.error.issues, content, outlineSchema, complain)
   if (!isObject(content)) return []
@@ -150,7 +159,7 @@ function checkRule(given: Given, report: Report): Checked | undefined {
     const inDefaults =
       isObject(content) && group !== undefined && isInherited(content, group.defaults, within, at)
     if (inDefaults) report.addOnce(source, [...group.path, ...within], message, at)
-    else report.add(source, [...path, ...within], name, message, at)
+    else report.add(source, { path: [...path, ...within], rule: name, message, at })
   }
   const parsed = ruleSchema.safeParse(content)
   if (!parsed.success) complainOfShape(parsed.error.issues, content, ruleSchema, complain)
@@ -213,12 +222,8 @@ function complainOfRepeatedNames(rules: readonly Checked[], report: Report): voi
       line === null
         ? pathText(before.path)
         : `line ${line}${file === given.source.file || file === null ? '' : ` of ${file}`}`
-    report.add(
-      given.source,
-      [...given.path, 'alert'],
-      name,
-      `Another rule has this name (${where}): use another one.`,
-    )
+    const message = `Another rule has this name (${where}): use another one.`
+    report.add(given.source, { path: [...given.path, 'alert'], rule: name, message })
   }
 }
 

@@ -9,17 +9,24 @@ export function positionInScalar(text: string, scalar: Scalar, offset: number): 
   const [start = 0, end = start] = scalar.range ?? []
   switch (scalar.type) {
     case Scalar.QUOTE_DOUBLE:
-      return inFlow(text, start + 1, end - 1, offset, doubleQuotedWidth)
+      return inFlow({ text, start: start + 1, end: end - 1 }, offset, doubleQuotedWidth)
     case Scalar.QUOTE_SINGLE:
-      return inFlow(text, start + 1, end - 1, offset, singleQuotedWidth)
+      return inFlow({ text, start: start + 1, end: end - 1 }, offset, singleQuotedWidth)
     case Scalar.BLOCK_FOLDED:
     case Scalar.BLOCK_LITERAL: {
       const value = typeof scalar.value === 'string' ? scalar.value : ''
-      return inBlock(text, text.indexOf('\n', start) + 1, end, value, offset)
+      return inBlock({ text, start: text.indexOf('\n', start) + 1, end }, value, offset)
     }
     default:
-      return inFlow(text, start, end, offset, () => ONE)
+      return inFlow({ text, start, end }, offset, () => ONE)
   }
+}
+
+/** The part of a text in which a scalar is written. */
+interface Span {
+  readonly text: string
+  readonly start: number
+  readonly end: number
 }
 
 /** How many code units something has in the file and in the value. */
@@ -32,9 +39,7 @@ const ONE: Width = { written: 1, read: 1 }
 
 /** Plain and quoted scalars. A line break with the white space around it is one space, or a line break less. */
 function inFlow(
-  text: string,
-  start: number,
-  end: number,
+  { text, start, end }: Span,
   offset: number,
   widthAt: (text: string, at: number) => Width,
 ): number {
@@ -82,7 +87,7 @@ function doubleQuotedWidth(text: string, at: number): Width {
  * Block scalars. Their white space differs from that of the value: indentation is removed, and lines may be folded. All other characters
  * are the same, in the same order.
  */
-function inBlock(text: string, start: number, end: number, value: string, offset: number): number {
+function inBlock({ text, start, end }: Span, value: string, offset: number): number {
   let at = start
   for (let index = 0; index < offset && at < end; index++) {
     const character = value[index] ?? ''

@@ -73,7 +73,7 @@ export function yamlSource(given: string, file: string | null, problems: RulePro
   const reader = new PlainReader(complain)
   const content = reader.read(document.contents, [], 0)
   const place = (path: Path, at?: Within): Place =>
-    positionOf(offsetOf(text, document.contents, reader.targets, path, at))
+    positionOf(offsetOf({ text, contents: document.contents, targets: reader.targets }, path, at))
   return { file, content, needsUnits: true, place }
 }
 
@@ -227,14 +227,14 @@ class PlainReader {
 
 type Targets = ReadonlyMap<unknown, Node>
 
+interface ReadDocument {
+  readonly text: string
+  readonly contents: Node | null
+  readonly targets: Targets
+}
+
 /** The start of a value: an offset in the text. For a value that does not exist, the position of the nearest value around it. */
-function offsetOf(
-  text: string,
-  contents: Node | null,
-  targets: Targets,
-  path: Path,
-  at: Within | undefined,
-): number {
+function offsetOf({ text, contents, targets }: ReadDocument, path: Path, at: Within | undefined): number {
   let node: unknown = resolved(contents, targets)
   let start = startOf(node) ?? 0
   for (const part of path) {

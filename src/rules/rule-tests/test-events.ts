@@ -30,7 +30,21 @@ export function testEvent(given: GivenEvent, id: string, at: number, recorded: n
 }
 
 function eventOf(given: GivenEvent, id: string, at: number): ResearchEvent {
-  const { monitor = MONITOR, group = GROUP, run = RUN, event_date = null } = given
+  // A run that failed has an `error`, too.
+  if (given.state !== undefined) return runState(given.state, given, at)
+  if (given.error !== undefined) return errorOf(given.error, given, id, at)
+  return (
+    monitorEventOf(given, id, at) ??
+    runTraceOf(given, id, at) ??
+    findAllEventOf(given, id, at) ??
+    groupStatusOf(given, id, at) ??
+    sourceEventOf(given, id, at) ??
+    authorsEvent(given, id, at)
+  )
+}
+
+function monitorEventOf(given: GivenEvent, id: string, at: number): ResearchEvent | undefined {
+  const { monitor = MONITOR, event_date = null } = given
   const time = rfc3339(at)
   const detected = { event_id: id, event_group_id: `${id}_group`, event_date }
   if (given.event_stream !== undefined) {
@@ -45,70 +59,35 @@ function eventOf(given: GivenEvent, id: string, at: number): ResearchEvent {
   }
   if (given.completion !== undefined)
     return monitorEvent(monitor, { event_type: 'completion', timestamp: time }, 'poll', at)
-  // A run that failed has an `error`, too.
-  if (given.state !== undefined) return runState(given.state, run, given, time, at)
-  if (given.error !== undefined) {
-    if (given.group === undefined) {
-      return monitorEvent(
-        monitor,
-        { event_type: 'error', error_message: given.error, timestamp: time },
-        'poll',
-        at,
-      )
-    }
-    const error = { ref_id: id, message: given.error }
-    return groupEvent(group, { type: 'error', event_id: id, error }, 'stream', undefined, at)
-  }
-  if (given.cancelled !== undefined) {
-    const settings = { query: 'a query' }
-    const common = { monitor_id: monitor, frequency: '1h', processor: 'lite', created_at: time } as const
-    return cancelledEvent(
-      monitor,
-      { ...common, type: 'event_stream', status: 'cancelled', settings },
-      'poll',
-      at,
-    )
-  }
-  if (given.progress !== undefined) {
-    const source_stats = { num_sources_considered: null, num_sources_read: null, sources_read_sample: null }
-    const wire = { type: 'task_run.progress_stats', source_stats, progress_meter: given.progress }
-    // The stream gives each of two messages with equal content its own id.
-    return { ...runTraceEvent(run, wire, 'stream', at), id }
-  }
-  if (given.message !== undefined) {
-    const wire = { type: 'task_run.progress_msg.exec_status', message: given.message, timestamp: time }
-    return runTraceEvent(run, wire, 'stream', at)
-  }
-  if (given.candidate !== undefined) return candidateChange(given.candidate, id, given, time, at)
-  if (given.status !== undefined && given.find_all !== undefined) {
-    const metrics = { generated_candidates_count: 0, matched_candidates_count: 0 }
-    const status = { status: 'running', is_active: true, metrics, termination_reason: null, ...given.status }
-    const data = { findall_id: given.find_all, generator: 'core', status }
-    const wire = { type: 'findall.status', timestamp: time, data }
-    return findAllEvent(given.find_all, wire, 'stream', id, at)
-  }
-  if (given.status !== undefined) {
-    const status = { num_task_runs: 0, task_run_status_counts: {}, is_active: true, ...given.status }
-    return groupEvent(group, { type: 'task_group_status', event_id: id, status }, 'stream', undefined, at)
-  }
-  const source = sourceOf(given)
-  if (given.gap !== undefined)
-    return gapEvent(source, { from: null, to: null, reason: given.gap }, 'poll', id, at)
-  if (given.live !== undefined) return liveEvent(source, id, undefined, at)
-  if (given.lost !== undefined) return lostEvent(source, id, given.lost, at)
-  // The data is the author's, as on the wire. Conditions accept any.
-  return {
-    id,
-    source,
-    type: given.type,
-    time,
-    data: given.data ?? null,
-    received: time,
-    via: 'poll',
-  } as ResearchEvent
+  if (given.cancelled === undefined) return undefined
+  const settings = { query: 'a query' }
+  const common = { monitor_id: monitor, frequency: '1h', processor: 'lite', created_at: time } as const
+  return cancelledEvent(
+    monitor,
+    { ...common, type: 'event_stream', status: 'cancelled', settings },
+    'poll',
+    at,
+  )
 }
 
-function runState(status: string, id: string, given: GivenEvent, time: string, at: number): ResearchEvent {
+/** An error of a group if the event names one, else of a monitor. */
+function errorOf(
+  message: string,
+  { monitor = MONITOR, group }: GivenEvent,
+  id: string,
+  at: number,
+): ResearchEvent {
+  if (group === undefined) {
+    const wire = { event_type: 'error', error_message: message, timestamp: rfc3339(at) }
+    return monitorEvent(monitor, wire, 'poll', at)
+  }
+  const error = { ref_id: id, message }
+  return groupEvent(group, { type: 'error', event_id: id, error }, 'stream', undefined, at)
+}
+
+function runState(status: string, given: GivenEvent, at: number): ResearchEvent {
+  const { run: id = RUN } = given
+  const time = rfc3339(at)
   const run = {
     run_id: id,
     status,
@@ -126,14 +105,40 @@ function runState(status: string, id: string, given: GivenEvent, time: string, a
   return runEvent(wire, 'stream', undefined, at)
 }
 
-function candidateChange(
-  change: NonNullable<GivenEvent['candidate']>,
-  id: string,
-  given: GivenEvent,
-  time: string,
-  at: number,
-): ResearchEvent {
-  const { find_all = FIND_ALL, name = 'Acme', output = {} } = given
+function runTraceOf(given: GivenEvent, id: string, at: number): ResearchEvent | undefined {
+  const { run = RUN } = given
+  if (given.progress !== undefined) {
+    const source_stats = { num_sources_considered: null, num_sources_read: null, sources_read_sample: null }
+    const wire = { type: 'task_run.progress_stats', source_stats, progress_meter: given.progress }
+    // The stream gives each of two messages with equal content its own id.
+    return { ...runTraceEvent(run, wire, 'stream', at), id }
+  }
+  if (given.message === undefined) return undefined
+  const wire = {
+    type: 'task_run.progress_msg.exec_status',
+    message: given.message,
+    timestamp: rfc3339(at),
+  }
+  return runTraceEvent(run, wire, 'stream', at)
+}
+
+/** The change of a candidate, or the status of a FindAll run. */
+function findAllEventOf(given: GivenEvent, id: string, at: number): ResearchEvent | undefined {
+  const timestamp = rfc3339(at)
+  if (given.candidate !== undefined) {
+    const type = `findall.candidate.${given.candidate}`
+    const data = candidateOf(given.candidate, given)
+    return findAllEvent(given.find_all ?? FIND_ALL, { type, timestamp, data }, 'stream', id, at)
+  }
+  if (given.status === undefined || given.find_all === undefined) return undefined
+  const metrics = { generated_candidates_count: 0, matched_candidates_count: 0 }
+  const status = { status: 'running', is_active: true, metrics, termination_reason: null, ...given.status }
+  const data = { findall_id: given.find_all, generator: 'core', status }
+  return findAllEvent(given.find_all, { type: 'findall.status', timestamp, data }, 'stream', id, at)
+}
+
+function candidateOf(change: NonNullable<GivenEvent['candidate']>, given: GivenEvent) {
+  const { name = 'Acme', output = {} } = given
   const { content, basis } = outputOf(typeof output === 'string' ? { output } : output, given)
   const isMatched = change === 'matched'
   const outputs = Object.entries(content).map(([field, value]) => [
@@ -142,7 +147,7 @@ function candidateChange(
       ? { value, type: 'enrichment' }
       : { value, type: 'match_condition', is_matched: isMatched },
   ])
-  const data = {
+  return {
     // A candidate has the same id in all its events.
     candidate_id: `candidate_${name}`,
     name,
@@ -151,8 +156,36 @@ function candidateChange(
     output: Object.fromEntries(outputs),
     basis,
   }
-  const wire = { type: `findall.candidate.${change}`, timestamp: time, data }
-  return findAllEvent(find_all, wire, 'stream', id, at)
+}
+
+function groupStatusOf(given: GivenEvent, id: string, at: number): ResearchEvent | undefined {
+  if (given.status === undefined) return undefined
+  const { group = GROUP } = given
+  const status = { num_task_runs: 0, task_run_status_counts: {}, is_active: true, ...given.status }
+  return groupEvent(group, { type: 'task_group_status', event_id: id, status }, 'stream', undefined, at)
+}
+
+function sourceEventOf(given: GivenEvent, id: string, at: number): ResearchEvent | undefined {
+  const source = sourceOf(given)
+  if (given.gap !== undefined)
+    return gapEvent(source, { from: null, to: null, reason: given.gap }, 'poll', id, at)
+  if (given.live !== undefined) return liveEvent(source, id, undefined, at)
+  if (given.lost !== undefined) return lostEvent(source, id, given.lost, at)
+  return undefined
+}
+
+/** An event of any type. The data is the author's, as on the wire. Conditions accept any. */
+function authorsEvent(given: GivenEvent, id: string, at: number): ResearchEvent {
+  const time = rfc3339(at)
+  return {
+    id,
+    source: sourceOf(given),
+    type: given.type,
+    time,
+    data: given.data ?? null,
+    received: time,
+    via: 'poll',
+  } as ResearchEvent
 }
 
 /** The source of an event, from its subject in the test, or from its kind. */

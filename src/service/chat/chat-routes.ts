@@ -66,7 +66,7 @@ export function chatRoutes({ answerer, requests, ...streaming }: ChatRoutesOptio
     if (request.stream === true) {
       const hasUsage = request.stream_options?.include_usage === true
       const chunks = chunksOf(head, hasUsage ? usageOf : undefined)
-      streamAnswer(outgoing, c.req.path, answer, chunks, streaming)
+      streamAnswer(c, answer, chunks, streaming)
       return RESPONSE_ALREADY_SENT
     }
     const content = await unlessGone(answer, outgoing)

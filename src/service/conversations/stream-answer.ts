@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { ServerResponse } from 'node:http'
+import type { HttpBindings } from '@hono/node-server'
+import type { Context } from 'hono'
 import type { OpenEventWriter } from '../../http/node-event-writer.ts'
 import type { ServiceProblem } from '../../protocol/problem.ts'
 import { type Clock, realTimeOf } from '../clock.ts'
@@ -26,8 +27,7 @@ export interface AnswerEvents {
 
 /** Streams an answer. The headers and the first events are sent at once, and comments until the answer is there. */
 export function streamAnswer(
-  outgoing: ServerResponse,
-  path: string,
+  { env: { outgoing }, req: { path } }: Context<{ Bindings: HttpBindings }>,
   answer: Promise<AnswerContent>,
   events: AnswerEvents,
   { clock, openWriter, streamDuration, onError }: StreamAnswerOptions,

@@ -48,6 +48,14 @@ interface DocumentMatch {
   readonly passages: readonly number[]
 }
 
+/** One search, whose documents are judged by the passages that match. */
+interface DocumentSearch {
+  readonly query: CorpusQuery
+  readonly score: DocumentScore
+  readonly restriction: Restriction | undefined
+  readonly texts: PassageTexts
+}
+
 /**
  * Searches passages and documents. FTS5 ranks the passages with any of the terms (`query-terms.ts`) by BM25; the best of them decide which
  * documents are read (`best-documents.ts`) and scored (`document-score.ts`). Searches for passages alone stop at BM25.
@@ -93,7 +101,7 @@ export class CorpusSearch {
     const score = new DocumentScore(terms)
     const expression = expressionOf(query, terms)
     const findingsOf = (matches: readonly Match[]) =>
-      this.#findings(query, score, matches, restriction, texts)
+      this.#findings({ query, score, restriction, texts }, matches)
     let width = Math.max(MIN_PASSAGES, query.limit * PASSAGES_PER_HIT)
     const among = query.match === 'all' ? undefined : anyTerm([distinguishing(terms) ?? []])
     if (expression !== undefined && among !== undefined && restriction === undefined) {
@@ -113,11 +121,8 @@ export class CorpusSearch {
 
   /** The best documents of passages, best first: as many as the query wants, if there are so many. */
   #findings(
-    query: CorpusQuery,
-    score: DocumentScore,
+    { query, score, restriction, texts }: DocumentSearch,
     matches: readonly Match[],
-    restriction: Restriction | undefined,
-    texts: PassageTexts,
   ): DocumentMatch[] {
     const byDocument = Map.groupBy(matches, ({ document }) => document)
     const found = this.#documents.withIds([...byDocument.keys()])

@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server'
 import { Hono } from 'hono'
 import type { ExtractError, ExtractRequest, ExtractResponse, ExtractResult } from '../../protocol/extract.ts'
 import type { Warning } from '../../protocol/problem.ts'
+import type { FetchPolicy } from '../../protocol/search.ts'
 import { extractRequest } from '../../protocol/requests/extract.ts'
 import { type Clock, realTimeOf } from '../clock.ts'
 import type { Corpus, CorpusDocument } from '../corpus/corpus.ts'
@@ -13,8 +14,8 @@ import { identifier } from '../identifier.ts'
 import type { Isolated } from '../isolated/isolated.ts'
 import type { Web } from '../web/safe-fetch.ts'
 import { WebError } from '../web/web-error.ts'
-import { createLivePages, PageStatusError } from './live-pages.ts'
-import { selectExcerpts, unusedWords } from './page-excerpts.ts'
+import { createLivePages, type LivePages, PageStatusError } from './live-pages.ts'
+import { type ExcerptQuery, selectExcerpts, unusedWords } from './page-excerpts.ts'
 import type { Page } from './page.ts'
 import { cutText } from '../../protocol/cut-text.ts'
 
@@ -51,11 +52,14 @@ type Outcome =
   | { readonly url: string; readonly page: Page | CorpusDocument }
   | { readonly url: string; readonly error: ExtractError }
 
-/** The limits of a request's results, in characters. */
-interface Limits {
+/** What is taken from the pages of a request. */
+interface Selection {
+  readonly words: ExcerptQuery
+  /** Maximum length of the excerpts of one result, in characters. */
   readonly perResult: number
+  /** Maximum length of all excerpts, in characters. */
   readonly total: number
-  /** Undefined if no full content is requested. */
+  /** Maximum length of a full content, in characters. Undefined if no full content is requested. */
   readonly fullContent: number | undefined
 }
 
@@ -77,12 +81,12 @@ export function createExtract({ corpus, web, isolated, clock }: ExtractOptions):
   const extract: Extract['extract'] = async (body, leaving, unknown = []) => {
     const warnings = ignoredFields(unknown, 'extract')
     const urls = [...new Set(body.urls)]
-    const limits = limitsOf(body, urls.length, warnings)
-    const { search_queries: queries = [], objective } = body
-    warnings.push(...wordsLeftOut(unusedWords({ queries, objective })))
-    const outcomes = await outcomesOf(urls, body, warnings, leaving)
+    const selection = selectionOf(body, urls.length, warnings)
+    warnings.push(...wordsLeftOut(unusedWords(selection.words)))
+    const policy = body.advanced_settings?.fetch_policy ?? {}
+    const outcomes = await new PageLoading(corpus, livePages, policy, warnings).load(urls, leaving)
     const pages = outcomes.filter((outcome) => 'page' in outcome)
-    const results = await resultsOf(pages, body, limits, warnings, leaving)
+    const results = await resultsOf(pages, selection, warnings, leaving)
     return {
       extract_id: identifier('extract'),
       session_id: body.session_id ?? identifier('session'),
@@ -93,121 +97,128 @@ export function createExtract({ corpus, web, isolated, clock }: ExtractOptions):
     }
   }
 
-  /** Loads all pages at once. Pages that are not there in time are errors. */
-  async function outcomesOf(
-    urls: readonly string[],
-    { advanced_settings: settings }: ExtractRequest,
-    warnings: Warning[],
-    leaving: AbortSignal,
-  ): Promise<Outcome[]> {
-    const policy = settings?.fetch_policy ?? {}
+  return { routes, extract }
+}
+
+/** Loads the pages of one request, all at once. Pages that are not there in time are errors. */
+class PageLoading {
+  readonly #corpus: Corpus
+  readonly #livePages: LivePages
+  readonly #policy: FetchPolicy
+  readonly #warnings: Warning[]
+  readonly #timeout: number
+  /** Different spellings of a URL are fetched once. */
+  readonly #loading = new Map<string, Promise<Outcome>>()
+
+  constructor(corpus: Corpus, livePages: LivePages, policy: FetchPolicy, warnings: Warning[]) {
+    this.#corpus = corpus
+    this.#livePages = livePages
+    this.#policy = policy
+    this.#warnings = warnings
     const { timeout_seconds: given = DEFAULT_TIMEOUT } = policy
-    const timeout = 1_000 * adjusted(warnings, 'timeout_seconds', given, 0, MAX_TIMEOUT)
+    this.#timeout = 1_000 * adjusted(warnings, 'timeout_seconds', given, { min: 0, max: MAX_TIMEOUT })
+  }
+
+  async load(urls: readonly string[], leaving: AbortSignal): Promise<Outcome[]> {
     const late = new AbortController()
-    const lateness = new WebError('timeout', `No complete response within ${timeout} ms`)
-    const timer = setTimeout(() => late.abort(lateness), timeout)
-    const request = { policy, timeout, signal: AbortSignal.any([leaving, late.signal]) }
-    /** Different spellings of a URL are fetched once. */
-    const loading = new Map<string, Promise<Outcome>>()
-
-    async function load(url: string): Promise<Outcome> {
-      try {
-        const { page, isFallback } = await livePages.load(url, request)
-        if (isFallback) {
-          const message = `${url} could not be fetched. The result is from an earlier request`
-          warnings.push({ type: 'warning', message, detail: { url } })
-        }
-        return { url, page }
-      } catch (error) {
-        return { url, error: toError(url, error) }
-      }
-    }
-
-    async function outcomeOf(url: string): Promise<Outcome> {
-      const target = new URL(url)
-      target.hash = ''
-      const { href, protocol } = target
-      const document = corpus.document(url) ?? corpus.document(href)
-      if (document !== undefined) return { url, page: document }
-      if (protocol === 'file:') {
-        return { url, error: toError(url, new WebError('invalid_url', 'The index has no such document')) }
-      }
-      const loaded = loading.get(href) ?? load(href)
-      loading.set(href, loaded)
-      const outcome = await loaded
-      return 'page' in outcome ? { url, page: outcome.page } : { url, error: { ...outcome.error, url } }
-    }
-
+    const lateness = new WebError('timeout', `No complete response within ${this.#timeout} ms`)
+    const timer = setTimeout(() => late.abort(lateness), this.#timeout)
+    const signal = AbortSignal.any([leaving, late.signal])
     try {
-      return await Promise.all(urls.map(outcomeOf))
+      return await Promise.all(urls.map((url) => this.#outcomeOf(url, signal)))
     } finally {
       clearTimeout(timer)
     }
   }
 
-  async function resultsOf(
-    pages: readonly { readonly url: string; readonly page: Page | CorpusDocument }[],
-    { objective, search_queries: queries = [] }: ExtractRequest,
-    { perResult, total, fullContent }: Limits,
-    warnings: Warning[],
-    signal: AbortSignal,
-  ): Promise<ExtractResult[]> {
-    let charactersLeft = total
-    const results: ExtractResult[] = []
-    for (const { url, page } of pages) {
-      const { title, publishDate, text } = page
-      // The unused share of a result is divided among the results after it.
-      const share = Math.floor(charactersLeft / (pages.length - results.length))
-      // oxlint-disable-next-line no-await-in-loop -- the share depends on the results before it
-      const selected = await selectExcerpts(
-        page,
-        { queries, objective },
-        { charactersPerResult: Math.min(perResult, share), excerptsPerResult: EXCERPTS_PER_RESULT },
-        signal,
-      )
-      charactersLeft -= selected.reduce((sum, { length }) => sum + length, 0)
-      const result = { url, title, publish_date: publishDate, excerpts: selected }
-      if (fullContent === undefined) {
-        results.push(result)
-        continue
-      }
-      if (text.length > fullContent) {
-        const message = `The full content of ${url} was cut from ${text.length} to ${fullContent} characters`
-        warnings.push({ type: 'warning', message, detail: { url } })
-      }
-      results.push({ ...result, full_content: cutText(text, fullContent) })
+  async #outcomeOf(url: string, signal: AbortSignal): Promise<Outcome> {
+    const target = new URL(url)
+    target.hash = ''
+    const { href, protocol } = target
+    const document = this.#corpus.document(url) ?? this.#corpus.document(href)
+    if (document !== undefined) return { url, page: document }
+    if (protocol === 'file:') {
+      return { url, error: toError(url, new WebError('invalid_url', 'The index has no such document')) }
     }
-    return results
+    const loaded = this.#loading.get(href) ?? this.#fetch(href, signal)
+    this.#loading.set(href, loaded)
+    const outcome = await loaded
+    return 'page' in outcome ? { url, page: outcome.page } : { url, error: { ...outcome.error, url } }
   }
 
-  return { routes, extract }
+  async #fetch(url: string, signal: AbortSignal): Promise<Outcome> {
+    try {
+      const request = { policy: this.#policy, timeout: this.#timeout, signal }
+      const { page, isFallback } = await this.#livePages.load(url, request)
+      if (isFallback) {
+        const message = `${url} could not be fetched. The result is from an earlier request`
+        this.#warnings.push({ type: 'warning', message, detail: { url } })
+      }
+      return { url, page }
+    } catch (error) {
+      return { url, error: toError(url, error) }
+    }
+  }
 }
 
-function limitsOf(
-  { max_chars_total: total, advanced_settings: settings }: ExtractRequest,
-  urls: number,
+async function resultsOf(
+  pages: readonly { readonly url: string; readonly page: Page | CorpusDocument }[],
+  { words, perResult, total, fullContent }: Selection,
   warnings: Warning[],
-): Limits {
+  signal: AbortSignal,
+): Promise<ExtractResult[]> {
+  let charactersLeft = total
+  const results: ExtractResult[] = []
+  for (const { url, page } of pages) {
+    const { title, publishDate, text } = page
+    // The unused share of a result is divided among the results after it.
+    const share = Math.floor(charactersLeft / (pages.length - results.length))
+    // oxlint-disable-next-line no-await-in-loop -- the share depends on the results before it
+    const selected = await selectExcerpts(
+      page,
+      words,
+      { charactersPerResult: Math.min(perResult, share), excerptsPerResult: EXCERPTS_PER_RESULT },
+      signal,
+    )
+    charactersLeft -= selected.reduce((sum, { length }) => sum + length, 0)
+    const result = { url, title, publish_date: publishDate, excerpts: selected }
+    if (fullContent === undefined) {
+      results.push(result)
+      continue
+    }
+    if (text.length > fullContent) {
+      const message = `The full content of ${url} was cut from ${text.length} to ${fullContent} characters`
+      warnings.push({ type: 'warning', message, detail: { url } })
+    }
+    results.push({ ...result, full_content: cutText(text, fullContent) })
+  }
+  return results
+}
+
+function selectionOf(body: ExtractRequest, urls: number, warnings: Warning[]): Selection {
+  const {
+    search_queries: queries = [],
+    objective,
+    max_chars_total: total,
+    advanced_settings: settings,
+  } = body
   const perResult = settings?.excerpt_settings?.max_chars_per_result
   const full = settings?.full_content ?? false
   const fullContent =
     typeof full === 'object' ? (full.max_chars_per_result ?? MAX_FULL_CONTENT) : MAX_FULL_CONTENT
+  const least = { min: MIN_CHARACTERS }
+  const fullRange = { min: MIN_CHARACTERS, max: MAX_FULL_CONTENT }
   return {
+    words: { queries, objective },
     perResult:
       perResult === undefined
         ? Math.min(PER_RESULT, Math.max(MIN_CHARACTERS, Math.floor(IN_TOTAL / urls)))
-        : adjusted(warnings, 'max_chars_per_result', perResult, MIN_CHARACTERS),
-    total: total === undefined ? Infinity : adjusted(warnings, 'max_chars_total', total, MIN_CHARACTERS),
+        : adjusted(warnings, 'max_chars_per_result', perResult, least),
+    total: total === undefined ? Infinity : adjusted(warnings, 'max_chars_total', total, least),
     fullContent:
       full === false
         ? undefined
-        : adjusted(
-            warnings,
-            'full_content.max_chars_per_result',
-            fullContent,
-            MIN_CHARACTERS,
-            MAX_FULL_CONTENT,
-          ),
+        : adjusted(warnings, 'full_content.max_chars_per_result', fullContent, fullRange),
   }
 }
 

@@ -19,7 +19,7 @@ interface ExcerptSource {
 }
 
 /** The query for which excerpts are selected. */
-interface ExcerptQuery {
+export interface ExcerptQuery {
   readonly queries: readonly string[]
   readonly objective?: string | undefined
 }

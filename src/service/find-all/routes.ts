@@ -1,10 +1,11 @@
 import type { HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import type { OpenEventWriter } from '../../http/node-event-writer.ts'
 import { FIND_ALL_BETA } from '../../protocol/betas.ts'
-import type { FindAllRequest, FindAllRun } from '../../protocol/find-all.ts'
+import type { FindAllEnrichment, FindAllRequest, FindAllRun } from '../../protocol/find-all.ts'
 import type { ValidationIssue } from '../../protocol/problem.ts'
+import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
 import {
   enrichRequest,
   entitySearchRequest,
@@ -75,26 +76,15 @@ const extendBody = bodySchema(extendRequest)
 const enrichBody = bodySchema(enrichRequest)
 const eventsQuery = querySchema(findAllEventsQuery)
 
+type FindAllEnv = { Bindings: HttpBindings }
+
 /** Routes of FindAll, mounted under `/v1beta/findall`; all beyond the interface document. */
 export function findAllRoutes(options: FindAllRoutesOptions) {
-  const {
-    store,
-    corpus,
-    checks,
-    credit,
-    clock,
-    onWork,
-    onCancel,
-    openWriter,
-    startAt,
-    streamDuration,
-    onError,
-    streams,
-  } = options
-  const routes = new Hono<{ Bindings: HttpBindings }>()
-
+  const { store, corpus } = options
+  const routes = new Hono<FindAllEnv>()
   const searches = new Turns()
   const requests = new OpenRequests()
+  const runOf = (c: Context<FindAllEnv, '/runs/:findall_id'>) => existingRun(store, c.req.param('findall_id'))
 
   routes.use(requireBeta(FIND_ALL_BETA, 'FindAll'))
 
@@ -116,125 +106,141 @@ export function findAllRoutes(options: FindAllRoutesOptions) {
   routes.post('/runs', async (c) => {
     return c.json(createRun(options, await readJson(c, createBody, unprocessable)), 202)
   })
+  routes.get('/runs/:findall_id', (c) => c.json(runOf(c)))
+  routes.get('/runs/:findall_id/schema', (c) => c.json(store.schema(runOf(c).findall_id)))
+  routes.get('/runs/:findall_id/result', (c) => {
+    return c.body(resultText(store, runOf(c)), 200, { 'content-type': 'application/json' })
+  })
+  routes.post('/runs/:findall_id/cancel', (c) => c.json(cancelRun(options, runOf(c))))
 
-  routes.get('/runs/:findall_id', (c) => c.json(existingRun(store, c.req.param('findall_id'))))
-
-  routes.get('/runs/:findall_id/schema', (c) => {
-    const { findall_id } = existingRun(store, c.req.param('findall_id'))
+  routes.post('/runs/:findall_id/extend', async (c) => {
+    const { findall_id } = runOf(c)
+    const { additional_match_limit } = await readJson(c, extendBody, unprocessable)
+    extendRun(options, findall_id, additional_match_limit)
     return c.json(store.schema(findall_id))
   })
 
-  routes.get('/runs/:findall_id/result', (c) => {
-    const run = existingRun(store, c.req.param('findall_id'))
-    const { findall_id: id } = run
-    // The candidates are stored as text: parsing and serializing them would cost more than everything else.
-    const members = [
-      `"run":${JSON.stringify(run)}`,
-      `"candidates":${store.candidates(id)}`,
-      `"last_event_id":${JSON.stringify(store.log.cursor(id))}`,
-    ]
-    return c.body(`{${members.join(',')}}`, 200, { 'content-type': 'application/json' })
-  })
-
-  routes.post('/runs/:findall_id/cancel', (c) => {
-    const { findall_id: id, status } = existingRun(store, c.req.param('findall_id'))
-    if (!status.is_active) throw problem(409, `FindAll run ${id} is over: its status is ${status.status}`)
-    if (status.status !== 'cancelling') store.cancel(id)
-    onCancel(id)
-    return c.json(existingRun(store, id))
-  })
-
-  routes.post('/runs/:findall_id/extend', async (c) => {
-    const { findall_id: id } = existingRun(store, c.req.param('findall_id'))
-    const { additional_match_limit: additional } = await readJson(c, extendBody, unprocessable)
-    const { status, reason, matchLimit } = stored(id)
-    if (status !== 'completed' || reason !== 'match_limit_met') {
-      const state = status === 'completed' ? `it ended with ${reason}` : `its status is ${status}`
-      throw problem(409, `FindAll run ${id} cannot be extended: ${state}, and not with match_limit_met`)
-    }
-    if (matchLimit + additional > MAX_MATCHES) {
-      const message = `Expected at most ${MAX_MATCHES - matchLimit}, since a run has at most ${MAX_MATCHES} matches`
-      throw unprocessable([issue(['body', 'additional_match_limit'], message, 'too_big')])
-    }
-    requireRoom(store, credit)
-    store.extend(id, additional)
-    onWork()
-    return c.json(store.schema(id))
-  })
-
   routes.post('/runs/:findall_id/enrich', async (c) => {
-    const { findall_id } = existingRun(store, c.req.param('findall_id'))
-    const enrichment = await readJson(c, enrichBody, unprocessable)
-    const wrong = await schemaIssues(enrichment.output_schema.json_schema)
-    // Read after the check, since the run may have ended meanwhile.
-    const run = stored(findall_id)
-    if (!['queued', 'running', 'completed'].includes(run.status)) {
-      throw problem(409, `FindAll run ${run.id} cannot be enriched: its status is ${run.status}`)
-    }
-    const issues = enrichmentIssues(run, enrichment.output_schema.json_schema, wrong)
-    if (issues.length > 0) throw unprocessable(issues)
-    if (run.status === 'completed') requireRoom(store, credit)
-    store.enrich(run.id, enrichment)
-    onWork()
-    return c.json(store.schema(run.id))
+    const { findall_id } = runOf(c)
+    await enrichRun(options, findall_id, await readJson(c, enrichBody, unprocessable))
+    return c.json(store.schema(findall_id))
   })
 
   routes.get('/runs/:findall_id/events', (c) => {
-    const { findall_id: id } = existingRun(store, c.req.param('findall_id'))
-    const { last_event_id = '', timeout } = readQuery(c, eventsQuery, unprocessable)
-    const requested = store.log.position(id, last_event_id)
-    if (requested === undefined) {
-      const message = `This stream has given out no event with the id ${last_event_id}`
-      throw unprocessable([issue(['query', 'last_event_id'], message)])
-    }
-    const position = startAt?.(c.req.path, requested) ?? requested
-    const { outgoing } = c.env
-    const end = streamEvents(outgoing, findAllFeed(store, id, position, clock), {
-      clock,
-      duration: Math.min(streamDuration, timeout === undefined ? Infinity : timeout * 1_000),
-      onError,
-      ...(openWriter !== undefined && { openWriter: openWriter(c.req.path) }),
-    })
-    streams.add(end)
-    outgoing.on('close', () => streams.delete(end))
+    streamRun(options, runOf(c).findall_id, c)
     return RESPONSE_ALREADY_SENT
   })
 
-  function stored(id: string): StoredRun {
-    const run = store.stored(id)
-    if (run === undefined) throw problem(404, `FindAll run not found: ${id}`)
-    return run
-  }
-
-  async function schemaIssues(schema: Readonly<Record<string, unknown>>): Promise<ValidationIssue[]> {
-    if (fieldsOf(schema).length === 0) return []
-    const wrong = await checks.checkSchema(schema)
-    return wrong.map(({ path, message }) => issue([...SCHEMA_LOC, ...path], message))
-  }
-
-  function enrichmentIssues(
-    { id, request }: StoredRun,
-    schema: Readonly<Record<string, unknown>>,
-    wrong: readonly ValidationIssue[],
-  ): readonly ValidationIssue[] {
-    const fields = fieldsOf(schema)
-    const { enrichments } = store.schema(id)
-    const loc = [...SCHEMA_LOC, 'properties']
-    if ((enrichments ?? []).length >= MAX_ENRICHMENTS) {
-      return [issue(['body'], `A run has at most ${MAX_ENRICHMENTS} enrichments`, 'too_big')]
-    }
-    if (fields.length === 0) return [issue(loc, 'Expected at least one property')]
-    if (wrong.length > 0) return wrong
-    const taken = new Set([
-      ...request.match_conditions.map(({ name }) => name),
-      ...(enrichments ?? []).flatMap(({ output_schema }) => fieldsOf(output_schema.json_schema)),
-    ])
-    return fields
-      .filter((field) => taken.has(field))
-      .map((field) => issue([...loc, field], 'The output of a candidate has this field already'))
-  }
-
   return routes
+}
+
+/** The run with its candidates, as JSON. */
+function resultText(store: FindAllStore, run: FindAllRun): string {
+  const { findall_id: id } = run
+  // The candidates are stored as text: parsing and serializing them would cost more than everything else.
+  const members = [
+    `"run":${JSON.stringify(run)}`,
+    `"candidates":${store.candidates(id)}`,
+    `"last_event_id":${JSON.stringify(store.log.cursor(id))}`,
+  ]
+  return `{${members.join(',')}}`
+}
+
+function cancelRun(
+  { store, onCancel }: FindAllRoutesOptions,
+  { findall_id: id, status }: FindAllRun,
+): FindAllRun {
+  if (!status.is_active) throw problem(409, `FindAll run ${id} is over: its status is ${status.status}`)
+  if (status.status !== 'cancelling') store.cancel(id)
+  onCancel(id)
+  return existingRun(store, id)
+}
+
+function extendRun({ store, credit, onWork }: FindAllRoutesOptions, id: string, additional: number): void {
+  const { status, reason, matchLimit } = storedRun(store, id)
+  if (status !== 'completed' || reason !== 'match_limit_met') {
+    const state = status === 'completed' ? `it ended with ${reason}` : `its status is ${status}`
+    throw problem(409, `FindAll run ${id} cannot be extended: ${state}, and not with match_limit_met`)
+  }
+  if (matchLimit + additional > MAX_MATCHES) {
+    const message = `Expected at most ${MAX_MATCHES - matchLimit}, since a run has at most ${MAX_MATCHES} matches`
+    throw unprocessable([issue(['body', 'additional_match_limit'], message, 'too_big')])
+  }
+  requireRoom(store, credit)
+  store.extend(id, additional)
+  onWork()
+}
+
+async function enrichRun(
+  { store, credit, checks, onWork }: FindAllRoutesOptions,
+  id: string,
+  enrichment: FindAllEnrichment,
+): Promise<void> {
+  const schema = enrichment.output_schema.json_schema
+  const wrong = await schemaIssues(checks, schema)
+  // Read after the check, since the run may have ended meanwhile.
+  const run = storedRun(store, id)
+  if (!['queued', 'running', 'completed'].includes(run.status)) {
+    throw problem(409, `FindAll run ${id} cannot be enriched: its status is ${run.status}`)
+  }
+  const issues = enrichmentIssues(store, run, schema, wrong)
+  if (issues.length > 0) throw unprocessable(issues)
+  if (run.status === 'completed') requireRoom(store, credit)
+  store.enrich(id, enrichment)
+  onWork()
+}
+
+async function schemaIssues(checks: SchemaChecks, schema: JsonSchema): Promise<ValidationIssue[]> {
+  if (fieldsOf(schema).length === 0) return []
+  const wrong = await checks.checkSchema(schema)
+  return wrong.map(({ path, message }) => issue([...SCHEMA_LOC, ...path], message))
+}
+
+function enrichmentIssues(
+  store: FindAllStore,
+  { id, request }: StoredRun,
+  schema: JsonSchema,
+  wrong: readonly ValidationIssue[],
+): readonly ValidationIssue[] {
+  const fields = fieldsOf(schema)
+  const { enrichments } = store.schema(id)
+  const loc = [...SCHEMA_LOC, 'properties']
+  if ((enrichments ?? []).length >= MAX_ENRICHMENTS) {
+    return [issue(['body'], `A run has at most ${MAX_ENRICHMENTS} enrichments`, 'too_big')]
+  }
+  if (fields.length === 0) return [issue(loc, 'Expected at least one property')]
+  if (wrong.length > 0) return wrong
+  const taken = new Set([
+    ...request.match_conditions.map(({ name }) => name),
+    ...(enrichments ?? []).flatMap(({ output_schema }) => fieldsOf(output_schema.json_schema)),
+  ])
+  return fields
+    .filter((field) => taken.has(field))
+    .map((field) => issue([...loc, field], 'The output of a candidate has this field already'))
+}
+
+/** Sends the events of a run to the client, after the event that it has. */
+function streamRun(
+  { store, clock, startAt, openWriter, streamDuration, onError, streams }: FindAllRoutesOptions,
+  id: string,
+  c: Context<FindAllEnv>,
+): void {
+  const { last_event_id = '', timeout } = readQuery(c, eventsQuery, unprocessable)
+  const requested = store.log.position(id, last_event_id)
+  if (requested === undefined) {
+    const message = `This stream has given out no event with the id ${last_event_id}`
+    throw unprocessable([issue(['query', 'last_event_id'], message)])
+  }
+  const position = startAt?.(c.req.path, requested) ?? requested
+  const { outgoing } = c.env
+  const end = streamEvents(outgoing, findAllFeed(store, id, position, clock), {
+    clock,
+    duration: Math.min(streamDuration, timeout === undefined ? Infinity : timeout * 1_000),
+    onError,
+    ...(openWriter !== undefined && { openWriter: openWriter(c.req.path) }),
+  })
+  streams.add(end)
+  outgoing.on('close', () => streams.delete(end))
 }
 
 /** Creates a run from a valid request. Throws an HttpProblem if the run is not possible. */
@@ -253,6 +259,12 @@ export function createRun(
 /** The run of this id, or a 404. */
 export function existingRun(store: FindAllStore, id: string): FindAllRun {
   const run = store.run(id)
+  if (run === undefined) throw problem(404, `FindAll run not found: ${id}`)
+  return run
+}
+
+function storedRun(store: FindAllStore, id: string): StoredRun {
+  const run = store.stored(id)
   if (run === undefined) throw problem(404, `FindAll run not found: ${id}`)
   return run
 }

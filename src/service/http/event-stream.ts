@@ -36,6 +36,8 @@ const HEARTBEAT = 15_000
 /** The `retry:` of the stream, in ms. Short, since the service usually runs on the same machine. */
 const RETRY = 'retry: 20\n\n'
 
+const openPlain: OpenEventWriter = (outgoing, { onDrain }) => new NodeEventWriter(outgoing, onDrain)
+
 /**
  * Sends the feed's events to one client, with backpressure: at most one batch is buffered in memory. The response ends
  * cleanly when the feed ends, and when the returned function is called.
@@ -43,91 +45,117 @@ const RETRY = 'retry: 20\n\n'
 export function streamEvents(
   outgoing: ServerResponse,
   feed: EventFeed,
-  { clock, opening = RETRY, openWriter = openPlain, duration, silence, onError }: EventStreamOptions,
+  options: EventStreamOptions,
 ): () => void {
-  let closed = false
-  let blocked = false
-  let lastSent = clock.now()
-  let wakeup: NodeJS.Immediate | undefined
-  const teardown: (() => void)[] = []
+  const stream = new EventStream(outgoing, feed, options)
+  return () => stream.end()
+}
 
-  const stop = () => {
-    if (closed) return
-    closed = true
-    clearImmediate(wakeup)
-    for (const undo of teardown) undo()
+class EventStream {
+  readonly #clock: Clock
+  readonly #feed: EventFeed
+  readonly #writer: ReturnType<OpenEventWriter>
+  readonly #onError: EventStreamOptions['onError']
+  readonly #teardown: (() => void)[] = []
+  #isClosed = false
+  #isBlocked = false
+  #lastSent: number
+  #wakeup: NodeJS.Immediate | undefined
+
+  constructor(outgoing: ServerResponse, feed: EventFeed, options: EventStreamOptions) {
+    const { clock, opening = RETRY, openWriter = openPlain, duration, silence, onError } = options
+    this.#clock = clock
+    this.#feed = feed
+    this.#onError = onError
+    this.#lastSent = clock.now()
+    const stop = () => this.#stop()
+    this.#writer = openWriter(outgoing, { onDrain: () => this.#drained(), onEnd: stop })
+    // Sends the headers at once, since the first event may be late.
+    this.#writer.writeRaw(opening)
+    this.#teardown.push(this.#beat())
+    this.#teardown.push(clock.schedule(duration, () => this.end()))
+    if (silence !== undefined) this.#teardown.push(this.#watchSilence(silence))
+    this.#teardown.push(feed.onMore(() => this.#wake()))
+    // A client that disconnects is not an error.
+    outgoing.on('error', stop)
+    outgoing.on('close', stop)
+    this.#wake()
   }
-  const end = () => {
-    stop()
-    writer.end()
+
+  end(): void {
+    this.#stop()
+    this.#writer.end()
   }
-  /** Schedules `pump` once per turn of the event loop. */
-  const wake = () => {
-    if (!closed && !blocked) wakeup ??= setImmediate(pump)
+
+  #stop(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    clearImmediate(this.#wakeup)
+    for (const undo of this.#teardown) undo()
   }
-  const onDrain = () => {
-    blocked = false
-    wake()
+
+  /** Schedules a turn of sending, once per turn of the event loop. */
+  #wake(): void {
+    if (!this.#isClosed && !this.#isBlocked) this.#wakeup ??= setImmediate(() => this.#pump())
   }
-  const pump = () => {
-    wakeup = undefined
+
+  #drained(): void {
+    this.#isBlocked = false
+    this.#wake()
+  }
+
+  #pump(): void {
+    this.#wakeup = undefined
     try {
-      send()
+      this.#send()
     } catch (error) {
-      fail(error)
+      this.#fail(error)
     }
   }
-  const send = () => {
-    while (!blocked) {
-      const events = feed.next()
+
+  #send(): void {
+    while (!this.#isBlocked) {
+      const events = this.#feed.next()
       if (events.count === 0) {
-        if (feed.ended) end()
+        if (this.#feed.ended) this.end()
         return
       }
-      lastSent = clock.now()
-      blocked = !writer.write(events)
+      this.#lastSent = this.#clock.now()
+      this.#isBlocked = !this.#writer.write(events)
     }
   }
+
   /** Sends an `error` event (§4.4) and ends the stream; the client may resume. */
-  const fail = (cause: unknown) => {
+  #fail(cause: unknown): void {
     const ref_id = randomUUID()
-    onError(cause, ref_id)
+    this.#onError(cause, ref_id)
     const message = 'The service could not continue. Its log has the error under this ref_id'
     const event: ErrorEvent = { type: 'error', error: { ref_id, message } }
-    writer.writeRaw(sseFrame({ event: 'error', data: JSON.stringify(event) }))
-    end()
+    this.#writer.writeRaw(sseFrame({ event: 'error', data: JSON.stringify(event) }))
+    this.end()
   }
-  const watchSilence = (limit: number): (() => void) => {
+
+  /** Sends comments at an interval. Returns a function that ends them. */
+  #beat(): () => void {
+    const heartbeat = setInterval(() => {
+      if (!this.#isBlocked) this.#isBlocked = !this.#writer.writeRaw(': still here\n\n')
+    }, HEARTBEAT)
+    heartbeat.unref()
+    return () => clearInterval(heartbeat)
+  }
+
+  /** Ends the stream when it has sent nothing for this long. Returns a function that stops to watch. */
+  #watchSilence(limit: number): () => void {
     let cancel: () => void
     // Rescheduling the timer at each event would be slow, so it checks the time of the last event when it fires.
     const wait = (delay: number) => {
-      cancel = clock.schedule(delay, () => {
-        const left = lastSent + limit - clock.now()
+      cancel = this.#clock.schedule(delay, () => {
+        const left = this.#lastSent + limit - this.#clock.now()
         if (left > 0) wait(left)
-        else end()
+        else this.end()
       })
     }
     wait(limit)
     return () => cancel()
   }
-
-  const writer = openWriter(outgoing, { onDrain, onEnd: stop })
-  // Sends the headers at once, since the first event may be late.
-  writer.writeRaw(opening)
-  const heartbeat = setInterval(() => {
-    if (!blocked) blocked = !writer.writeRaw(': still here\n\n')
-  }, HEARTBEAT)
-  heartbeat.unref()
-  teardown.push(() => clearInterval(heartbeat))
-  teardown.push(clock.schedule(duration, end))
-  if (silence !== undefined) teardown.push(watchSilence(silence))
-  teardown.push(feed.onMore(wake))
-  // A client that disconnects is not an error.
-  outgoing.on('error', stop)
-  outgoing.on('close', stop)
-
-  wake()
-  return end
 }
-
-const openPlain: OpenEventWriter = (outgoing, { onDrain }) => new NodeEventWriter(outgoing, onDrain)

@@ -13,8 +13,7 @@ export function adjusted(
   warnings: Warning[],
   name: string,
   value: number,
-  min: number,
-  max = Infinity,
+  { min, max = Infinity }: { readonly min: number; readonly max?: number },
 ): number {
   const used = Math.min(max, Math.max(min, value))
   if (used !== value) {

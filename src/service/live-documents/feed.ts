@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { webUrl } from './listed-url.ts'
-import { parseXml } from './xml.ts'
+import { parseXml, type XmlHandler } from './xml.ts'
 import { cutText } from '../../protocol/cut-text.ts'
 
 /** Maximum length of an item's content, in characters; longer content is cut. */
@@ -42,66 +42,83 @@ const FIELDS: Readonly<Record<string, string>> = {
  * that is a URL is the link of an item that has none.
  */
 export function readFeed(source: string, base: string, limit: number): FeedItem[] {
-  const items = new Map<string, FeedItem>()
+  const reader = new FeedReader(base, limit)
+  parseXml(source, reader)
+  return [...reader.items.values()].slice(0, limit)
+}
+
+class FeedReader implements XmlHandler {
+  readonly #base: string
+  readonly #limit: number
+  readonly items = new Map<string, FeedItem>()
   /** The fields of the item that is read; undefined outside of an item. */
-  let fields: Map<string, string> | undefined
+  #fields: Map<string, string> | undefined
   /** The open elements within the item. */
-  let path: string[] = []
-
-  const append = (name: string, text: string) => {
-    const known = fields?.get(name) ?? ''
-    const room = (name === 'content' || name === 'summary' ? MAX_CONTENT : MAX_FIELD) - known.length
-    if (room > 0) fields?.set(name, known + cutText(text, room))
-  }
+  #path: string[] = []
   /** The field that is read, unless an earlier element of the item has it. */
-  let field: string | undefined
+  #field: string | undefined
 
-  const handler = {
-    open(name: string, attributes: Readonly<Record<string, string>>) {
-      if (fields === undefined) {
-        if (name !== 'item' && name !== 'entry') return
-        fields = new Map()
-        path = []
-        const about = attributes['rdf:about']
-        if (about !== undefined) fields.set('id', about)
-        return
-      }
-      path.push(name)
-      if (path.length > 1) {
-        // Atom's XHTML, without attributes.
-        if (field === 'content' || field === 'summary') append(field, `<${name}>`)
-        return
-      }
-      const known = FIELDS[name]
-      field = known === undefined || (fields.has(known) && known !== 'link') ? undefined : known
-      if (name !== 'link') return
-      const { href, rel = 'alternate' } = attributes
-      if (href !== undefined && rel === 'alternate' && !fields.has('link')) fields.set('link', href)
-      // RSS has the link as a text.
-      if (href !== undefined || fields.has('link')) field = undefined
-    },
-    text(text: string) {
-      if (field === undefined) return
-      append(field, path.length > 1 ? escaped(text) : text)
-    },
-    close(name: string) {
-      if (fields === undefined) return
-      if (path.length === 0) {
-        const item = toItem(fields, base)
-        if (item !== undefined && !items.has(item.id)) items.set(item.id, item)
-        fields = undefined
-        return
-      }
-      path.pop()
-      if (path.length === 0) field = undefined
-      else if (field === 'content' || field === 'summary') append(field, `</${name}>`)
-    },
-    get isDone() {
-      return items.size >= limit
-    },
+  constructor(base: string, limit: number) {
+    this.#base = base
+    this.#limit = limit
   }
-  parseXml(source, handler)
-  return [...items.values()].slice(0, limit)
+
+  get isDone(): boolean {
+    return this.items.size >= this.#limit
+  }
+
+  open(name: string, attributes: Readonly<Record<string, string>>): void {
+    if (this.#fields !== undefined) this.#openWithin(this.#fields, name, attributes)
+    else if (name === 'item' || name === 'entry') {
+      this.#fields = new Map()
+      this.#path = []
+      const about = attributes['rdf:about']
+      if (about !== undefined) this.#fields.set('id', about)
+    }
+  }
+
+  #openWithin(fields: Map<string, string>, name: string, attributes: Readonly<Record<string, string>>): void {
+    this.#path.push(name)
+    if (this.#path.length > 1) {
+      // Atom's XHTML, without attributes.
+      this.#appendMarkup(`<${name}>`)
+      return
+    }
+    const known = FIELDS[name]
+    this.#field = known === undefined || (fields.has(known) && known !== 'link') ? undefined : known
+    if (name !== 'link') return
+    const { href, rel = 'alternate' } = attributes
+    if (href !== undefined && rel === 'alternate' && !fields.has('link')) fields.set('link', href)
+    // RSS has the link as a text.
+    if (href !== undefined || fields.has('link')) this.#field = undefined
+  }
+
+  text(text: string): void {
+    if (this.#field !== undefined) this.#append(this.#field, this.#path.length > 1 ? escaped(text) : text)
+  }
+
+  close(name: string): void {
+    if (this.#fields === undefined) return
+    if (this.#path.length === 0) {
+      const item = toItem(this.#fields, this.#base)
+      if (item !== undefined && !this.items.has(item.id)) this.items.set(item.id, item)
+      this.#fields = undefined
+      return
+    }
+    this.#path.pop()
+    if (this.#path.length === 0) this.#field = undefined
+    else this.#appendMarkup(`</${name}>`)
+  }
+
+  #appendMarkup(tag: string): void {
+    if (this.#field === 'content' || this.#field === 'summary') this.#append(this.#field, tag)
+  }
+
+  #append(field: string, text: string): void {
+    const known = this.#fields?.get(field) ?? ''
+    const room = (field === 'content' || field === 'summary' ? MAX_CONTENT : MAX_FIELD) - known.length
+    if (room > 0) this.#fields?.set(field, known + cutText(text, room))
+  }
 }
 
 function toItem(fields: ReadonlyMap<string, string>, base: string): FeedItem | undefined {

@@ -6,25 +6,16 @@ import type { Isolated } from '../isolated/isolated.ts'
 import type { Web } from '../web/safe-fetch.ts'
 import { WebError } from '../web/web-error.ts'
 import { isolatedReaders, UnreadError } from './readers.ts'
-import { createRefresh, type HostPause } from './refresh.ts'
+import { type HostPause, Refresh } from './refresh.ts'
 import { createRobots } from './robots-access.ts'
 import { shownUrl } from './source.ts'
 import type { SourceHeaders } from './source-headers.ts'
 import { SourceError } from './source-error.ts'
 import { type Failure, LiveStore, NO_VALIDATORS, type Resource, type StoreLimits } from './store.ts'
 import type { SourceState } from './source-state.ts'
-import { StatusError, visit, type Visited } from './visit.ts'
+import { StatusError, visit, type VisitContext, type Visited } from './visit.ts'
 
-/** The documents of sources on the web. */
-export interface LiveDocuments {
-  /** Starts to refresh. Resolves without waiting for a response. */
-  start(): Promise<void>
-  sources(): readonly SourceState[]
-  /** Aborts all requests. Call it before the corpus is closed. */
-  close(): Promise<void>
-}
-
-/** Settings of {@link createLiveDocuments}. */
+/** Settings of {@link LiveDocuments}. */
 export interface LiveDocumentsOptions {
   readonly database: DatabaseSync
   readonly clock: Clock
@@ -71,202 +62,263 @@ const TOLERATED = 2
 const CONFIRMED = 2
 
 /**
- * Refreshes pages, feeds and sitemaps in the index. A page leaves the index when two requests found that it does not exist, when
- * the site excludes it, or when no source has it. A page that fails keeps its last copy.
+ * Refreshes pages, feeds and sitemaps of sources on the web in the index. A page leaves the index when two requests found that it does
+ * not exist, when the site excludes it, or when no source has it. A page that fails keeps its last copy.
  */
-export function createLiveDocuments(options: LiveDocumentsOptions): LiveDocuments {
-  const { database, clock, web, corpus, sources, speed = 1, hostDelay = HOST_DELAY, onError } = options
-  const { headers = new Map() } = options
-  const interval = Math.max(options.interval, Math.min(options.interval, MIN_REAL_INTERVAL) * speed)
-  const longestWait = DAY * speed
-  const connections = realTimeOf(clock)
-  const store = new LiveStore(database, { ...LIMITS, ...options.limits })
-  const robots = createRobots(web, connections, headers)
-  const readers = isolatedReaders(options.isolated)
-  /** Number of failures of each host, one after another. */
-  const failures = new Map<string, number>()
-  /** Sources that were reported since at least half of their URLs fail. */
-  const rotten = new Set<string>()
-  /** The last report about the incomplete listing at a URL; empty for a complete one. */
-  const left = new Map<string, string>()
-  const refresh = createRefresh({ clock, store, visit: visitOne, onError })
+export class LiveDocuments {
+  readonly #clock: Clock
+  readonly #corpus: CorpusWithPages
+  readonly #sources: readonly string[]
+  readonly #speed: number
+  readonly #interval: number
+  readonly #longestWait: number
+  readonly #hostDelay: number
+  readonly #store: LiveStore
+  readonly #visits: VisitContext
+  readonly #refresh: Refresh
+  readonly #reports: SourceReports
+  readonly #hosts = new HostFailures()
 
-  async function visitOne(resource: Resource, signal: AbortSignal): Promise<HostPause> {
+  constructor(options: LiveDocumentsOptions) {
+    const { database, clock, web, corpus, sources, headers = new Map(), speed = 1 } = options
+    const { hostDelay = HOST_DELAY, onError } = options
+    this.#clock = clock
+    this.#corpus = corpus
+    this.#sources = sources
+    this.#speed = speed
+    this.#interval = Math.max(options.interval, Math.min(options.interval, MIN_REAL_INTERVAL) * speed)
+    this.#longestWait = DAY * speed
+    this.#hostDelay = hostDelay
+    this.#store = new LiveStore(database, { ...LIMITS, ...options.limits })
+    this.#reports = new SourceReports(this.#store, onError)
+    const connections = realTimeOf(clock)
+    this.#visits = {
+      web,
+      robots: createRobots(web, connections, headers),
+      readers: isolatedReaders(options.isolated),
+      headers,
+      now: () => connections.now(),
+    }
+    this.#refresh = new Refresh({
+      clock,
+      store: this.#store,
+      visit: (resource, signal) => this.#visit(resource, signal),
+      onError,
+    })
+  }
+
+  /** Starts to refresh. Resolves without waiting for a response. */
+  async start(): Promise<void> {
+    const { pages: index } = this.#corpus
+    const isEmpty = index.count() === 0
+    await index.update((pages) => {
+      const now = this.#clock.now()
+      // The index was rebuilt, and its pages are lost.
+      if (isEmpty) this.#store.invalidate(now)
+      for (const url of this.#store.configure(this.#sources, now)) pages.remove(url)
+    })
+    index.refreshBy(() => this.#refresh.settled())
+    this.#refresh.start()
+  }
+
+  sources(): readonly SourceState[] {
+    return this.#sources.map((url) => {
+      const { urls, failing, last, fetchedAt, error } = this.#store.source(url)
+      return {
+        url: shownUrl(url),
+        urls: urls.length,
+        pages: this.#corpus.pages.countOf(urls),
+        failing,
+        last_error:
+          last === undefined ? null : { url: shownUrl(last.url), code: last.code, at: isoTime(last.at) },
+        refreshed_at: fetchedAt === null ? null : isoTime(fetchedAt),
+        error,
+      }
+    })
+  }
+
+  /** Aborts all requests. Call it before the corpus is closed. */
+  close(): Promise<void> {
+    return this.#refresh.close()
+  }
+
+  async #visit(resource: Resource, signal: AbortSignal): Promise<HostPause> {
     const url = new URL(resource.url)
-    const delay = () => Math.max(hostDelay, Math.min(robots.crawlDelay(url) ?? 0, MAX_CRAWL_DELAY))
+    const delay = () =>
+      Math.max(this.#hostDelay, Math.min(this.#visits.robots.crawlDelay(url) ?? 0, MAX_CRAWL_DELAY))
     try {
-      const visited = await visit(
-        resource,
-        { web, robots, readers, headers, now: () => connections.now() },
-        signal,
-      )
-      await corpus.pages.update((pages) => found(resource, visited, pages))
-      failures.delete(url.host)
+      const visited = await visit(resource, this.#visits, signal)
+      await this.#corpus.pages.update((pages) => this.#found(resource, visited, pages))
+      this.#hosts.succeeded(url.host)
       return { delay: delay(), isFailing: false }
     } catch (error) {
       signal.throwIfAborted()
       if (error instanceof UnreadError) {
-        postponed(resource, error)
+        this.#postponed(resource, error)
         return { delay: delay(), isFailing: false }
       }
       if (!(error instanceof WebError || error instanceof StatusError)) throw error
-      failed(resource, error)
-      const pause = pauseAfter(url.host, error)
+      this.#failed(resource, error)
+      const pause = this.#hosts.pauseAfter(url.host, error)
       return { delay: Math.max(delay(), pause), isFailing: pause > 0 }
     }
   }
 
-  function found(resource: Resource, { status, finding, maxAge }: Visited, pages: PageWriter): void {
+  #found(resource: Resource, { status, finding, maxAge }: Visited, pages: PageWriter): void {
     const { url } = resource
     // Its source may have been changed by another listing in the meantime.
-    if (!store.has(url)) return
-    const now = clock.now()
+    if (!this.#store.has(url)) return
+    const now = this.#clock.now()
     let failure: Failure | null = null
     let missing = 0
     switch (finding.type) {
       case 'unchanged':
-        store.validate(url, finding.validators)
+        this.#store.validate(url, finding.validators)
         break
       case 'page':
-        store.validate(url, finding.validators)
+        this.#store.validate(url, finding.validators)
         pages.put(url, placeOf(url), finding.document)
         break
       case 'listing': {
-        store.validate(url, finding.validators)
+        this.#store.validate(url, finding.validators)
         const { entries, items, unread } = finding.listing
-        const listed = store.list(url, entries, now)
+        const listed = this.#store.list(url, entries, now)
         for (const removed of [url, ...listed.removed]) pages.remove(removed)
-        for (const item of items) if (store.has(item.url)) pages.put(item.url, placeOf(url), item.document)
-        reportLeft(url, listed.left, unread)
+        for (const item of items)
+          if (this.#store.has(item.url)) pages.put(item.url, placeOf(url), item.document)
+        this.#reports.left(url, listed.left, unread)
         break
       }
       case 'excluded':
         failure = { code: finding.reason, message: EXCLUSIONS[finding.reason] }
-        remove(url, pages)
+        this.#remove(url, pages)
         break
       case 'missing':
         failure = { code: `http_${finding.status}`, message: `The server responded with ${finding.status}` }
         missing = resource.missing + 1
-        if (missing >= CONFIRMED) remove(url, pages)
+        if (missing >= CONFIRMED) this.#remove(url, pages)
     }
-    const wait = missing > 0 ? backoff(missing) : Math.max(interval, Math.min(maxAge, DAY))
-    store.visited(url, { fetchedAt: now, nextAt: now + wait, status, failures: 0, missing, failure })
-    report(resource, failure)
-    reportFailing(resource)
+    const wait = missing > 0 ? this.#backoff(missing) : Math.max(this.#interval, Math.min(maxAge, DAY))
+    this.#store.visited(url, { fetchedAt: now, nextAt: now + wait, status, failures: 0, missing, failure })
+    this.#reports.visited(resource, failure)
   }
 
-  function remove(url: string, pages: PageWriter): void {
-    store.validate(url, NO_VALIDATORS)
+  #remove(url: string, pages: PageWriter): void {
+    this.#store.validate(url, NO_VALIDATORS)
     pages.remove(url)
   }
 
-  function failed(resource: Resource, error: WebError | StatusError): void {
-    const now = clock.now()
+  #failed(resource: Resource, error: WebError | StatusError): void {
+    const now = this.#clock.now()
     const count = resource.failures + 1
-    const asked = error instanceof StatusError ? Math.min((error.retryAfter ?? 0) * speed, longestWait) : 0
+    const asked =
+      error instanceof StatusError ? Math.min((error.retryAfter ?? 0) * this.#speed, this.#longestWait) : 0
     const code = error instanceof StatusError ? (`http_${error.status}` as const) : error.kind
     const failure = { code, message: error.message }
-    store.visited(resource.url, {
+    this.#store.visited(resource.url, {
       fetchedAt: now,
-      nextAt: now + Math.max(backoff(count), asked),
+      nextAt: now + Math.max(this.#backoff(count), asked),
       status: error.status ?? null,
       failures: count,
       missing: resource.missing,
       failure,
     })
-    report(resource, failure, error)
-    reportFailing(resource)
+    this.#reports.visited(resource, failure, error)
   }
 
   /** Postpones the URL without counting a failure: its site has responded. */
-  function postponed(resource: Resource, error: UnreadError): void {
-    const wait = Math.min(interval, MIN_REAL_INTERVAL * speed)
-    const now = clock.now()
+  #postponed(resource: Resource, error: UnreadError): void {
+    const wait = Math.min(this.#interval, MIN_REAL_INTERVAL * this.#speed)
+    const now = this.#clock.now()
     const failure = { code: 'not_read', message: error.message } as const
-    store.postpone(resource.url, now, now + wait, failure)
-    report(resource, failure, error)
+    this.#store.postpone(resource.url, now, now + wait, failure)
+    this.#reports.failed(resource, failure, error)
   }
 
   /** The wait after failures of a URL: the interval, doubled after each further one, at most a day of real time. */
-  function backoff(count: number): number {
-    return Math.max(interval, Math.min(interval * 2 ** (count - 1), longestWait))
+  #backoff(count: number): number {
+    return Math.max(this.#interval, Math.min(this.#interval * 2 ** (count - 1), this.#longestWait))
+  }
+}
+
+/** Failures of hosts, one after another, and how long requests to a failing host pause. */
+class HostFailures {
+  readonly #counts = new Map<string, number>()
+
+  succeeded(host: string): void {
+    this.#counts.delete(host)
   }
 
   /** How long requests to a host pause after a failure, in ms of real time. */
-  function pauseAfter(host: string, error: WebError | StatusError): number {
+  pauseAfter(host: string, error: WebError | StatusError): number {
     const { status } = error
     const isOfHost =
       error instanceof StatusError
         ? error.status >= 500 || error.status === 429
         : error.kind === 'fetch_error' || error.kind === 'timeout'
     if (!isOfHost) {
-      failures.delete(host)
+      this.succeeded(host)
       return 0
     }
-    const count = (failures.get(host) ?? 0) + 1
-    failures.set(host, count)
+    const count = (this.#counts.get(host) ?? 0) + 1
+    this.#counts.set(host, count)
     const asked = error instanceof StatusError ? Math.min(error.retryAfter ?? 0, MAX_PAUSE) : 0
     const isOverloaded = status === 429 || status === 503
     if (!isOverloaded && count <= TOLERATED) return asked
     return Math.max(asked, Math.min(FIRST_PAUSE * 2 ** Math.min(count - 1, 10), MAX_PAUSE))
   }
+}
+
+/** Reports problems of sources, each once until it changes. */
+class SourceReports {
+  readonly #store: LiveStore
+  readonly #onError: (error: unknown) => void
+  /** Sources that were reported since at least half of their URLs fail. */
+  readonly #rotten = new Set<string>()
+  /** The last report about the incomplete listing at a URL; empty for a complete one. */
+  readonly #left = new Map<string, string>()
+
+  constructor(store: LiveStore, onError: (error: unknown) => void) {
+    this.#store = store
+    this.#onError = onError
+  }
+
+  /** The result of a request: a failure, or null. */
+  visited(resource: Resource, failure: Failure | null, cause?: Error): void {
+    this.failed(resource, failure, cause)
+    this.#failing(resource)
+  }
 
   /** Reports a failure of a source or a sitemap, once until it changes. Failures of pages are in the database. */
-  function report({ url, role, error: before }: Resource, failure: Failure | null, cause?: Error): void {
+  failed({ url, role, error: before }: Resource, failure: Failure | null, cause?: Error): void {
     if (role === 'page' || failure === null || failure.message === before) return
-    onError(new SourceError(url, failure.message, { cause }))
+    this.#onError(new SourceError(url, failure.message, { cause }))
   }
 
   /** Reports a source of which at least half of the URLs fail, once until fewer do: one broken page is no news. */
-  function reportFailing({ url, role }: Resource): void {
+  #failing({ url, role }: Resource): void {
     if (role !== 'page') return
-    for (const source of store.sourcesOf(url)) {
-      const { urls, failing: count } = store.counts(source)
-      if (count * 2 < urls) rotten.delete(source)
-      else if (!rotten.has(source)) {
-        rotten.add(source)
-        onError(new SourceError(source, `${count} of its ${urls} URLs were not read by their last request`))
+    for (const source of this.#store.sourcesOf(url)) {
+      const { urls, failing: count } = this.#store.counts(source)
+      if (count * 2 < urls) this.#rotten.delete(source)
+      else if (!this.#rotten.has(source)) {
+        this.#rotten.add(source)
+        this.#onError(
+          new SourceError(source, `${count} of its ${urls} URLs were not read by their last request`),
+        )
       }
     }
   }
 
   /** Reports the entries of a listing that are not read, once until they change. */
-  function reportLeft(url: string, beyond: number, unread: number): void {
+  left(url: string, beyond: number, unread: number): void {
     const reasons = [
       ...(beyond > 0 ? [`it lists ${beyond} URLs beyond the limits`] : []),
       ...(unread > 0 ? [`${unread} of its items cannot be read, or not in time`] : []),
     ]
     const message = reasons.join('; ')
-    if (message !== '' && left.get(url) !== message) onError(new SourceError(url, message))
-    left.set(url, message)
-  }
-
-  return {
-    async start() {
-      const isEmpty = corpus.pages.count() === 0
-      await corpus.pages.update((pages) => {
-        // The index was rebuilt, and its pages are lost.
-        if (isEmpty) store.invalidate(clock.now())
-        for (const url of store.configure(sources, clock.now())) pages.remove(url)
-      })
-      corpus.pages.refreshBy(refresh.settled)
-      refresh.start()
-    },
-    sources: () =>
-      sources.map((url) => {
-        const { urls, failing, last, fetchedAt, error } = store.source(url)
-        return {
-          url: shownUrl(url),
-          urls: urls.length,
-          pages: corpus.pages.countOf(urls),
-          failing,
-          last_error:
-            last === undefined ? null : { url: shownUrl(last.url), code: last.code, at: isoTime(last.at) },
-          refreshed_at: fetchedAt === null ? null : isoTime(fetchedAt),
-          error,
-        }
-      }),
-    close: () => refresh.close(),
+    if (message !== '' && this.#left.get(url) !== message) this.#onError(new SourceError(url, message))
+    this.#left.set(url, message)
   }
 }
 

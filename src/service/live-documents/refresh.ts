@@ -15,116 +15,126 @@ export interface HostPause {
   readonly isFailing: boolean
 }
 
-/** Refreshes due URLs: at most one request to a host at a time, with a delay between two of them. */
-export interface Refresh {
-  start(): void
-  /** Resolves when no URL is due that may be requested now, after 10 s of real time at the latest. Never rejects. */
-  settled(): Promise<void>
-  /** Aborts the requests, and resolves when all have ended. */
-  close(): Promise<void>
-}
-
-/** Creates the schedule of requests. `visit` requests a URL, which must not be due afterwards. */
-export function createRefresh(options: {
+/** Settings of {@link Refresh}. */
+export interface RefreshOptions {
   readonly clock: Clock
   readonly store: LiveStore
+  /** Requests a URL, which must not be due afterwards. */
   readonly visit: (resource: Resource, signal: AbortSignal) => Promise<HostPause>
   /** Called when the database fails; requests then pause for 5 s. */
   readonly onError: (error: unknown) => void
-}): Refresh {
-  const { clock, store, visit, onError } = options
-  const connections = realTimeOf(clock)
-  const alarm = createAlarm(clock, startDue, onError)
-  const closing = new AbortController()
-  const running = new Map<string, Promise<void>>()
-  /** When the next request to a host may begin, on the clock of connections. */
-  const readyAt = new Map<string, number>()
-  /** Hosts that failed. */
-  const failing = new Set<string>()
-  const waiting = new Set<() => void>()
-  let cancelHosts: (() => void) | undefined
+}
 
-  function startDue(now: number): number | undefined {
-    cancelHosts?.()
-    let nextHost = Infinity
-    for (const host of store.dueHosts(now)) {
-      if (running.has(host)) continue
-      const left = (readyAt.get(host) ?? 0) - connections.now()
-      if (left > 0 && failing.has(host)) nextHost = Math.min(nextHost, left)
-      else if (running.size < MAX_HOSTS) running.set(host, run(host))
-    }
-    if (nextHost < Infinity) cancelHosts = connections.schedule(nextHost, alarm.wake)
-    if (running.size === 0) for (const done of waiting) done()
-    return store.nextAfter(now)
+/** Refreshes due URLs: at most one request to a host at a time, with a delay between two of them. */
+export class Refresh {
+  readonly #clock: Clock
+  readonly #connections: Clock
+  readonly #store: LiveStore
+  readonly #visit: RefreshOptions['visit']
+  readonly #alarm: ReturnType<typeof createAlarm>
+  readonly #closing = new AbortController()
+  readonly #running = new Map<string, Promise<void>>()
+  /** When the next request to a host may begin, on the clock of connections. */
+  readonly #readyAt = new Map<string, number>()
+  /** Hosts that failed. */
+  readonly #failing = new Set<string>()
+  readonly #waiting = new Set<() => void>()
+  #cancelHosts: (() => void) | undefined
+
+  constructor({ clock, store, visit, onError }: RefreshOptions) {
+    this.#clock = clock
+    this.#connections = realTimeOf(clock)
+    this.#store = store
+    this.#visit = visit
+    this.#alarm = createAlarm(clock, (now) => this.#startDue(now), onError)
   }
 
-  async function run(host: string): Promise<void> {
+  start(): void {
+    this.#alarm.start()
+  }
+
+  /** Resolves when no URL is due that may be requested now, after 10 s of real time at the latest. Never rejects. */
+  async settled(): Promise<void> {
+    this.#alarm.wake()
+    if (this.#running.size === 0) return
+    const { signal } = this.#closing
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        this.#waiting.delete(done)
+        cancel()
+        signal.removeEventListener('abort', done)
+        resolve()
+      }
+      const cancel = this.#connections.schedule(MAX_SETTLING, done)
+      this.#waiting.add(done)
+      signal.addEventListener('abort', done, { once: true })
+    })
+  }
+
+  /** Aborts the requests, and resolves when all have ended. */
+  async close(): Promise<void> {
+    this.#closing.abort()
+    this.#alarm.stop()
+    this.#cancelHosts?.()
+    await Promise.all(this.#running.values())
+  }
+
+  #startDue(now: number): number | undefined {
+    this.#cancelHosts?.()
+    let nextHost = Infinity
+    for (const host of this.#store.dueHosts(now)) {
+      if (this.#running.has(host)) continue
+      const left = (this.#readyAt.get(host) ?? 0) - this.#connections.now()
+      if (left > 0 && this.#failing.has(host)) nextHost = Math.min(nextHost, left)
+      else if (this.#running.size < MAX_HOSTS) this.#running.set(host, this.#run(host))
+    }
+    if (nextHost < Infinity) this.#cancelHosts = this.#connections.schedule(nextHost, this.#alarm.wake)
+    if (this.#running.size === 0) for (const done of this.#waiting) done()
+    return this.#store.nextAfter(now)
+  }
+
+  async #run(host: string): Promise<void> {
     try {
       for (;;) {
         // After this, the host is in `running`.
         await Promise.resolve()
-        if (store.due(host, clock.now()) === undefined) break
-        await untilReady(host)
-        if (closing.signal.aborted) break
-        const resource = store.due(host, clock.now())
+        if (this.#store.due(host, this.#clock.now()) === undefined) break
+        await this.#untilReady(host)
+        if (this.#closing.signal.aborted) break
+        const resource = this.#store.due(host, this.#clock.now())
         if (resource === undefined) break
-        const { delay, isFailing } = await visit(resource, closing.signal)
-        readyAt.set(host, connections.now() + delay)
+        const { delay, isFailing } = await this.#visit(resource, this.#closing.signal)
+        this.#readyAt.set(host, this.#connections.now() + delay)
         if (isFailing) {
-          failing.add(host)
+          this.#failing.add(host)
           break
         }
-        failing.delete(host)
+        this.#failing.delete(host)
       }
     } catch (error) {
-      running.delete(host)
-      if (!closing.signal.aborted) alarm.pause(error)
-      for (const done of waiting) done()
+      this.#running.delete(host)
+      if (!this.#closing.signal.aborted) this.#alarm.pause(error)
+      for (const done of this.#waiting) done()
       return
     }
-    running.delete(host)
-    alarm.wake()
+    this.#running.delete(host)
+    this.#alarm.wake()
   }
 
   /** Resolves when a request to the host may begin, or when it is closed. */
-  async function untilReady(host: string): Promise<void> {
-    const left = (readyAt.get(host) ?? 0) - connections.now()
+  async #untilReady(host: string): Promise<void> {
+    const left = (this.#readyAt.get(host) ?? 0) - this.#connections.now()
     if (left <= 0) return
     await new Promise<void>((resolve) => {
-      const cancel = connections.schedule(left, () => {
-        closing.signal.removeEventListener('abort', end)
+      const cancel = this.#connections.schedule(left, () => {
+        this.#closing.signal.removeEventListener('abort', end)
         resolve()
       })
       const end = () => {
         cancel()
         resolve()
       }
-      closing.signal.addEventListener('abort', end, { once: true })
+      this.#closing.signal.addEventListener('abort', end, { once: true })
     })
-  }
-
-  return {
-    start: alarm.start,
-    async settled() {
-      alarm.wake()
-      if (running.size === 0) return
-      await new Promise<void>((resolve) => {
-        const done = () => {
-          waiting.delete(done)
-          cancel()
-          closing.signal.removeEventListener('abort', done)
-          resolve()
-        }
-        const cancel = connections.schedule(MAX_SETTLING, done)
-        waiting.add(done)
-        closing.signal.addEventListener('abort', done, { once: true })
-      })
-    },
-    async close() {
-      closing.abort()
-      alarm.stop()
-      cancelHosts?.()
-      await Promise.all(running.values())
-    },
   }
 }

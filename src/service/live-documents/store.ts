@@ -257,20 +257,21 @@ export class LiveStore {
   list(parent: string, entries: readonly ListedUrl[], now: number): { removed: string[]; left: number } {
     const { sourcesOf } = this.#statements
     let left = 0
-    for (const { source, depth } of sourcesOf.all(parent).map(toLink)) {
-      left += this.#listFor(source, depth + 1, parent, entries, now)
+    for (const link of sourcesOf.all(parent).map(toLink)) {
+      left += this.#listFor(link, parent, entries, now)
     }
     return { removed: this.#removeOrphans(), left }
   }
 
+  /** Lists the entries of a listing that belongs to a source. Returns how many were not added. */
   #listFor(
-    source: string,
-    depth: number,
+    { source, depth: parentDepth }: ReturnType<typeof toLink>,
     parent: string,
     entries: readonly ListedUrl[],
     now: number,
   ): number {
     const { insert, link, linksOf, count, redate, unlisted, removeLink } = this.#statements
+    const depth = parentDepth + 1
     let left = 0
     const linked = new Set(linksOf.all(source).map(({ url }) => url))
     let ofSource = linked.size

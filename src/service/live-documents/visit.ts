@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { parseRetryAfter } from '../../protocol/retry-after-header.ts'
 import type { CorpusDocument } from '../corpus/corpus.ts'
 import { documentKind, type DocumentKind } from '../corpus/document-kind.ts'
-import { PAGE_TYPES } from '../extract/page.ts'
+import { type Page, PAGE_TYPES } from '../extract/page.ts'
 import type { Web, WebResponse } from '../web/safe-fetch.ts'
 import { WebError } from '../web/web-error.ts'
 import { webUrl } from './listed-url.ts'
@@ -64,7 +64,7 @@ export class StatusError extends Error {
 }
 
 /** The dependencies of requests. */
-interface VisitContext {
+export interface VisitContext {
   readonly web: Web
   readonly robots: Robots
   readonly readers: Readers
@@ -134,29 +134,10 @@ async function findingOf(
   { readers, now }: Pick<VisitContext, 'readers' | 'now'>,
   signal: AbortSignal,
 ): Promise<VisitResult> {
-  const { role, hash, etag, lastModified, listedDate } = resource
+  const { role, hash } = resource
   const { status, headers, url } = response
-  if (status === 304) {
-    // Without a copy the request has no condition.
-    if (hash === undefined) throw new StatusError(status, undefined)
-    return {
-      type: 'unchanged',
-      validators: {
-        hash,
-        etag: headers['etag'] ?? etag,
-        lastModified: headers['last-modified'] ?? lastModified,
-      },
-    }
-  }
-  if (status === 404 || status === 410) return { type: 'missing', status }
-  if (status < 200 || status > 299) {
-    throw new StatusError(
-      status,
-      parseRetryAfter(headers['retry-after'], headers['date'], now(), MAX_RETRY_AFTER),
-    )
-  }
-  if (isNoIndex(headers['x-robots-tag'])) return { type: 'excluded', reason: 'noindex' }
-
+  const statusFinding = findingOfStatus(resource, response, now)
+  if (statusFinding !== undefined) return statusFinding
   const body = role === 'page' ? response.body : await unzipped(response.body)
   const validators = {
     etag: headers['etag'],
@@ -186,16 +167,44 @@ async function findingOf(
   )
   if (isNoIndex(page.robots)) return { type: 'excluded', reason: 'noindex' }
   if (page.text === '') throw new WebError('unsupported_content_type', 'The page has no text', { status })
+  return { type: 'page', validators, document: documentOf(page, resource, response) }
+}
+
+/** What the status and the headers alone say; undefined if the body is to be read. */
+function findingOfStatus(
+  { hash, etag, lastModified }: Resource,
+  { status, headers }: WebResponse,
+  now: () => number,
+): VisitResult | undefined {
+  if (status === 304) {
+    // Without a copy the request has no condition.
+    if (hash === undefined) throw new StatusError(status, undefined)
+    return {
+      type: 'unchanged',
+      validators: {
+        hash,
+        etag: headers['etag'] ?? etag,
+        lastModified: headers['last-modified'] ?? lastModified,
+      },
+    }
+  }
+  if (status === 404 || status === 410) return { type: 'missing', status }
+  if (status < 200 || status > 299) {
+    throw new StatusError(
+      status,
+      parseRetryAfter(headers['retry-after'], headers['date'], now(), MAX_RETRY_AFTER),
+    )
+  }
+  return isNoIndex(headers['x-robots-tag']) ? { type: 'excluded', reason: 'noindex' } : undefined
+}
+
+function documentOf(page: Page, { listedDate }: Resource, { url, headers }: WebResponse): CorpusDocument {
   return {
-    type: 'page',
-    validators,
-    document: {
-      url: canonicalUrl(page.canonical, url),
-      title: page.title ?? titleOf(url),
-      publishDate: page.publishDate ?? dayOf(listedDate) ?? dayOf(headers['last-modified']),
-      kind: kindOf(url),
-      text: page.text,
-    },
+    url: canonicalUrl(page.canonical, url),
+    title: page.title ?? titleOf(url),
+    publishDate: page.publishDate ?? dayOf(listedDate) ?? dayOf(headers['last-modified']),
+    kind: kindOf(url),
+    text: page.text,
   }
 }
 

@@ -3,7 +3,7 @@ import type { Warning } from '../../protocol/problem.ts'
 import type { JsonSchema } from '../../protocol/requests/json-schema.ts'
 import type { EventStreamSettings } from './request.ts'
 import type { Isolated } from '../isolated/isolated.ts'
-import { extractFrom } from '../processor/extract-from.ts'
+import { type Extraction, extractFrom } from '../processor/extract-from.ts'
 import { confidenceOf } from '../processor/answer/confidence.ts'
 import type { News } from './news.ts'
 import { namedFields, requiredFields } from './schema-faults.ts'
@@ -52,7 +52,7 @@ export async function outputsOf(
       continue
     }
     const schema = output_schema.json_schema
-    const output = await jsonOutput(one, query, schema, isolated, signal)
+    const output = await jsonOutput(one, { schema, question: query, isolated, signal })
     for (const field of requiredFields(schema)) if (!Object.hasOwn(output.content, field)) missing.add(field)
     outputs.push({ date, output })
   }
@@ -63,17 +63,11 @@ export async function outputsOf(
   return { outputs, warnings }
 }
 
-async function jsonOutput(
-  news: News,
-  question: string,
-  schema: JsonSchema,
-  isolated: Isolated,
-  signal: AbortSignal,
-): Promise<JsonOutput> {
+async function jsonOutput(news: News, { schema, ...extraction }: Extraction): Promise<JsonOutput> {
   const { passage, reason } = news
   // The extraction fails without a required field, but an event must not be lost.
   const lenient = { ...schema, required: [] }
-  const extracted = await extractFrom([passage], { schema: lenient, question, isolated, signal })
+  const extracted = await extractFrom([passage], { ...extraction, schema: lenient })
   const found: JsonSchema = extracted.output.type === 'json' ? extracted.output.content : {}
   const content: [field: string, value: unknown][] = []
   const bases: FieldBasis[] = []

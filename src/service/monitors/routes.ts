@@ -1,6 +1,6 @@
 import { type Context, Hono } from 'hono'
 import { DEFAULT_PAGE_LIMIT } from '../../protocol/limits.ts'
-import type { UpdateMonitorRequest } from '../../protocol/monitor.ts'
+import type { ListMonitorsQuery, UpdateMonitorRequest } from '../../protocol/monitor.ts'
 import {
   listMonitorsQuery,
   monitorEventsQuery,
@@ -50,22 +50,7 @@ export function monitorRoutes({ store, log, create, update, cancel, trigger }: M
     return c.json(toWire(find(id)), 201)
   })
 
-  routes.get('/', (c) => {
-    const { cursor, limit = DEFAULT_MONITORS_LIMIT, type, status } = readQuery(c, listQuery, unprocessable)
-    const found = store.list({
-      before: position(MONITORS, cursor) ?? Number.MAX_SAFE_INTEGER,
-      limit: limit + 1,
-      types: type === undefined ? undefined : [type].flat(),
-      statuses: status === undefined ? undefined : [status].flat(),
-    })
-    const monitors = found.slice(0, limit)
-    const last = monitors.at(-1)
-    return c.json({
-      monitors: monitors.map(toWire),
-      ...(found.length > limit &&
-        last !== undefined && { next_cursor: encodeCursor(MONITORS, last.position) }),
-    })
-  })
+  routes.get('/', (c) => c.json(listPage(store, readQuery(c, listQuery, unprocessable))))
 
   routes.get('/:monitor_id', (c) => c.json(toWire(find(c.req.param('monitor_id')))))
 
@@ -92,22 +77,13 @@ export function monitorRoutes({ store, log, create, update, cancel, trigger }: M
 
   routes.get('/:monitor_id/events', (c) => {
     const { id } = find(c.req.param('monitor_id'))
-    const page = readPage(c, id)
+    const page = eventPage(log, id, c)
     return c.json({
       events: page.events,
       ...(page.next !== undefined && { next_cursor: encodeCursor(id, page.next) }),
       ...(page.warnings.length > 0 && { warnings: page.warnings }),
     })
   })
-
-  function readPage(c: Context, id: string): MonitorEventPage {
-    // An execution has a single page. Paging parameters are ignored, even invalid ones (§4.1).
-    const group = c.req.query('event_group_id') || c.req.query('monitor_group_id') || undefined
-    const query = readQuery(c, eventsQuery, unprocessable, group === undefined ? [] : ['cursor', 'limit'])
-    const { cursor, limit = DEFAULT_PAGE_LIMIT, include_completions = false } = query
-    if (group !== undefined) return log.execution(id, group, include_completions)
-    return log.page(id, position(id, cursor), limit, include_completions)
-  }
 
   function find(id: string): StoredMonitor {
     const monitor = store.get(id)
@@ -116,6 +92,34 @@ export function monitorRoutes({ store, log, create, update, cancel, trigger }: M
   }
 
   return routes
+}
+
+/** A page of the list of monitors, newest first. */
+function listPage(
+  store: MonitorStore,
+  { cursor, limit = DEFAULT_MONITORS_LIMIT, type, status }: ListMonitorsQuery,
+) {
+  const found = store.list({
+    before: position(MONITORS, cursor) ?? Number.MAX_SAFE_INTEGER,
+    limit: limit + 1,
+    types: type === undefined ? undefined : [type].flat(),
+    statuses: status === undefined ? undefined : [status].flat(),
+  })
+  const monitors = found.slice(0, limit)
+  const last = monitors.at(-1)
+  return {
+    monitors: monitors.map(toWire),
+    ...(found.length > limit && last !== undefined && { next_cursor: encodeCursor(MONITORS, last.position) }),
+  }
+}
+
+function eventPage(log: EventLog, id: string, c: Context): MonitorEventPage {
+  // An execution has a single page. Paging parameters are ignored, even invalid ones (§4.1).
+  const group = c.req.query('event_group_id') || c.req.query('monitor_group_id') || undefined
+  const query = readQuery(c, eventsQuery, unprocessable, group === undefined ? [] : ['cursor', 'limit'])
+  const { cursor, limit = DEFAULT_PAGE_LIMIT, include_completions = false } = query
+  if (group !== undefined) return log.execution(id, group, include_completions)
+  return log.page(id, position(id, cursor), limit, include_completions)
 }
 
 function position(scope: string, cursor: string | undefined): number | undefined {

@@ -48,7 +48,7 @@ export function searchFor({ processor, settings }: EventStreamRequest, corpus: C
   const read =
     interest === undefined
       ? undefined
-      : withInterest(query, interest, place, search, Math.min(limit, MAX_READ))
+      : withInterest({ query, interest }, { place, search }, Math.min(limit, MAX_READ))
   const { passages, reasonFor } = joined(literal, read)
   const isCut =
     (literal?.passages.length ?? 0) >= limit || (read?.passages.length ?? 0) >= Math.min(limit, MAX_READ)
@@ -71,10 +71,8 @@ function withAllWords(query: string, search: PassageSearch, limit: number): Quer
 }
 
 function withInterest(
-  query: string,
-  interest: Interest,
-  place: Place,
-  search: PassageSearch,
+  { query, interest }: { readonly query: string; readonly interest: Interest },
+  { place, search }: { readonly place: Place; readonly search: PassageSearch },
   limit: number,
 ): QueryFindings {
   const { subjects, topics, terms } = interest

@@ -65,7 +65,7 @@ export function responseRoutes({ answerer, requests, ...streaming }: ResponseRou
     const { outgoing } = c.env
     const answer = answerer.answer(question, requests.open(outgoing))
     if (request.stream === true) {
-      streamAnswer(outgoing, c.req.path, answer, responseEvents(head), streaming)
+      streamAnswer(c, answer, responseEvents(head), streaming)
       return RESPONSE_ALREADY_SENT
     }
     const content = await unlessGone(answer, outgoing)

@@ -39,15 +39,18 @@ const MODES = {
 /** Searches the documents (§4.6, §4.7). */
 export function search(corpus: Corpus, request: SearchParameters): SearchOutcome {
   const warnings: Warning[] = []
-  const limit = adjusted(warnings, 'max_results', request.maxResults ?? DEFAULT_RESULTS, 1, MAX_RESULTS)
+  const limit = adjusted(warnings, 'max_results', request.maxResults ?? DEFAULT_RESULTS, {
+    min: 1,
+    max: MAX_RESULTS,
+  })
   const perResult =
     request.maxCharsPerResult === undefined
       ? undefined
-      : adjusted(warnings, 'max_chars_per_result', request.maxCharsPerResult, MIN_CHARACTERS)
+      : adjusted(warnings, 'max_chars_per_result', request.maxCharsPerResult, { min: MIN_CHARACTERS })
   const total =
     request.maxCharsTotal === undefined
       ? undefined
-      : adjusted(warnings, 'max_chars_total', request.maxCharsTotal, MIN_CHARACTERS)
+      : adjusted(warnings, 'max_chars_total', request.maxCharsTotal, { min: MIN_CHARACTERS })
   const { queries, objective, sourcePolicy } = request
   const budget = { ...excerptBudget(request.mode, limit, perResult), charactersInTotal: total }
   const unused = corpus.unusedTerms({ queries, objective })

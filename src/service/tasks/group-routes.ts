@@ -10,7 +10,7 @@ import {
   groupRunsQuery,
 } from '../../protocol/requests/tasks.ts'
 import { FIELD_BASIS_BETA } from '../../protocol/betas.ts'
-import type { TaskGroup } from '../../protocol/task-group.ts'
+import type { AddRunsRequest, AddRunsResponse, TaskGroup } from '../../protocol/task-group.ts'
 import type { Clock } from '../clock.ts'
 import { hasBeta } from '../http/betas.ts'
 import { streamEvents, type EventFeed, type EventStreamOptions } from '../http/event-stream.ts'
@@ -69,7 +69,7 @@ const runsQuery = querySchema(groupRunsQuery)
 
 /** Routes of task groups (§4.3, §4.4, §4.5), mounted under both prefixes; creating and getting one is beyond the interface document. */
 export function groupRoutes(options: GroupRoutesOptions) {
-  const { store, checks, onRuns, beforeRequest, beforeRuns } = options
+  const { store, beforeRequest } = options
   const requested = (id: string): TaskGroup => {
     const group = existing(store, id)
     beforeRequest?.(id)
@@ -96,21 +96,8 @@ export function groupRoutes(options: GroupRoutesOptions) {
   routes.post('/:taskgroup_id/runs', async (c) => {
     const group = requested(c.req.param('taskgroup_id'))
     const { refresh_status = true } = readQuery(c, addRunsParameters, invalidRequest)
-    const { inputs, default_task_spec } = await readJson(c, addRunsBody, invalidRequest)
-    const { runs, issues } = await newRuns(checks, inputs, default_task_spec)
-    const unknown = unknownInteractions(
-      inputs,
-      (id) => store.isInteraction(id),
-      (index) => ['body', 'inputs', String(index)],
-    )
-    if (issues.length + unknown.length > 0) throw invalidRequest([...issues, ...unknown])
-    beforeRuns(runs.length)
-    const elementBasis = hasBeta(c, FIELD_BASIS_BETA)
-    const added = store.addRuns(
-      group.taskgroup_id,
-      runs.map((run) => Object.assign(run, { elementBasis })),
-    )
-    onRuns()
+    const request = await readJson(c, addRunsBody, invalidRequest)
+    const added = await addRuns(options, group.taskgroup_id, request, hasBeta(c, FIELD_BASIS_BETA))
     return c.json(refresh_status ? added : { ...added, status: group.status })
   })
 
@@ -118,7 +105,7 @@ export function groupRoutes(options: GroupRoutesOptions) {
     const { taskgroup_id } = requested(c.req.param('taskgroup_id'))
     const { last_event_id = '', timeout } = readQuery(c, eventsQuery, invalidRequest)
     const position = positionOf(store, taskgroup_id, 'events', last_event_id)
-    const feedFrom = (after: number) => groupFeed(store, taskgroup_id, 'events', after)
+    const feedFrom = (after: number) => groupFeed(store, taskgroup_id, { stream: 'events' }, after)
     return open(c, { path: c.req.path, groupId: taskgroup_id, position, feedFrom }, options, timeout)
   })
 
@@ -128,11 +115,33 @@ export function groupRoutes(options: GroupRoutesOptions) {
     const { last_event_id = '', status, include_input = false, include_output = false } = query
     const position = positionOf(store, taskgroup_id, 'runs', last_event_id)
     const view = { status, includeInput: include_input, includeOutput: include_output }
-    const feedFrom = (after: number) => groupFeed(store, taskgroup_id, 'runs', after, view)
+    const feedFrom = (after: number) => groupFeed(store, taskgroup_id, { stream: 'runs', view }, after)
     return open(c, { path: c.req.path, groupId: taskgroup_id, position, feedFrom }, options)
   })
 
   return routes
+}
+
+async function addRuns(
+  { store, checks, beforeRuns, onRuns }: GroupRoutesOptions,
+  groupId: string,
+  { inputs, default_task_spec }: AddRunsRequest,
+  elementBasis: boolean,
+): Promise<AddRunsResponse> {
+  const { runs, issues } = await newRuns(checks, inputs, default_task_spec)
+  const unknown = unknownInteractions(
+    inputs,
+    (id) => store.isInteraction(id),
+    (index) => ['body', 'inputs', String(index)],
+  )
+  if (issues.length + unknown.length > 0) throw invalidRequest([...issues, ...unknown])
+  beforeRuns(runs.length)
+  const added = store.addRuns(
+    groupId,
+    runs.map((run) => Object.assign(run, { elementBasis })),
+  )
+  onRuns()
+  return added
 }
 
 function existing(store: TaskStore, id: string): TaskGroup {
@@ -178,9 +187,8 @@ function open(
 function groupFeed(
   store: TaskStore,
   groupId: string,
-  stream: GroupStream,
+  { stream, view }: { readonly stream: GroupStream; readonly view?: LogView },
   after: number,
-  view?: LogView,
 ): EventFeed {
   let reached = after
   let begun = false

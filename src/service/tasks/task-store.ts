@@ -51,6 +51,16 @@ const ACTIVE: ReadonlySet<RunStatus> = new Set<RunStatus>([
   'cancelling',
 ])
 
+/** What a {@link TaskStore} needs. */
+interface TaskStoreOptions {
+  readonly database: DatabaseSync
+  readonly clock: Clock
+  readonly outbox: Outbox
+  readonly interactions: Interactions
+  /** Keeps the runs that have completed. */
+  readonly memories: Memories
+}
+
 /** Groups and runs in the service's database. Each change is one transaction. */
 export class TaskStore {
   readonly log: GroupLog
@@ -67,13 +77,7 @@ export class TaskStore {
   /** Whether the write-ahead log may hold deleted credentials. */
   #credentialsInLog = false
 
-  constructor(
-    database: DatabaseSync,
-    clock: Clock,
-    outbox: Outbox,
-    interactions: Interactions,
-    memories: Memories,
-  ) {
+  constructor({ database, clock, outbox, interactions, memories }: TaskStoreOptions) {
     this.#database = database
     this.#clock = clock
     this.#outbox = outbox

@@ -66,9 +66,8 @@ export interface Tasks {
 }
 
 export function createTasks(options: TasksOptions): Tasks {
-  const { database, clock, outbox, interactions, openStream, beforeRequest, streamDuration, onError } =
-    options
-  const store = new TaskStore(database, clock, outbox, interactions, options.memories)
+  const { clock, openStream, beforeRequest, streamDuration, onError } = options
+  const store = new TaskStore(options)
   const { processor, checks, slots } = options
   const pool = new RunPool({ store, clock, processor, slots, onError })
   const streams = new Set<() => void>()

@@ -72,36 +72,10 @@ const USER_AGENT = 'rivulet (embedded research service)'
 export function createWeb({ isAllowed = isPublicAddress, resolve }: WebOptions = {}): Web {
   const closing = new AbortController()
 
-  async function follow(first: string, request: WebRequest, signal: AbortSignal): Promise<WebResponse> {
-    const { timeout, maxRedirects = MAX_REDIRECTS } = request
-    const agent = createGuardedAgent({ isAllowed, timeout, resolve })
-    try {
-      let url = checkUrl(first)
-      const { origin } = url
-      let isFirstOrigin = true
-      for (let redirects = 0; ; redirects += 1) {
-        // Not sent again after another origin, since that origin chose the target.
-        isFirstOrigin &&= url.origin === origin
-        // oxlint-disable-next-line no-await-in-loop -- each redirect is known after the response
-        const response = await sendOnce(url, request, isFirstOrigin, agent, signal)
-        if (!(response instanceof URL)) return response
-        if (redirects >= maxRedirects) {
-          throw new WebError('too_many_redirects', `More than ${maxRedirects} redirects`)
-        }
-        // oxlint-disable-next-line no-await-in-loop -- as above
-        await request.checkRedirect?.(new URL(response))
-        signal.throwIfAborted()
-        url = response
-      }
-    } finally {
-      // Not awaited: a socket that is destroyed sends nothing.
-      agent.destroy().catch(() => undefined)
-    }
-  }
-
   return {
     async fetch(url, request) {
       const controller = new AbortController()
+      const agent = createGuardedAgent({ isAllowed, timeout: request.timeout, resolve })
       const abort = (reason: unknown) => controller.abort(reason)
       const onAbort = () => abort(request.signal?.reason)
       const onClose = () => abort(new WebError('fetch_error', 'The service is closing'))
@@ -115,12 +89,14 @@ export function createWeb({ isAllowed = isPublicAddress, resolve }: WebOptions =
         if (request.signal?.aborted === true) onAbort()
         if (closing.signal.aborted) onClose()
         controller.signal.throwIfAborted()
-        return await follow(url, request, controller.signal)
+        return await follow(url, request, agent, controller.signal)
       } catch (error) {
         controller.signal.throwIfAborted()
         throw error instanceof WebError ? error : withStatus(error)
       } finally {
         clearTimeout(timer)
+        // Not awaited: a socket that is destroyed sends nothing.
+        agent.destroy().catch(() => undefined)
         request.signal?.removeEventListener('abort', onAbort)
         closing.signal.removeEventListener('abort', onClose)
       }
@@ -129,11 +105,37 @@ export function createWeb({ isAllowed = isPublicAddress, resolve }: WebOptions =
   }
 }
 
+/** Sends the request, and follows its redirects. */
+async function follow(
+  first: string,
+  request: WebRequest,
+  agent: Dispatcher,
+  signal: AbortSignal,
+): Promise<WebResponse> {
+  const { maxRedirects = MAX_REDIRECTS } = request
+  let url = checkUrl(first)
+  const { origin } = url
+  let isFirstOrigin = true
+  for (let redirects = 0; ; redirects += 1) {
+    // Not sent again after another origin, since that origin chose the target.
+    isFirstOrigin &&= url.origin === origin
+    // oxlint-disable-next-line no-await-in-loop -- each redirect is known after the response
+    const response = await sendOnce(url, isFirstOrigin ? request : { ...request, headers: {} }, agent, signal)
+    if (!(response instanceof URL)) return response
+    if (redirects >= maxRedirects) {
+      throw new WebError('too_many_redirects', `More than ${maxRedirects} redirects`)
+    }
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    await request.checkRedirect?.(new URL(response))
+    signal.throwIfAborted()
+    url = response
+  }
+}
+
 /** Sends one request. Returns the response, or the URL of a redirect. */
 async function sendOnce(
   url: URL,
   { method = 'GET', headers, body, maxBytes, mediaTypes }: WebRequest,
-  isFirstOrigin: boolean,
   dispatcher: Dispatcher,
   signal: AbortSignal,
 ): Promise<WebResponse | URL> {
@@ -144,7 +146,7 @@ async function sendOnce(
       accept: '*/*',
       'accept-encoding': ACCEPTED_CODINGS,
       'user-agent': USER_AGENT,
-      ...(isFirstOrigin && headers),
+      ...headers,
     },
     dispatcher,
     signal,

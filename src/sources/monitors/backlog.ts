@@ -37,6 +37,12 @@ interface WalkedPage {
   events: readonly ListedMonitorEvent[] | undefined
 }
 
+/** The list of events that is walked. */
+interface MonitorList {
+  readonly monitorId: string
+  readonly query: MonitorEventsQuery
+}
+
 /** The new events of a page. */
 interface NewEvents {
   /** Newest first. */
@@ -85,8 +91,7 @@ export class MonitorBacklog {
   /** @param errorLimit Reset after each valid page. */
   constructor(
     context: Context,
-    monitorId: string,
-    query: MonitorEventsQuery,
+    { monitorId, query }: MonitorList,
     position: MonitorPosition,
     errorLimit: ProtocolErrorLimit,
   ) {

@@ -95,25 +95,7 @@ export function monitorCalls(context: Context) {
      * the current one is consumed.
      */
     list(options: ListMonitorsOptions = {}): Source<Monitor> {
-      checkOptions('options', options, [...namesOf(listMonitorsQuery), 'signal'])
-      const { signal, cursor: first, limit, type, status } = options
-      checkRequest(listMonitorsQuery, options)
-      const line = { method: 'GET', path: '/v1/monitors' } as const
-      const fetch = async (cursor: string | undefined, aborted: AbortSignal) => {
-        const request = { ...line, idempotent: true, query: { cursor, limit, type, status } }
-        const { body } = await context.transport.request(request, aborted)
-        if (!isObject(body) || !isMonitors(body['monitors']))
-          throw new ProtocolError('the page has no list of monitors', line)
-        return { monitors: body['monitors'], next: cursorOf(body['next_cursor']) }
-      }
-      const pages = pagesOf(context, {
-        cursor: first,
-        fetch,
-        next: ({ next }) => next,
-        entries: ({ monitors }) => monitors,
-        line,
-      })
-      return sourceOf(pages.pipe(concatMap(({ monitors }) => monitors)), signal)
+      return listMonitors(context, options)
     },
     /** Cancels a monitor permanently and emits it (§4.2). Idempotent. */
     cancel(monitorId: string, options: SourceOptions = {}): AwaitableSource<Monitor> {
@@ -140,6 +122,28 @@ export function monitorCalls(context: Context) {
       )
     },
   }
+}
+
+function listMonitors(context: Context, options: ListMonitorsOptions): Source<Monitor> {
+  checkOptions('options', options, [...namesOf(listMonitorsQuery), 'signal'])
+  const { signal, cursor: first, limit, type, status } = options
+  checkRequest(listMonitorsQuery, options)
+  const line = { method: 'GET', path: '/v1/monitors' } as const
+  const fetch = async (cursor: string | undefined, aborted: AbortSignal) => {
+    const request = { ...line, idempotent: true, query: { cursor, limit, type, status } }
+    const { body } = await context.transport.request(request, aborted)
+    if (!isObject(body) || !isMonitors(body['monitors']))
+      throw new ProtocolError('the page has no list of monitors', line)
+    return { monitors: body['monitors'], next: cursorOf(body['next_cursor']) }
+  }
+  const pages = pagesOf(context, {
+    cursor: first,
+    fetch,
+    next: ({ next }) => next,
+    entries: ({ monitors }) => monitors,
+    line,
+  })
+  return sourceOf(pages.pipe(concatMap(({ monitors }) => monitors)), signal)
 }
 
 function onlySignal(options: SourceOptions): SourceOptions {

@@ -90,34 +90,22 @@ export function followedItems(
     const position = saved === undefined ? new MonitorPosition(after) : MonitorPosition.parse(saved)
     if (position === undefined) throw new StreamPositionError(stream)
     const poller = new Poller(context, monitorId, query, position)
-    // A wake during a poll may announce an event that this poll has missed.
-    let woken = false
-    const wakes = new Subject<void>()
-    subscriber.add(
-      wake.subscribe({
-        next: () => {
-          woken = true
-          wakes.next()
-        },
-        error: (error: unknown) => subscriber.error(error),
-      }),
-    )
+    const wakes = new Wakes(wake, subscriber)
     const pause = () => {
       if (poller.isDone) return EMPTY
-      if (woken) return timer(0, context.scheduler)
-      if (pollInterval === Infinity) return wakes.pipe(take(1))
+      if (wakes.isPending) return timer(0, context.scheduler)
+      if (pollInterval === Infinity) return wakes.next
       const delay = Math.min(pollInterval * (0.9 + 0.2 * context.random()), MAX_TIMER_DELAY)
-      return merge(timer(delay, context.scheduler), wakes).pipe(take(1))
+      return merge(timer(delay, context.scheduler), wakes.next).pipe(take(1))
     }
     const poll = defer(() => {
       // A walk that is resumed does not list events that came after its beginning.
       if (poller.isAtStart) {
-        woken = false
+        wakes.isPending = false
         subscriber.next({ kind: 'polling', stream })
       }
       return fromAsync<StreamItem<FollowedMonitorEvent>>((polled, ended) => poller.poll(polled, ended))
     })
-    const retryable = (error: unknown) => poller.isRetryable(error)
     const onReconnect = ({ cause, attempt }: Reconnection) => {
       // The request was retried already. A single malformed answer, such as a broken pagination, is no outage.
       if (!(cause instanceof ProtocolError) || attempt > 1)
@@ -126,7 +114,7 @@ export function followedItems(
     poll
       .pipe(
         withReconnect<StreamItem<FollowedMonitorEvent>>(context, stream.source, {
-          retryable,
+          retryable: (error) => poller.isRetryable(error),
           onReconnect,
           progress: isProgress,
         }),
@@ -134,6 +122,27 @@ export function followedItems(
       )
       .subscribe(subscriber)
   })
+}
+
+/** The calls for a poll by the option `wake`. Its error ends the subscription. */
+class Wakes {
+  readonly #wakes = new Subject<void>()
+  /** Emits at the next call, and completes. */
+  readonly next = this.#wakes.pipe(take(1))
+  /** Whether there was a call since the begin of a poll: it may announce an event that this poll has missed. */
+  isPending = false
+
+  constructor(wake: Observable<unknown>, subscriber: Subscriber<unknown>) {
+    subscriber.add(
+      wake.subscribe({
+        next: () => {
+          this.isPending = true
+          this.#wakes.next()
+        },
+        error: (error: unknown) => subscriber.error(error),
+      }),
+    )
+  }
 }
 
 /** The polls of one subscription. */
@@ -155,7 +164,7 @@ class Poller {
     this.#monitorId = monitorId
     this.#stream = monitorStreamOf(monitorId)
     this.#position = position
-    this.#backlog = new MonitorBacklog(context, monitorId, query, position, this.#errorLimit)
+    this.#backlog = new MonitorBacklog(context, { monitorId, query }, position, this.#errorLimit)
   }
 
   /** Whether `monitor.cancelled` was emitted. */

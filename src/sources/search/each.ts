@@ -73,7 +73,10 @@ export function searchEach(
   checkBoolean('ordered', ordered)
   checkQueries(queries)
   const outcomes = new Observable<SearchOutcome>((subscriber) => {
-    const searches = new Searches(context, iteratorOf(queries, concurrency), subscriber, concurrency, ordered)
+    const searches = new Searches(context, iteratorOf(queries, concurrency), subscriber, {
+      concurrency,
+      ordered,
+    })
     searches.begin()
   })
   return sourceOf(outcomes, signal)
@@ -125,8 +128,7 @@ class Searches {
     context: Context,
     queries: QueryIterator,
     subscriber: Subscriber<SearchOutcome>,
-    concurrency: number,
-    ordered: boolean,
+    { concurrency, ordered }: Required<Pick<SearchEachOptions, 'concurrency' | 'ordered'>>,
   ) {
     this.#context = context
     this.#queries = queries

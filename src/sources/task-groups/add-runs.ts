@@ -89,8 +89,7 @@ export function prepareRuns(
   { transport }: Context,
   groupId: string,
   request: AddRunsRequest,
-  options: AddRunsOptions,
-  outputSchema?: OutputSchema,
+  { outputSchema, ...options }: AddRunsOptions & { readonly outputSchema?: OutputSchema | undefined },
 ): RunsToWrite {
   checkId('groupId', groupId)
   const { query, settling } = writeSettings(options)

@@ -52,7 +52,7 @@ export function groupEventItems(
   if (timeout !== undefined) checkInteger('timeout', timeout, 1)
   checkUntil(until)
   const query = { last_event_id: cursorOrStart(last_event_id), timeout }
-  return groupItems(context, groupId, 'events', { query, until }, position)
+  return groupItems(context, { groupId, kind: 'events' }, { query, until }, position)
 }
 
 /** `done`, `closed` or left out. */

@@ -122,7 +122,10 @@ export function createExecute(context: Context): ExecuteRuns {
     const { retryFailed = 0, schema, ...writeOptions } = options
     checkInteger('retryFailed', retryFailed, 0)
     const sent = schema === undefined ? undefined : outputSchema(schema)
-    const runs = prepareRuns(context, groupId, isList(inputs) ? { inputs } : inputs, writeOptions, sent)
+    const runs = prepareRuns(context, groupId, isList(inputs) ? { inputs } : inputs, {
+      ...writeOptions,
+      outputSchema: sent,
+    })
     const check: Check = schema === undefined ? (output) => output : (output) => checkedOutput(schema, output)
     const execution = new Observable<ExecutedRun<object>>((subscriber) =>
       new Execution(context, runs, { retryFailed, check }, subscriber).start(),

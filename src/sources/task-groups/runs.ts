@@ -45,5 +45,5 @@ export function groupRunItems(
   const { last_event_id, status, include_input, include_output, until } = options
   checkUntil(until)
   const query = { last_event_id: cursorOrStart(last_event_id), status, include_input, include_output }
-  return groupItems(context, groupId, 'runs', { query, until }, position)
+  return groupItems(context, { groupId, kind: 'runs' }, { query, until }, position)
 }

@@ -24,6 +24,11 @@ export function groupStreamOf(groupId: string, kind: StreamKind): SourceStream {
   return { name: `groups/${groupId}/${kind}`, source: groupSource(groupId) }
 }
 
+interface GroupStream<Kind extends StreamKind = StreamKind> {
+  readonly groupId: string
+  readonly kind: Kind
+}
+
 /** The request of {@link groupItems}. */
 interface GroupRequest extends Omit<StreamRequest, 'path'> {
   readonly query: StreamRequest['query'] & {
@@ -43,25 +48,23 @@ interface GroupRequest extends Omit<StreamRequest, 'path'> {
  */
 export function groupItems(
   context: Context,
-  groupId: string,
-  kind: 'runs',
+  stream: GroupStream<'runs'>,
   request: GroupRequest,
   position?: string,
 ): Observable<StreamItem<GroupRunEvent>>
 export function groupItems(
   context: Context,
-  groupId: string,
-  kind: 'events',
+  stream: GroupStream<'events'>,
   request: GroupRequest,
   position?: string,
 ): Observable<StreamItem<GroupEvent>>
 export function groupItems(
   context: Context,
-  groupId: string,
-  kind: StreamKind,
+  stream: GroupStream,
   request: GroupRequest,
   saved?: string,
 ): Observable<StreamItem<GroupEvent>> {
+  const { groupId, kind } = stream
   const { last_event_id, status } = request.query
   return resumableStream(context, () => {
     const position =
@@ -69,7 +72,7 @@ export function groupItems(
         ? new GroupPosition(last_event_id, status, kind)
         : GroupPosition.parse(saved, status, kind)
     if (position === undefined) throw new StreamPositionError(groupStreamOf(groupId, kind))
-    return new GroupReader(context, groupId, kind, request, position)
+    return new GroupReader(context, stream, request, position)
   })
 }
 
@@ -85,8 +88,7 @@ class GroupReader extends PositionedReader<GroupEvent, TaskGroupStatus> {
 
   constructor(
     context: Context,
-    groupId: string,
-    kind: StreamKind,
+    { groupId, kind }: GroupStream,
     request: GroupRequest,
     position: GroupPosition,
   ) {

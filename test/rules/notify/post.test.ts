@@ -8,7 +8,7 @@ const secret = 'https://ann:abc@hooks.example/services/T0/abc-Token%20Value?key=
 
 async function failureOf(fetch: NotifyFetch, headers: Record<string, string> = {}): Promise<string> {
   const { signal } = new AbortController()
-  const sent = post(endpointOf('url', secret), '{}', headers, { fetch, timeout: 60_000 }, signal)
+  const sent = post(endpointOf('url', secret), { body: '{}', headers }, { fetch, timeout: 60_000 }, signal)
   const error: unknown = await sent.then(
     () => undefined,
     (reason: unknown) => reason,
@@ -49,7 +49,12 @@ it('ends the body of an accepted answer when the notifier is stopped', async () 
   const ended = Promise.withResolvers<void>()
   const body = new ReadableStream({ cancel: () => ended.resolve() })
   const fetch: NotifyFetch = async () => new Response(body)
-  await post(endpointOf('url', 'http://127.0.0.1'), '', {}, { fetch, timeout: 60_000 }, stop.signal)
+  await post(
+    endpointOf('url', 'http://127.0.0.1'),
+    { body: '', headers: {} },
+    { fetch, timeout: 60_000 },
+    stop.signal,
+  )
 
   stop.abort()
 

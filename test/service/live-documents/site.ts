@@ -4,7 +4,7 @@ import { type Clock, ManualClock } from '../../../src/service/clock.ts'
 import { openCorpus } from '../../../src/service/corpus/open-corpus.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import {
-  createLiveDocuments,
+  LiveDocuments,
   type LiveDocumentsOptions,
 } from '../../../src/service/live-documents/live-documents.ts'
 import { createIsolated } from '../../../src/service/isolated/isolated.ts'
@@ -120,7 +120,7 @@ export async function liveDocuments(sources: readonly string[], options: Options
   const web = createWeb(webOptions)
   const corpus = await openCorpus(database, { folders: [], watch: false, pages: true })
   const errors: string[] = []
-  const live = createLiveDocuments({
+  const live = new LiveDocuments({
     database,
     clock: fastClock ?? clock,
     web,

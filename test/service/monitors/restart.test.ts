@@ -6,7 +6,7 @@ import { ManualClock } from '../../../src/service/clock.ts'
 import { openCorpus } from '../../../src/service/corpus/open-corpus.ts'
 import { openDatabase } from '../../../src/service/database.ts'
 import { Faults } from '../../../src/service/faults/faults.ts'
-import { createOutbox } from '../../../src/service/webhooks/delivery.ts'
+import { DeliveringOutbox } from '../../../src/service/webhooks/delivery.ts'
 import { startReceiver } from '../webhooks/receiver.ts'
 import { FakeCorpus } from './fake-corpus.ts'
 import { BATTERY, startMonitors, startMonitorsOver, summaries } from './service.ts'
@@ -89,7 +89,7 @@ describe('monitors, documents and webhooks together', () => {
     const corpus = await openCorpus(database, { folders: [docs], watch: false })
     onTestFinished(() => corpus.close())
     const clock = new ManualClock()
-    const outbox = createOutbox({ database, clock, faults: new Faults(), secrets: () => ['secret'] })
+    const outbox = new DeliveringOutbox({ database, clock, faults: new Faults(), secrets: () => ['secret'] })
     outbox.start()
     onTestFinished(() => outbox.close())
     const receiver = await startReceiver()

@@ -10,7 +10,7 @@ import { openDatabase } from '../../../src/service/database.ts'
 import { HttpProblem } from '../../../src/service/http/problem.ts'
 import { createIsolated } from '../../../src/service/isolated/isolated.ts'
 import { Memories } from '../../../src/service/memory/memories.ts'
-import { createMonitors } from '../../../src/service/monitors/monitors.ts'
+import { Monitors } from '../../../src/service/monitors/monitors.ts'
 import { ProcessorSlots } from '../../../src/service/processor/slots.ts'
 import type { Outbox } from '../../../src/service/webhooks/outbox.ts'
 import { serve } from '../../support/serve.ts'
@@ -51,7 +51,7 @@ export async function startMonitorsOver<C extends Corpus>(corpus: C, parts: Serv
   const outbox = parts.outbox ?? { post: (url, payload) => void posted.push({ url, payload }) }
   const database = openDatabase(file)
   const isolated = createIsolated()
-  const monitors = createMonitors({
+  const monitors = new Monitors({
     database,
     clock,
     corpus,

@@ -13,13 +13,13 @@ import { plainRun } from './plain-run.ts'
 function startPool(refused: 'running' | 'completed') {
   const database = openDatabase(':memory:')
   const clock = new ManualClock()
-  const store = new TaskStore(
+  const store = new TaskStore({
     database,
     clock,
-    { post() {} },
-    new Interactions(database),
-    new Memories(database, clock),
-  )
+    outbox: { post() {} },
+    interactions: new Interactions(database),
+    memories: new Memories(database, clock),
+  })
   database.exec(`
     CREATE TRIGGER refuse BEFORE UPDATE OF status ON task_runs WHEN new.status = '${refused}' BEGIN
       SELECT RAISE(ABORT, 'the disk is full');

@@ -15,7 +15,13 @@ import { plainRun } from './plain-run.ts'
 function storeOf(database: DatabaseSync): TaskStore {
   const clock = new ManualClock()
   const memories = new Memories(database, clock)
-  return new TaskStore(database, clock, { post() {} }, new Interactions(database), memories)
+  return new TaskStore({
+    database,
+    clock,
+    outbox: { post() {} },
+    interactions: new Interactions(database),
+    memories,
+  })
 }
 
 function openStore() {

@@ -9,7 +9,7 @@ import type { WebhookPayload } from '../../../src/protocol/webhook.ts'
 import { type Clock, ManualClock } from '../../../src/service/clock.ts'
 import { openDatabase, transaction } from '../../../src/service/database.ts'
 import { Faults } from '../../../src/service/faults/faults.ts'
-import { createOutbox } from '../../../src/service/webhooks/delivery.ts'
+import { DeliveringOutbox } from '../../../src/service/webhooks/delivery.ts'
 import type { OutboxOptions } from '../../../src/service/webhooks/delivery.ts'
 import { expectedSignature, startReceiver } from './receiver.ts'
 
@@ -25,7 +25,7 @@ function startOutbox(options: Partial<OutboxOptions> & { readonly file?: string 
   const clock = new ManualClock()
   const faults = new Faults()
   const database = openDatabase(file)
-  const outbox = createOutbox({ database, clock, faults, secrets: () => ['secret'], ...given })
+  const outbox = new DeliveringOutbox({ database, clock, faults, secrets: () => ['secret'], ...given })
   outbox.start()
   const stop = async () => {
     await outbox.close()
@@ -348,7 +348,12 @@ describe('a restart', () => {
     const receiver = await startReceiver()
     const database = openDatabase(file)
     const clock = new ManualClock()
-    const unstarted = createOutbox({ database, clock, faults: new Faults(), secrets: () => ['secret'] })
+    const unstarted = new DeliveringOutbox({
+      database,
+      clock,
+      faults: new Faults(),
+      secrets: () => ['secret'],
+    })
     unstarted.post(receiver.url, completed('m'))
     await unstarted.close()
     database.close()

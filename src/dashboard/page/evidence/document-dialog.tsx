@@ -70,18 +70,10 @@ export function DocumentDialog({
   )
 }
 
-function Content({
-  quotation,
-  fetchDocument,
-  onClose,
-}: {
-  readonly quotation: Quotation
-  readonly fetchDocument: FetchDocument
-  readonly onClose: () => void
-}): ReactNode {
+/** Loads a document, and again at each retry. */
+function useDocument(url: string, fetchDocument: FetchDocument) {
   const [attempt, setAttempt] = useState(0)
   const [loaded, setLoaded] = useState<Loaded>({ state: 'loading' })
-  const { url } = quotation
 
   useEffect(() => {
     const abort = new AbortController()
@@ -99,6 +91,20 @@ function Content({
     return () => abort.abort()
   }, [url, fetchDocument, attempt])
 
+  return { loaded, retry: () => setAttempt(attempt + 1) }
+}
+
+function Content({
+  quotation,
+  fetchDocument,
+  onClose,
+}: {
+  readonly quotation: Quotation
+  readonly fetchDocument: FetchDocument
+  readonly onClose: () => void
+}): ReactNode {
+  const { url } = quotation
+  const { loaded, retry } = useDocument(url, fetchDocument)
   const title =
     (loaded.state === 'there' ? loaded.document.title : undefined) ?? quotation.title ?? siteOf(url)
   return (
@@ -124,23 +130,36 @@ function Content({
         </div>
       )}
       {loaded.state === 'there' && <DocumentText text={loaded.document.text} excerpt={quotation.excerpt} />}
-      {(loaded.state === 'missing' || loaded.state === 'failed') && (
-        <div className="document-text">
-          {loaded.state === 'missing' ? (
-            <p className="document-note" role="status">
-              This dashboard has no copy of the document. The excerpt:
-            </p>
-          ) : (
-            <p className="document-note" role="status">
-              The document could not be loaded: {loaded.message}{' '}
-              <button type="button" className="button small" onClick={() => setAttempt(attempt + 1)}>
-                Try again
-              </button>
-            </p>
-          )}
-          <Excerpt excerpt={quotation.excerpt} />
-        </div>
+      {loaded.state === 'missing' && (
+        <WithoutDocument excerpt={quotation.excerpt}>
+          This dashboard has no copy of the document. The excerpt:
+        </WithoutDocument>
       )}
+      {loaded.state === 'failed' && (
+        <WithoutDocument excerpt={quotation.excerpt}>
+          The document could not be loaded: {loaded.message}{' '}
+          <button type="button" className="button small" onClick={retry}>
+            Try again
+          </button>
+        </WithoutDocument>
+      )}
+    </div>
+  )
+}
+
+function WithoutDocument({
+  excerpt,
+  children,
+}: {
+  readonly excerpt: string
+  readonly children: ReactNode
+}): ReactNode {
+  return (
+    <div className="document-text">
+      <p className="document-note" role="status">
+        {children}
+      </p>
+      <Excerpt excerpt={excerpt} />
     </div>
   )
 }

@@ -22,30 +22,61 @@ export function Output({
   const shown = readOutput(output)
   const before = readOutput(previous)
   if (shown.kind === 'none') return <p className="muted">No output.</p>
+  const { evidence } = shown
   if (shown.kind === 'text') {
+    const was = before.kind === 'text' && before.text !== shown.text ? before.text : undefined
     return (
-      <div className="output">
-        {shown.text.trim() !== shownAs && (
-          <div className="prose">
-            <Text text={shown.text} />
-          </div>
-        )}
-        {before.kind === 'text' && before.text !== shown.text && (
-          <div className="was">
-            <span className="was-label">Before</span> <Text text={before.text} />
-          </div>
-        )}
-        {shown.evidence.map((each, index) => (
-          <Basis key={index} evidence={each} />
-        ))}
-      </div>
+      <TextOutput text={shown.text} was={was} isShown={shown.text.trim() === shownAs} evidence={evidence} />
     )
   }
-  const names = new Set(shown.fields.map(([name]) => name))
-  const earlier = new Map(before.kind === 'fields' ? before.fields : [])
+  const was = new Map(before.kind === 'fields' ? before.fields : [])
+  return <FieldsOutput fields={shown.fields} was={was} evidence={evidence} />
+}
+
+function TextOutput({
+  text,
+  was,
+  isShown,
+  evidence,
+}: {
+  readonly text: string
+  readonly was: string | undefined
+  /** Whether the text stands above it already. */
+  readonly isShown: boolean
+  readonly evidence: readonly Evidence[]
+}): ReactNode {
+  return (
+    <div className="output">
+      {!isShown && (
+        <div className="prose">
+          <Text text={text} />
+        </div>
+      )}
+      {was !== undefined && (
+        <div className="was">
+          <span className="was-label">Before</span> <Text text={was} />
+        </div>
+      )}
+      {evidence.map((each, index) => (
+        <Basis key={index} evidence={each} />
+      ))}
+    </div>
+  )
+}
+
+function FieldsOutput({
+  fields,
+  was,
+  evidence,
+}: {
+  readonly fields: readonly (readonly [name: string, value: unknown])[]
+  readonly was: ReadonlyMap<string, unknown>
+  readonly evidence: readonly Evidence[]
+}): ReactNode {
+  const names = new Set(fields.map(([name]) => name))
   return (
     <dl className="output fields">
-      {shown.fields.map(([name, value]) => (
+      {fields.map(([name, value]) => (
         <div key={name} className="field">
           <dt>
             <Foreign>{words(name)}</Foreign>
@@ -54,12 +85,12 @@ export function Output({
             <div className="field-value">
               <Value value={value} />
             </div>
-            {earlier.has(name) && (
+            {was.has(name) && (
               <div className="was">
-                <span className="was-label">Before</span> <Value value={earlier.get(name)} />
+                <span className="was-label">Before</span> <Value value={was.get(name)} />
               </div>
             )}
-            {shown.evidence
+            {evidence
               .filter((each) => each.field === name)
               .map((each, index) => (
                 <Basis key={index} evidence={each} />
@@ -68,7 +99,7 @@ export function Output({
         </div>
       ))}
       {/* Of elements of lists, such as `authors.0`, and of fields that the output does not have. */}
-      {shown.evidence
+      {evidence
         .filter((each) => !names.has(each.field))
         .map((each, index) => (
           <div key={`basis ${index}`} className="field">

@@ -1,17 +1,15 @@
 import { memo, useState } from 'react'
 import type { ReactNode } from 'react'
-import { Confidence } from '../evidence/confidence.tsx'
-import { countSources, lowestConfidence, oneLine } from '../evidence/evidence.ts'
+import { oneLine } from '../evidence/evidence.ts'
 import { Basis } from '../evidence/output.tsx'
+import { SummaryLine } from '../evidence/summary-line.tsx'
 import { Text, Value } from '../evidence/value.tsx'
 import { siteOf } from '../evidence/address.ts'
 import { Badge } from '../parts/badge.tsx'
 import type { Tone } from '../parts/badge.tsx'
 import { ExternalLink } from '../parts/external-link.tsx'
 import { formats, words } from '../parts/format.ts'
-import { Icon } from '../parts/icon.tsx'
 import type { IconName } from '../parts/icon.tsx'
-import { RelativeTime } from '../parts/time.tsx'
 import type { CandidateRow } from '../rows.ts'
 import { TruncatedNote } from '../runs/run-item.tsx'
 import { readCandidate } from './candidate.ts'
@@ -31,8 +29,6 @@ export const CandidateItem = memo(function CandidateItem({ row }: { readonly row
   const [isOpen, setOpen] = useState(false)
   const shown = readCandidate(candidate)
   const met = shown.conditions.filter(({ isMet }) => isMet === true).length
-  const confidence = lowestConfidence(shown.evidence)
-  const sources = countSources(shown.evidence)
   const [tone, icon] = LOOKS[candidate.match_status] ?? (['quiet', 'question'] as const)
   const description = typeof candidate.description === 'string' ? candidate.description : ''
   const answer = [
@@ -44,72 +40,67 @@ export const CandidateItem = memo(function CandidateItem({ row }: { readonly row
   return (
     <li>
       <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
-        <summary className="run">
-          <Icon name="chevron" />
-          <span className="run-status">
+        <SummaryLine
+          status={
             <Badge tone={tone} icon={icon}>
               <Foreign>{words(candidate.match_status)}</Foreign>
             </Badge>
-          </span>
-          <span className="run-text">
-            <span className="run-question">
-              <Foreign>{nameOf(candidate)}</Foreign>
-            </span>
-            {answer !== '' && (
-              <span className="run-answer">
-                <Foreign>{answer}</Foreign>
-              </span>
-            )}
-          </span>
-          <span className="run-side">
-            {confidence !== undefined && <Confidence level={confidence} />}
-            {sources > 0 && (
-              <span className="muted">
-                {formats.number(sources)} {sources === 1 ? 'source' : 'sources'}
-              </span>
-            )}
-            <span className="muted">
-              <RelativeTime at={recorded} />
-            </span>
-          </span>
-        </summary>
-        {isOpen && (
-          <div className="row-body">
-            {row.truncated === true && <TruncatedNote />}
-            <div className="prose">
-              {description !== '' && <Text text={description} />}{' '}
-              {typeof candidate.url === 'string' && candidate.url !== '' && (
-                <ExternalLink url={candidate.url}>
-                  <Foreign>{siteOf(candidate.url)}</Foreign>
-                </ExternalLink>
-              )}
-            </div>
-            {shown.conditions.length > 0 && (
-              <section>
-                <h3>Conditions</h3>
-                <Findings findings={shown.conditions} />
-              </section>
-            )}
-            {shown.enrichments.length > 0 && (
-              <section>
-                <h3>Enrichments</h3>
-                <Findings findings={shown.enrichments} />
-              </section>
-            )}
-            {shown.others.length > 0 && (
-              <section>
-                <h3>Other evidence</h3>
-                {shown.others.map((each, index) => (
-                  <Basis key={index} evidence={each} />
-                ))}
-              </section>
-            )}
-          </div>
-        )}
+          }
+          title={nameOf(candidate)}
+          text={answer}
+          evidence={shown.evidence}
+          recorded={recorded}
+        />
+        {isOpen && <CandidateBody row={row} description={description} shown={shown} />}
       </details>
     </li>
   )
 })
+
+function CandidateBody({
+  row,
+  description,
+  shown,
+}: {
+  readonly row: CandidateRow
+  readonly description: string
+  readonly shown: ReturnType<typeof readCandidate>
+}): ReactNode {
+  const { url } = row.candidate
+  return (
+    <div className="row-body">
+      {row.truncated === true && <TruncatedNote />}
+      <div className="prose">
+        {description !== '' && <Text text={description} />}{' '}
+        {typeof url === 'string' && url !== '' && (
+          <ExternalLink url={url}>
+            <Foreign>{siteOf(url)}</Foreign>
+          </ExternalLink>
+        )}
+      </div>
+      {shown.conditions.length > 0 && (
+        <section>
+          <h3>Conditions</h3>
+          <Findings findings={shown.conditions} />
+        </section>
+      )}
+      {shown.enrichments.length > 0 && (
+        <section>
+          <h3>Enrichments</h3>
+          <Findings findings={shown.enrichments} />
+        </section>
+      )}
+      {shown.others.length > 0 && (
+        <section>
+          <h3>Other evidence</h3>
+          {shown.others.map((each, index) => (
+            <Basis key={index} evidence={each} />
+          ))}
+        </section>
+      )}
+    </div>
+  )
+}
 
 /** The service may send anything. */
 function nameOf({ name, candidate_id }: { readonly name: unknown; readonly candidate_id: string }): string {

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import { useView } from 'rivulet/react'
 import { useDashboard } from '../dashboard.ts'
 import { isObject } from '../evidence/evidence.ts'
-import { SourceNotice } from '../monitors/source-notice.tsx'
+import { SourceNotices } from '../monitors/source-notice.tsx'
 import { formats, words } from '../parts/format.ts'
 import { useMore } from '../parts/more.tsx'
 import { Notice } from '../parts/notice.tsx'
@@ -28,7 +28,6 @@ export function FindAllDetail({ findAll }: { readonly findAll: string }): ReactN
     [candidates, only],
   )
   const instead = useInstead(snapshot, 'candidates')
-  const status = head?.run?.status
 
   return (
     <article aria-labelledby="find-all-title" className="detail">
@@ -37,37 +36,13 @@ export function FindAllDetail({ findAll }: { readonly findAll: string }): ReactN
         <h1 id="find-all-title" className="mono" tabIndex={-1}>
           <Foreign>{findAll}</Foreign>
         </h1>
-        {head !== undefined && (
-          <div className="detail-facts">
-            {status !== undefined && (
-              <>
-                <RunStatusBadge status={status.status} />
-                <span>
-                  {formats.number(status.metrics.matched_candidates_count)} of{' '}
-                  {formats.number(status.metrics.generated_candidates_count)} candidates matched
-                </span>
-                {typeof status.termination_reason === 'string' && (
-                  <span className="muted">{visible(words(status.termination_reason))}</span>
-                )}
-              </>
-            )}
-            <span className="muted">
-              changed <RelativeTime at={head.updated} />
-            </span>
-          </div>
-        )}
+        {head !== undefined && <FindAllFacts head={head} />}
         <Objective schema={head?.schema ?? null} />
       </header>
       {instead ?? (
         <>
           <MissedNotice gaps={snapshot.gaps} />
-          {notices.length > 0 && (
-            <ul className="notices" aria-label="Problems of the source">
-              {notices.slice(0, 5).map(([key, notice]) => (
-                <SourceNotice key={key} type={notice.type} event={notice.event} recorded={notice.recorded} />
-              ))}
-            </ul>
-          )}
+          <SourceNotices notices={notices} />
           {candidates.length === 0 ? (
             <Notice
               icon="clock"
@@ -90,6 +65,29 @@ export function FindAllDetail({ findAll }: { readonly findAll: string }): ReactN
         </>
       )}
     </article>
+  )
+}
+
+function FindAllFacts({ head }: { readonly head: FindAllRunRow }): ReactNode {
+  const status = head.run?.status
+  return (
+    <div className="detail-facts">
+      {status !== undefined && (
+        <>
+          <RunStatusBadge status={status.status} />
+          <span>
+            {formats.number(status.metrics.matched_candidates_count)} of{' '}
+            {formats.number(status.metrics.generated_candidates_count)} candidates matched
+          </span>
+          {typeof status.termination_reason === 'string' && (
+            <span className="muted">{visible(words(status.termination_reason))}</span>
+          )}
+        </>
+      )}
+      <span className="muted">
+        changed <RelativeTime at={head.updated} />
+      </span>
+    </div>
   )
 }
 

@@ -10,7 +10,7 @@ import { StatusFilter } from '../parts/status-filter.tsx'
 import { RelativeTime } from '../parts/time.tsx'
 import { MissedNotice, useInstead } from '../parts/view-rows.tsx'
 import type { GroupRow, GroupRunRow, NoticeRow } from '../rows.ts'
-import { SourceNotice } from '../monitors/source-notice.tsx'
+import { SourceNotices } from '../monitors/source-notice.tsx'
 import { attemptIds } from './attempts.ts'
 import { AddRuns } from './add-runs.tsx'
 import { ProgressBar, StatusCounts } from './progress-bar.tsx'
@@ -18,6 +18,8 @@ import { progressOf } from './progress.ts'
 import { RunItem } from '../runs/run-item.tsx'
 import { hashOf } from '../route.ts'
 import { Foreign, visible } from '../parts/foreign.tsx'
+
+type GroupHead = Extract<GroupRow, { kind: 'group' }>
 
 /** A task group: its progress and its runs, the last ones first. */
 export function GroupDetail({
@@ -35,7 +37,6 @@ export function GroupDetail({
     () => (only === undefined ? runs : runs.filter((each) => each.run.status === only)),
     [runs, only],
   )
-  const progress = progressOf(status)
   const instead = useInstead(snapshot, 'runs')
 
   return (
@@ -45,48 +46,12 @@ export function GroupDetail({
         <h1 id="group-title" className="mono" tabIndex={-1}>
           <Foreign>{group}</Foreign>
         </h1>
-        {progress !== undefined && (
-          <>
-            <div className="detail-facts">
-              {progress.isActive ? (
-                <Badge tone="busy" icon="run">
-                  active
-                </Badge>
-              ) : (
-                <Badge tone="quiet" icon="check">
-                  ended
-                </Badge>
-              )}
-              <span>
-                {formats.percent(progress.total === 0 ? 0 : progress.ended / progress.total)} of{' '}
-                {formats.number(progress.total)} {progress.total === 1 ? 'run' : 'runs'} ended
-              </span>
-              {updated !== undefined && (
-                <span className="muted">
-                  changed <RelativeTime at={updated} />
-                </span>
-              )}
-            </div>
-            <ProgressBar progress={progress} name="Runs that have ended" />
-            <StatusCounts progress={progress} />
-            {typeof status?.status_message === 'string' && status.status_message !== '' && (
-              <p className="note" dir="auto">
-                {visible(status.status_message)}
-              </p>
-            )}
-          </>
-        )}
+        <GroupProgress status={status} updated={updated} />
       </header>
       {instead ?? (
         <>
           <MissedNotice gaps={snapshot.gaps} />
-          {notices.length > 0 && (
-            <ul className="notices" aria-label="Problems of the source">
-              {notices.slice(0, 5).map(([key, notice]) => (
-                <SourceNotice key={key} type={notice.type} event={notice.event} recorded={notice.recorded} />
-              ))}
-            </ul>
-          )}
+          <SourceNotices notices={notices} />
           <AddRuns group={group} runs={runs} />
           {runs.length === 0 ? (
             <Notice
@@ -110,6 +75,48 @@ export function GroupDetail({
         </>
       )}
     </article>
+  )
+}
+
+function GroupProgress({
+  status,
+  updated,
+}: {
+  readonly status: GroupHead['status'] | undefined
+  readonly updated: number | undefined
+}): ReactNode {
+  const progress = progressOf(status)
+  if (progress === undefined) return null
+  return (
+    <>
+      <div className="detail-facts">
+        {progress.isActive ? (
+          <Badge tone="busy" icon="run">
+            active
+          </Badge>
+        ) : (
+          <Badge tone="quiet" icon="check">
+            ended
+          </Badge>
+        )}
+        <span>
+          {formats.percent(progress.total === 0 ? 0 : progress.ended / progress.total)} of{' '}
+          {formats.number(progress.total)} {progress.total === 1 ? 'run' : 'runs'} ended
+        </span>
+        {updated !== undefined && (
+          <span className="muted">
+            changed <RelativeTime at={updated} />
+          </span>
+        )}
+      </div>
+      <ProgressBar progress={progress} name="Runs that have ended" />
+      <StatusCounts progress={progress} />
+      {typeof status?.status_message === 'string' && status.status_message !== '' && (
+        <p className="note" dir="auto">
+          {visible(status.status_message)}
+        </p>
+      )}
+    </>
   )
 }
 
@@ -151,7 +158,7 @@ function RunList({
 function partsOf(rows: ReadonlyMap<string, GroupRow>) {
   const runs: GroupRunRow[] = []
   const notices: (readonly [key: string, notice: NoticeRow])[] = []
-  let head: Extract<GroupRow, { kind: 'group' }> | undefined
+  let head: GroupHead | undefined
   for (const [key, row] of rows) {
     if (row.kind === 'run') runs.push(row)
     else if (row.kind === 'notice') notices.push([key, row])

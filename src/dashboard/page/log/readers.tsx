@@ -44,35 +44,48 @@ export function Readers({ readers }: { readonly readers: LogStats['readers'] }):
         </thead>
         <tbody>
           {sorted.map((reader) => (
-            <tr key={`${reader.kind}:${reader.name}`}>
-              <th scope="row">
-                <Foreign>{reader.name}</Foreign> <span className="tag">{reader.kind}</span>
-              </th>
-              <td data-label="State">
-                <ReaderState reader={reader} />
-              </td>
-              <td data-label="Behind" className="right">
-                <span className="behind">
-                  <span className="behind-bar" aria-hidden="true">
-                    <span style={{ width: `${(reader.lag.entries / most) * 100}%` }} />
-                  </span>
-                  <span>{formats.number(reader.lag.entries)}</span>
-                </span>
-              </td>
-              <td data-label="Since" className="right">
-                {reader.lag.entries === 0 ? '–' : formats.duration(reader.lag.seconds * 1_000)}
-              </td>
-              <td data-label="Dead letters" className={reader.deadLetters > 0 ? 'right bad-text' : 'right'}>
-                {formats.number(reader.deadLetters)}
-              </td>
-              <td data-label="Runs in" className="muted">
-                <Foreign>{reader.owner ?? '–'}</Foreign>
-              </td>
-            </tr>
+            <ReaderRow key={`${reader.kind}:${reader.name}`} reader={reader} most={most} />
           ))}
         </tbody>
       </table>
     </div>
+  )
+}
+
+function ReaderRow({
+  reader,
+  most,
+}: {
+  readonly reader: Reader
+  /** How many entries the reader that is the furthest behind is behind. */
+  readonly most: number
+}): ReactNode {
+  return (
+    <tr>
+      <th scope="row">
+        <Foreign>{reader.name}</Foreign> <span className="tag">{reader.kind}</span>
+      </th>
+      <td data-label="State">
+        <ReaderState reader={reader} />
+      </td>
+      <td data-label="Behind" className="right">
+        <span className="behind">
+          <span className="behind-bar" aria-hidden="true">
+            <span style={{ width: `${(reader.lag.entries / most) * 100}%` }} />
+          </span>
+          <span>{formats.number(reader.lag.entries)}</span>
+        </span>
+      </td>
+      <td data-label="Since" className="right">
+        {reader.lag.entries === 0 ? '–' : formats.duration(reader.lag.seconds * 1_000)}
+      </td>
+      <td data-label="Dead letters" className={reader.deadLetters > 0 ? 'right bad-text' : 'right'}>
+        {formats.number(reader.deadLetters)}
+      </td>
+      <td data-label="Runs in" className="muted">
+        <Foreign>{reader.owner ?? '–'}</Foreign>
+      </td>
+    </tr>
   )
 }
 

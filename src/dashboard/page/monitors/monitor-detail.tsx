@@ -8,7 +8,7 @@ import { useMore } from '../parts/more.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { RelativeTime } from '../parts/time.tsx'
 import { MissedNotice, useInstead } from '../parts/view-rows.tsx'
-import type { MonitorRow } from '../rows.ts'
+import type { MonitorRow, MonitorsRow } from '../rows.ts'
 import { MonitorState } from './monitor-list.tsx'
 import { TimeAxis } from './time-axis.tsx'
 import { TimelineItem } from './timeline-item.tsx'
@@ -18,17 +18,21 @@ import { Foreign } from '../parts/foreign.tsx'
 
 type Order = 'found' | 'happened'
 
+/** Which events are shown, and in which order. */
+interface Arrangement {
+  readonly order: Order
+  /** Whether runs that found nothing are shown. */
+  readonly hasAll: boolean
+}
+
 /** A monitor: its events on an axis of time, and by day. */
 export function MonitorDetail({ monitor }: { readonly monitor: string }): ReactNode {
   const { live } = useDashboard()
   const snapshot = useView(live.view('monitor', { monitor }))
   const summary = useView(live.view('monitors')).rows.get(rowKey([monitor]))
-  const [order, setOrder] = useState<Order>('found')
-  const [hasAll, setAll] = useState(false)
   const entries = useMemo(() => entriesOf(snapshot.rows), [snapshot.rows])
-  const shown = useMemo(() => arranged(entries, order, hasAll), [entries, order, hasAll])
-  const quiet = entries.filter(({ kind }) => kind === 'completion').length
-  const group = useId()
+  // Here, since it outlasts the time in which the events are loaded again.
+  const [arrangement, setArrangement] = useState<Arrangement>({ order: 'found', hasAll: false })
   const instead = useInstead(snapshot, 'events')
 
   return (
@@ -38,72 +42,105 @@ export function MonitorDetail({ monitor }: { readonly monitor: string }): ReactN
         <h1 id="monitor-title" className="mono" tabIndex={-1}>
           <Foreign>{summary?.monitor ?? monitor}</Foreign>
         </h1>
-        {summary !== undefined && (
-          <div className="detail-facts">
-            <MonitorState state={summary.state} />
-            <span>
-              {formats.number(summary.events)} {summary.events === 1 ? 'change' : 'changes'}
-            </span>
-            {summary.completions > 0 && (
-              <span className="muted">
-                {formats.number(summary.completions)} {summary.completions === 1 ? 'run' : 'runs'} without a
-                change
-              </span>
-            )}
-            {summary.last !== null && (
-              <span className="muted">
-                last <RelativeTime at={summary.last} />
-              </span>
-            )}
-          </div>
-        )}
+        {summary !== undefined && <MonitorFacts summary={summary} />}
       </header>
       {instead ?? (
         <>
           <MissedNotice gaps={snapshot.gaps} />
-          {entries.length === 0 ? (
-            <Notice icon="clock" title="No events yet">
-              <p>
-                What the monitor finds appears here at once. Events of more than 30 days ago are only in the
-                log.
-              </p>
-            </Notice>
-          ) : (
-            <>
-              <TimeAxis entries={shown} timeOf={timeOf(order)} />
-              <div className="toolbar">
-                <h2>
-                  Events <span className="muted">{formats.number(shown.length)}</span>
-                </h2>
-                <div className="toolbar-side">
-                  {quiet > 0 && (
-                    <label className="check">
-                      <input type="checkbox" checked={hasAll} onChange={() => setAll(!hasAll)} />
-                      Runs that found nothing <span className="muted">{formats.number(quiet)}</span>
-                    </label>
-                  )}
-                  <fieldset className="choice">
-                    <legend className="visually-hidden">Order of the events</legend>
-                    {(['found', 'happened'] as const).map((each) => (
-                      <label key={each}>
-                        <input
-                          type="radio"
-                          name={group}
-                          checked={order === each}
-                          onChange={() => setOrder(each)}
-                        />
-                        <span>{each === 'found' ? 'As found' : 'As it happened'}</span>
-                      </label>
-                    ))}
-                  </fieldset>
-                </div>
-              </div>
-              <Days entries={shown} order={order} />
-            </>
-          )}
+          <Timeline entries={entries} arrangement={arrangement} onArrange={setArrangement} />
         </>
       )}
     </article>
+  )
+}
+
+function MonitorFacts({ summary }: { readonly summary: MonitorsRow }): ReactNode {
+  return (
+    <div className="detail-facts">
+      <MonitorState state={summary.state} />
+      <span>
+        {formats.number(summary.events)} {summary.events === 1 ? 'change' : 'changes'}
+      </span>
+      {summary.completions > 0 && (
+        <span className="muted">
+          {formats.number(summary.completions)} {summary.completions === 1 ? 'run' : 'runs'} without a change
+        </span>
+      )}
+      {summary.last !== null && (
+        <span className="muted">
+          last <RelativeTime at={summary.last} />
+        </span>
+      )}
+    </div>
+  )
+}
+
+/** The events, on an axis and by day, in the order that the reader chooses. */
+function Timeline({
+  entries,
+  arrangement,
+  onArrange,
+}: {
+  readonly entries: readonly TimelineEntry[]
+  readonly arrangement: Arrangement
+  readonly onArrange: (arrangement: Arrangement) => void
+}): ReactNode {
+  const { order, hasAll } = arrangement
+  const shown = useMemo(() => arranged(entries, order, hasAll), [entries, order, hasAll])
+  const quiet = entries.filter(({ kind }) => kind === 'completion').length
+  if (entries.length === 0) {
+    return (
+      <Notice icon="clock" title="No events yet">
+        <p>
+          What the monitor finds appears here at once. Events of more than 30 days ago are only in the log.
+        </p>
+      </Notice>
+    )
+  }
+  return (
+    <>
+      <TimeAxis entries={shown} timeOf={timeOf(order)} />
+      <div className="toolbar">
+        <h2>
+          Events <span className="muted">{formats.number(shown.length)}</span>
+        </h2>
+        <div className="toolbar-side">
+          {quiet > 0 && (
+            <label className="check">
+              <input
+                type="checkbox"
+                checked={hasAll}
+                onChange={() => onArrange({ order, hasAll: !hasAll })}
+              />
+              Runs that found nothing <span className="muted">{formats.number(quiet)}</span>
+            </label>
+          )}
+          <OrderChoice order={order} onChange={(chosen) => onArrange({ order: chosen, hasAll })} />
+        </div>
+      </div>
+      <Days entries={shown} order={order} />
+    </>
+  )
+}
+
+function OrderChoice({
+  order,
+  onChange,
+}: {
+  readonly order: Order
+  readonly onChange: (order: Order) => void
+}): ReactNode {
+  const group = useId()
+  return (
+    <fieldset className="choice">
+      <legend className="visually-hidden">Order of the events</legend>
+      {(['found', 'happened'] as const).map((each) => (
+        <label key={each}>
+          <input type="radio" name={group} checked={order === each} onChange={() => onChange(each)} />
+          <span>{each === 'found' ? 'As found' : 'As it happened'}</span>
+        </label>
+      ))}
+    </fieldset>
   )
 }
 

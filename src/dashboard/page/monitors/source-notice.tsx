@@ -3,10 +3,11 @@ import { isObject } from '../evidence/evidence.ts'
 import { instantOf, words } from '../parts/format.ts'
 import { Icon } from '../parts/icon.tsx'
 import { ClockTime } from '../parts/time.tsx'
+import type { NoticeRow } from '../rows.ts'
 import { visible } from '../parts/foreign.tsx'
 
 /** Something about a source that is no result: a gap, an error, a loss. */
-export function SourceNotice({
+function SourceNotice({
   type,
   event,
   recorded,
@@ -23,6 +24,22 @@ export function SourceNotice({
         <ClockTime at={recorded} />
       </span>
     </li>
+  )
+}
+
+/** The last problems of a source. */
+export function SourceNotices({
+  notices,
+}: {
+  readonly notices: readonly (readonly [key: string, notice: NoticeRow])[]
+}): ReactNode {
+  if (notices.length === 0) return null
+  return (
+    <ul className="notices" aria-label="Problems of the source">
+      {notices.slice(0, 5).map(([key, notice]) => (
+        <SourceNotice key={key} type={notice.type} event={notice.event} recorded={notice.recorded} />
+      ))}
+    </ul>
   )
 }
 

@@ -1,7 +1,8 @@
-import { useLayoutEffect, useRef, useState } from 'react'
+import { useRef } from 'react'
 import type { ReactNode } from 'react'
 import { formats } from '../parts/format.ts'
 import { useNow } from '../parts/time.tsx'
+import { useWidth } from '../plot/plot.tsx'
 import { timeTicks } from '../plot/ticks.ts'
 import type { TimelineEntry } from './timeline.ts'
 
@@ -18,14 +19,7 @@ export function TimeAxis({
   readonly timeOf: (entry: TimelineEntry) => number
 }): ReactNode {
   const frame = useRef<HTMLDivElement>(null)
-  const [width, setWidth] = useState(0)
-  useLayoutEffect(() => {
-    const { current } = frame
-    if (current === null) return undefined
-    const observer = new ResizeObserver(() => setWidth(current.clientWidth))
-    observer.observe(current)
-    return () => observer.disconnect()
-  }, [])
+  const width = useWidth(frame)
   const now = useNow()
   if (entries.length === 0) return null
 
@@ -58,22 +52,33 @@ export function TimeAxis({
             </g>
           ))}
           <line className="axis" x2={width} y1={BASE} y2={BASE} />
-          {binned(entries, timeOf, x).map(({ left, kinds }) =>
-            kinds.map(([kind, count], index) => (
-              <rect
-                key={`${left} ${kind}`}
-                className={`mark-${kind}`}
-                x={left}
-                y={BASE - kinds.slice(0, index + 1).reduce((sum, [, each]) => sum + sizeOf(each), 0)}
-                width={4}
-                height={sizeOf(count) - 1}
-                rx={1.5}
-              />
-            )),
-          )}
+          <Marks entries={entries} left={(entry) => x(timeOf(entry))} />
         </svg>
       )}
     </div>
+  )
+}
+
+/** The entries as marks. */
+function Marks({
+  entries,
+  left: leftOf,
+}: {
+  readonly entries: readonly TimelineEntry[]
+  readonly left: (entry: TimelineEntry) => number
+}): ReactNode {
+  return binned(entries, leftOf).map(({ left, kinds }) =>
+    kinds.map(([kind, count], index) => (
+      <rect
+        key={`${left} ${kind}`}
+        className={`mark-${kind}`}
+        x={left}
+        y={BASE - kinds.slice(0, index + 1).reduce((sum, [, each]) => sum + sizeOf(each), 0)}
+        width={4}
+        height={sizeOf(count) - 1}
+        rx={1.5}
+      />
+    )),
   )
 }
 
@@ -88,14 +93,10 @@ function anchorOf(x: number, width: number): 'start' | 'middle' | 'end' {
 }
 
 /** Entries that would overlap, as one mark. So thousands of entries are no more marks than fit into the width. */
-function binned(
-  entries: readonly TimelineEntry[],
-  timeOf: (entry: TimelineEntry) => number,
-  x: (at: number) => number,
-) {
-  const bins = Map.groupBy(entries, (entry) => Math.round(x(timeOf(entry)) / 5) * 5 - 2)
-  return [...bins].map(([left, those]) => {
+function binned(entries: readonly TimelineEntry[], left: (entry: TimelineEntry) => number) {
+  const bins = Map.groupBy(entries, (entry) => Math.round(left(entry) / 5) * 5 - 2)
+  return [...bins].map(([at, those]) => {
     const kinds = Map.groupBy(those, ({ kind }) => kind)
-    return { left, kinds: [...kinds].map(([kind, { length }]) => [kind, length] as const) }
+    return { left: at, kinds: [...kinds].map(([kind, { length }]) => [kind, length] as const) }
   })
 }

@@ -1,8 +1,9 @@
 import { memo, useState } from 'react'
 import type { ReactNode } from 'react'
 import { Confidence } from '../evidence/confidence.tsx'
-import { countSources, lowestConfidence } from '../evidence/evidence.ts'
+import { lowestConfidence } from '../evidence/evidence.ts'
 import { Output } from '../evidence/output.tsx'
+import { SourceCount } from '../evidence/summary-line.tsx'
 import { Value } from '../evidence/value.tsx'
 import { TruncatedNote } from '../runs/run-item.tsx'
 import { formats } from '../parts/format.ts'
@@ -29,20 +30,8 @@ export const TimelineItem = memo(function TimelineItem({
       {hasClock ? <ClockTime at={found} /> : <span aria-hidden="true">·</span>}
     </span>
   )
-  if (kind !== 'change') {
-    return (
-      <li className={`event plain kind-${kind}`}>
-        {time}
-        <span className="event-mark" aria-hidden="true" />
-        <span className="event-text">
-          {kind === 'error' && <strong>Failed. </strong>}
-          <span dir="auto">{visible(kind === 'notice' ? noticeText(row.type, row.event) : title)}</span>
-        </span>
-      </li>
-    )
-  }
+  if (kind !== 'change') return <PlainItem entry={entry} time={time} />
   const confidence = lowestConfidence(evidence)
-  const sources = countSources(evidence)
   return (
     <li className={`event kind-${kind}`}>
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -57,11 +46,7 @@ export const TimelineItem = memo(function TimelineItem({
               {row.type === 'monitor.snapshot' && <span className="tag">changed output</span>}
               {date !== undefined && <span>{dateText(date)}</span>}
               {confidence !== undefined && <Confidence level={confidence} />}
-              {sources > 0 && (
-                <span>
-                  {formats.number(sources)} {sources === 1 ? 'source' : 'sources'}
-                </span>
-              )}
+              <SourceCount evidence={evidence} />
             </span>
           </span>
           <Icon name="chevron" />
@@ -84,3 +69,23 @@ export const TimelineItem = memo(function TimelineItem({
     </li>
   )
 })
+
+/** An entry that has nothing to open. */
+function PlainItem({
+  entry: { kind, title, row },
+  time,
+}: {
+  readonly entry: TimelineEntry
+  readonly time: ReactNode
+}): ReactNode {
+  return (
+    <li className={`event plain kind-${kind}`}>
+      {time}
+      <span className="event-mark" aria-hidden="true" />
+      <span className="event-text">
+        {kind === 'error' && <strong>Failed. </strong>}
+        <span dir="auto">{visible(kind === 'notice' ? noticeText(row.type, row.event) : title)}</span>
+      </span>
+    </li>
+  )
+}

@@ -106,42 +106,59 @@ function EventsPlot({ slices, span }: PlotProps): ReactNode {
           </li>
         ))}
         table={
-          <table>
-            <caption className="visually-hidden">
-              Events per {per}, {span.label.toLowerCase()}
-            </caption>
-            <thead>
-              <tr>
-                <th scope="col">From</th>
-                {families.map((family) => (
-                  <th key={family} scope="col" className="right">
-                    {family}
-                  </th>
-                ))}
-                <th scope="col" className="right">
-                  All
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {slices
-                .filter((slice) => slice.total > 0)
-                .map((slice) => (
-                  <tr key={slice.from}>
-                    <th scope="row">{formats.clock(slice.from)}</th>
-                    {families.map((family) => (
-                      <td key={family} className="right">
-                        {formats.number(slice.counts[family])}
-                      </td>
-                    ))}
-                    <td className="right">{formats.number(slice.total)}</td>
-                  </tr>
-                ))}
-            </tbody>
-          </table>
+          <EventsTable
+            slices={slices}
+            families={families}
+            caption={`Events per ${per}, ${span.label.toLowerCase()}`}
+          />
         }
       />
     </figure>
+  )
+}
+
+function EventsTable({
+  slices,
+  families,
+  caption,
+}: {
+  readonly slices: readonly Slice[]
+  /** The families of events that occur. */
+  readonly families: readonly (typeof FAMILIES)[number][]
+  readonly caption: string
+}): ReactNode {
+  return (
+    <table>
+      <caption className="visually-hidden">{caption}</caption>
+      <thead>
+        <tr>
+          <th scope="col">From</th>
+          {families.map((family) => (
+            <th key={family} scope="col" className="right">
+              {family}
+            </th>
+          ))}
+          <th scope="col" className="right">
+            All
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {slices
+          .filter((slice) => slice.total > 0)
+          .map((slice) => (
+            <tr key={slice.from}>
+              <th scope="row">{formats.clock(slice.from)}</th>
+              {families.map((family) => (
+                <td key={family} className="right">
+                  {formats.number(slice.counts[family])}
+                </td>
+              ))}
+              <td className="right">{formats.number(slice.total)}</td>
+            </tr>
+          ))}
+      </tbody>
+    </table>
   )
 }
 
@@ -230,33 +247,44 @@ function LagPlot({ slices, span }: PlotProps): ReactNode {
             </>
           )
         }
-        table={
-          <table>
-            <caption className="visually-hidden">Lag from event to log, {span.label.toLowerCase()}</caption>
-            <thead>
-              <tr>
-                <th scope="col">From</th>
-                <th scope="col" className="right">
-                  Average
-                </th>
-                <th scope="col" className="right">
-                  Highest
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {known.map(({ at, mean, max }) => (
-                <tr key={at}>
-                  <th scope="row">{formats.clock(at)}</th>
-                  <td className="right">{formats.duration(mean)}</td>
-                  <td className="right">{formats.duration(max)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        }
+        table={<LagTable known={known} caption={`Lag from event to log, ${span.label.toLowerCase()}`} />}
       />
     </figure>
+  )
+}
+
+function LagTable({
+  known,
+  caption,
+}: {
+  /** The slices with a lag, with the time at which they begin. */
+  readonly known: readonly { readonly at: number; readonly mean: number; readonly max: number }[]
+  readonly caption: string
+}): ReactNode {
+  return (
+    <table>
+      <caption className="visually-hidden">{caption}</caption>
+      <thead>
+        <tr>
+          <th scope="col">From</th>
+          <th scope="col" className="right">
+            Average
+          </th>
+          <th scope="col" className="right">
+            Highest
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {known.map(({ at, mean, max }) => (
+          <tr key={at}>
+            <th scope="row">{formats.clock(at)}</th>
+            <td className="right">{formats.duration(mean)}</td>
+            <td className="right">{formats.duration(max)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   )
 }
 

@@ -34,6 +34,13 @@ interface Drawing extends Axes {
   readonly draw: (area: Area) => ReactNode
 }
 
+/** What stands below a plot. */
+interface FootProps {
+  readonly name: string
+  readonly legend: ReactNode
+  readonly table: ReactNode
+}
+
 /**
  * The frame of a plot over time: axes, grid, and a readout of the slice under the pointer, or that the arrow keys choose. The drawing is
  * hidden from screen readers, which get the table.
@@ -44,13 +51,11 @@ export function Plot({
   legend,
   table,
   ...drawing
-}: Drawing & {
-  readonly name: string
-  /** The text for the slice with this index. */
-  readonly readout: (index: number) => ReactNode
-  readonly legend: ReactNode
-  readonly table: ReactNode
-}): ReactNode {
+}: Drawing &
+  FootProps & {
+    /** The text for the slice with this index. */
+    readonly readout: (index: number) => ReactNode
+  }): ReactNode {
   const frame = useRef<HTMLDivElement>(null)
   const width = useWidth(frame)
   const { from, to, slice } = drawing
@@ -87,15 +92,21 @@ export function Plot({
           {chosen !== undefined && readout(chosen)}
         </div>
       </div>
-      <div className="plot-foot">
-        <ul className="legend">{legend}</ul>
-        <details className="plot-table">
-          <summary>Table</summary>
-          <div className="scroll" tabIndex={0} role="region" aria-label={`${name}, as a table`}>
-            {table}
-          </div>
-        </details>
-      </div>
+      <Foot name={name} legend={legend} table={table} />
+    </div>
+  )
+}
+
+function Foot({ name, legend, table }: FootProps): ReactNode {
+  return (
+    <div className="plot-foot">
+      <ul className="legend">{legend}</ul>
+      <details className="plot-table">
+        <summary>Table</summary>
+        <div className="scroll" tabIndex={0} role="region" aria-label={`${name}, as a table`}>
+          {table}
+        </div>
+      </details>
     </div>
   )
 }
@@ -178,7 +189,7 @@ function Times({ from, to, area }: Pick<Axes, 'from' | 'to'> & { readonly area: 
 }
 
 /** The width of an element, in CSS pixels; 0 before it is known. */
-function useWidth(element: { readonly current: HTMLElement | null }): number {
+export function useWidth(element: { readonly current: HTMLElement | null }): number {
   const [width, setWidth] = useState(0)
   useLayoutEffect(() => {
     const { current } = element

@@ -1,19 +1,11 @@
 import { memo, useEffect, useRef, useState } from 'react'
 import type { ReactNode } from 'react'
-import { Confidence } from '../evidence/confidence.tsx'
-import {
-  countSources,
-  isObject,
-  lowestConfidence,
-  oneLine,
-  readOutput,
-  summaryOf,
-} from '../evidence/evidence.ts'
+import { isObject, oneLine, readOutput, summaryOf } from '../evidence/evidence.ts'
 import { Output } from '../evidence/output.tsx'
+import { SummaryLine } from '../evidence/summary-line.tsx'
 import { Value } from '../evidence/value.tsx'
 import { formats, instantOf } from '../parts/format.ts'
-import { Icon } from '../parts/icon.tsx'
-import { ClockTime, RelativeTime } from '../parts/time.tsx'
+import { ClockTime } from '../parts/time.tsx'
 import type { GroupRunRow } from '../rows.ts'
 import { RunStatusBadge } from './run-status.tsx'
 import { questionOf } from './question.ts'
@@ -40,44 +32,22 @@ export const RunItem = memo(function RunItem({
   }, [isSelected])
 
   const shown = readOutput(output)
-  const evidence = shown.kind === 'none' ? [] : shown.evidence
-  const confidence = lowestConfidence(evidence)
-  const sources = countSources(evidence)
   const question = questionOf(row)
-  const answer = run.error == null ? summaryOf(output) : oneLine(visible(run.error.message), 200)
   return (
     <li ref={item}>
       <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
-        <summary className="run">
-          <Icon name="chevron" />
-          <span className="run-status">
-            <RunStatusBadge status={run.status} />
-          </span>
-          <span className="run-text">
-            <span className="run-question">
-              <Foreign>{question ?? run.run_id}</Foreign>
-            </span>
-            {answer !== '' && (
-              <span className={run.error == null ? 'run-answer' : 'run-answer bad-text'}>
-                <Foreign>{answer}</Foreign>
-              </span>
-            )}
-          </span>
-          <span className="run-side">
-            {attempt !== undefined && (
-              <span className="run-attempt muted">attempt {formats.number(attempt.number)}</span>
-            )}
-            {confidence !== undefined && <Confidence level={confidence} />}
-            {sources > 0 && (
-              <span className="muted">
-                {formats.number(sources)} {sources === 1 ? 'source' : 'sources'}
-              </span>
-            )}
-            <span className="muted">
-              <RelativeTime at={recorded} />
-            </span>
-          </span>
-        </summary>
+        <SummaryLine
+          status={<RunStatusBadge status={run.status} />}
+          title={question ?? run.run_id}
+          text={run.error == null ? summaryOf(output) : oneLine(visible(run.error.message), 200)}
+          isError={run.error != null}
+          evidence={shown.kind === 'none' ? [] : shown.evidence}
+          recorded={recorded}
+        >
+          {attempt !== undefined && (
+            <span className="run-attempt muted">attempt {formats.number(attempt.number)}</span>
+          )}
+        </SummaryLine>
         {isOpen && <RunBody row={row} href={href} question={question} />}
       </details>
     </li>
@@ -95,9 +65,7 @@ export function RunBody({
   /** The part of the input that the page already shows. */
   readonly question?: string | undefined
 }): ReactNode {
-  const { run, output, input, recorded } = row
-  const created = instantOf(run.created_at)
-  const modified = instantOf(run.modified_at)
+  const { run, output, input } = row
   return (
     <div className="row-body">
       {run.error != null && (
@@ -126,55 +94,56 @@ export function RunBody({
       {output === null && run.status === 'completed' && (
         <p className="muted">The events of this run brought no output.</p>
       )}
-      <dl className="facts">
-        <div>
-          <dt>Run</dt>
-          <dd className="mono">
-            <a href={href}>
-              <Foreign>{run.run_id}</Foreign>
-            </a>
-          </dd>
-        </div>
-        {run.processor !== '' && (
-          <div>
-            <dt>Processor</dt>
-            <dd>
-              <Foreign>{run.processor}</Foreign>
-            </dd>
-          </div>
-        )}
-        {created !== undefined && (
-          <div>
-            <dt>Created</dt>
-            <dd>
-              <ClockTime at={created} seconds />
-            </dd>
-          </div>
-        )}
-        {created !== undefined && modified !== undefined && (
-          <div>
-            <dt>Took</dt>
-            <dd>{formats.duration(modified - created)}</dd>
-          </div>
-        )}
-        <div>
-          <dt>Recorded</dt>
-          <dd>
-            <ClockTime at={recorded} seconds />
-          </dd>
-        </div>
-        {isObject(run.metadata) &&
-          Object.entries(run.metadata).map(([name, value]) => (
-            <div key={name}>
-              <dt>
-                <Foreign>{name}</Foreign>
-              </dt>
-              <dd>
-                <Value value={value} />
-              </dd>
-            </div>
-          ))}
-      </dl>
+      <RunFacts row={row} href={href} />
+    </div>
+  )
+}
+
+function RunFacts({ row, href }: { readonly row: GroupRunRow; readonly href: string }): ReactNode {
+  const { run, recorded } = row
+  const created = instantOf(run.created_at)
+  const modified = instantOf(run.modified_at)
+  return (
+    <dl className="facts">
+      <div>
+        <dt>Run</dt>
+        <dd className="mono">
+          <a href={href}>
+            <Foreign>{run.run_id}</Foreign>
+          </a>
+        </dd>
+      </div>
+      {run.processor !== '' && (
+        <Fact name="Processor">
+          <Foreign>{run.processor}</Foreign>
+        </Fact>
+      )}
+      {created !== undefined && (
+        <Fact name="Created">
+          <ClockTime at={created} seconds />
+        </Fact>
+      )}
+      {created !== undefined && modified !== undefined && (
+        <Fact name="Took">{formats.duration(modified - created)}</Fact>
+      )}
+      <Fact name="Recorded">
+        <ClockTime at={recorded} seconds />
+      </Fact>
+      {isObject(run.metadata) &&
+        Object.entries(run.metadata).map(([name, value]) => (
+          <Fact key={name} name={<Foreign>{name}</Foreign>}>
+            <Value value={value} />
+          </Fact>
+        ))}
+    </dl>
+  )
+}
+
+function Fact({ name, children }: { readonly name: ReactNode; readonly children: ReactNode }): ReactNode {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
     </div>
   )
 }

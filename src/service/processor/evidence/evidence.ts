@@ -230,7 +230,7 @@ function searchThing(search: EvidenceSearch, thing: Thing, asked: Asked, about: 
   const { place, depth } = search
   const characters = depth * CHARACTERS
   if (asked.release !== undefined && (asked.asksForChanges || asked.form === 'date')) {
-    const changes = searchRelease(place, thing, asked, asked.release, about)
+    const changes = searchRelease(place, thing, { ...asked, release: asked.release }, about)
     if (changes !== undefined) return changes
   }
   const readings = thing.root
@@ -312,14 +312,13 @@ function searchOwn(
 function searchRelease(
   place: Place,
   thing: Thing,
-  asked: Asked,
-  release: string,
+  asked: Asked & { readonly release: string },
   about: string,
 ): Findings | undefined {
   for (const source of thing.documents) {
     if (source.kind !== 'changelog') continue
     const document = place.document(source.url)
-    const section = document === undefined ? undefined : releaseSection(document, release)
+    const section = document === undefined ? undefined : releaseSection(document, asked.release)
     if (section === undefined) continue
     const { readings, evidence, released } = section
     const found = { asked, query: '', about, readings, by: 'version' } as const

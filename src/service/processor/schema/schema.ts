@@ -77,61 +77,88 @@ interface FieldPlace {
  * is validated against the whole schema later.
  */
 export function readSchema(root: JsonSchema): SchemaReading {
-  const messages = new Set<string>()
-  let count = 0
-  let schemas = 0
+  return new SchemaReader(root).read()
+}
 
-  function warn(message: string): void {
-    if (messages.size < MAX_WARNINGS) messages.add(message)
+class SchemaReader {
+  readonly #root: JsonSchema
+  readonly #messages = new Set<string>()
+  /** Number of fields that were read. */
+  #count = 0
+  /** Number of schemas that were read. */
+  #schemas = 0
+
+  constructor(root: JsonSchema) {
+    this.#root = root
   }
 
-  function alternativesOf(given: unknown, path: string): readonly JsonSchema[] {
+  read(): SchemaReading {
+    const content = this.#readField(
+      { allOf: [{ type: 'object' }, this.#root] },
+      { name: '', path: '', required: true, depth: 0 },
+    )
+    const objects = [content, ...content.alternatives].filter(({ kind }) => kind === 'object')
+    const fields = objects[0]?.properties ?? []
+    if (objects.every(({ properties }) => properties.length === 0)) {
+      this.#warn('the schema names no properties, so the answer has no fields')
+    }
+    const warnings = [...this.#messages].map((message) => ({ type: 'spec_validation_warning', message }))
+    return { content, fields, warnings }
+  }
+
+  #warn(message: string): void {
+    if (this.#messages.size < MAX_WARNINGS) this.#messages.add(message)
+  }
+
+  #alternativesOf(given: unknown, path: string): readonly JsonSchema[] {
     return flatten(given, {
-      root,
-      take: () => ++schemas <= MAX_SCHEMAS,
-      warn: (message) => warn(`${path}: ${message}`),
+      root: this.#root,
+      take: () => ++this.#schemas <= MAX_SCHEMAS,
+      warn: (message) => this.#warn(`${path}: ${message}`),
     })
   }
 
-  function readProperties(schema: JsonSchema, path: string, depth: number): FieldSpec[] {
+  #readProperties(schema: JsonSchema, path: string, depth: number): FieldSpec[] {
     const properties = isObject(schema['properties']) ? schema['properties'] : {}
     const required = new Set(listOf(schema['required']).filter(isText))
     // A required property without a schema may be anything that `additionalProperties` allows.
     const names = new Set([...Object.keys(properties), ...required])
     const isTooDeep = depth > MAX_DEPTH && names.size > 0
-    if (isTooDeep) warn(`${path} is nested more than ${MAX_DEPTH} levels deep: deeper levels are omitted`)
+    if (isTooDeep)
+      this.#warn(`${path} is nested more than ${MAX_DEPTH} levels deep: deeper levels are omitted`)
     const fields: FieldSpec[] = []
     for (const name of names) {
-      count += 1
-      const isRead = !isTooDeep && count <= MAX_FIELDS
-      if (!isTooDeep && !isRead) warn(`the schema has more than ${MAX_FIELDS} fields: the rest is omitted`)
+      this.#count += 1
+      const isRead = !isTooDeep && this.#count <= MAX_FIELDS
+      if (!isTooDeep && !isRead)
+        this.#warn(`the schema has more than ${MAX_FIELDS} fields: the rest is omitted`)
       if (!isRead && !required.has(name)) continue
       const field = path === '' ? name : `${path}.${name}`
       const given = Object.hasOwn(properties, name) ? properties[name] : schema['additionalProperties']
-      fields.push(read(isRead ? given : false, { name, path: field, required: required.has(name), depth }))
+      fields.push(
+        this.#readField(isRead ? given : false, { name, path: field, required: required.has(name), depth }),
+      )
     }
     return fields
   }
 
-  function read(given: unknown, place: FieldPlace): FieldSpec {
-    const all = alternativesOf(given, place.path)
+  #readField(given: unknown, place: FieldPlace): FieldSpec {
+    const all = this.#alternativesOf(given, place.path)
     const nullable = all.some(allowsNull)
     const filled = all.filter((schema) => schema['type'] !== 'null')
     const [first, ...others] = (filled.length > 0 ? filled : all).map((schema) =>
-      readOne(schema, place, nullable),
+      this.#readOne(schema, place, nullable),
     )
     // A schema that allows no value.
-    const spec = first ?? readOne({ enum: [] }, place, false)
+    const spec = first ?? this.#readOne({ enum: [] }, place, false)
     return others.length === 0 ? spec : { ...spec, alternatives: others }
   }
 
-  function readOne(
-    schema: JsonSchema,
-    { name, path, required, depth }: FieldPlace,
-    nullable: boolean,
-  ): FieldSpec {
+  #readOne(schema: JsonSchema, place: FieldPlace, nullable: boolean): FieldSpec {
+    const { name, path, required, depth } = place
     for (const keyword of Object.keys(schema)) {
-      if (!KNOWN_KEYWORDS.has(keyword)) warn(`${path}: the keyword ${keyword} is not used to find an answer`)
+      if (!KNOWN_KEYWORDS.has(keyword))
+        this.#warn(`${path}: the keyword ${keyword} is not used to find an answer`)
     }
     const kind = kindOf(schema)
     const values = Array.isArray(schema['enum']) ? schema['enum'] : undefined
@@ -154,32 +181,20 @@ export function readSchema(root: JsonSchema): SchemaReading {
       maxLength: numberOr(schema['maxLength'], Infinity),
       minItems: numberOr(schema['minItems'], 0),
       maxItems: numberOr(schema['maxItems'], Infinity),
-      items: kind === 'array' ? readItems(schema['items'], name, path, depth) : undefined,
-      properties: kind === 'object' ? readProperties(schema, path, depth + 1) : [],
+      items: kind === 'array' ? this.#readItems(schema['items'], place) : undefined,
+      properties: kind === 'object' ? this.#readProperties(schema, path, depth + 1) : [],
       alternatives: [],
     }
   }
 
   /** The items of a list; strings by default. */
-  function readItems(given: unknown, name: string, path: string, depth: number): FieldSpec | undefined {
+  #readItems(given: unknown, { name, path, depth }: FieldPlace): FieldSpec | undefined {
     if (depth >= MAX_DEPTH) return undefined
     const place = { name, path: `${path}[]`, required: true, depth: depth + 1 }
-    const items = read(given ?? { type: 'string' }, place)
-    if (items.kind === 'array') warn(`${path}: a list of lists cannot be extracted and stays empty`)
+    const items = this.#readField(given ?? { type: 'string' }, place)
+    if (items.kind === 'array') this.#warn(`${path}: a list of lists cannot be extracted and stays empty`)
     return items
   }
-
-  const content = read(
-    { allOf: [{ type: 'object' }, root] },
-    { name: '', path: '', required: true, depth: 0 },
-  )
-  const objects = [content, ...content.alternatives].filter(({ kind }) => kind === 'object')
-  const fields = objects[0]?.properties ?? []
-  if (objects.every(({ properties }) => properties.length === 0)) {
-    warn('the schema names no properties, so the answer has no fields')
-  }
-  const warnings = [...messages].map((message) => ({ type: 'spec_validation_warning', message }))
-  return { content, fields, warnings }
 }
 
 /** Whether a value can occur in a text, and has the kind if one is given. */
