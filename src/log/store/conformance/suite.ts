@@ -112,34 +112,8 @@ export const CONFORMANCE_AREAS: readonly ConformanceArea[] = [
 ]
 
 /**
- * Declares the tests that each store of a log passes. They call the store as `openLog` does, with the checks of arguments in front of it.
- *
- * ```ts
- * import { describe, it } from 'node:test'
- * import { memoryLog } from 'rivulet'
- * import type { MemoryLog } from 'rivulet'
- * import { storeConformance } from 'rivulet/log/store'
- *
- * storeConformance(
- *   { describe, it },
- *   {
- *     name: 'a log in memory',
- *     async open(options) {
- *       const first = memoryLog(options)
- *       const opened = new Map<unknown, MemoryLog>()
- *       return {
- *         async connect(owner) {
- *           const log = first.connect({ owner })
- *           opened.set(log, log)
- *           return log
- *         },
- *         loseClaims: async (log) => opened.get(log)?.loseClaims(),
- *         remove: async () => {},
- *       }
- *     },
- *   },
- * )
- * ```
+ * Declares the tests that each store of a log passes, see `docs/stores.md`. They call the store as `openLog` does, with the checks of
+ * arguments in front of it.
  */
 export function storeConformance(
   { describe, it }: TestRunner,
