@@ -5,14 +5,8 @@
  * @module rivulet/log/store
  */
 export { CONFORMANCE_AREAS, storeConformance } from './conformance/suite.ts'
-export type {
-  ConformanceArea,
-  FreshLogOptions,
-  LogUnderTest,
-  OpenFreshLog,
-  StoreHarness,
-  TestRunner,
-} from './conformance/suite.ts'
+export type { ConformanceArea, StoreHarness } from './conformance/suite.ts'
+export type { FreshLogOptions, LogUnderTest, OpenFreshLog, TestRunner } from './conformance/area.ts'
 export {
   MAX_APPEND_DONE,
   MAX_APPEND_ENTRIES,

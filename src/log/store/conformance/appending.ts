@@ -4,7 +4,7 @@ import { FencedError, LogConflictError, LogValueError } from '../../errors.ts'
 import { failureEvent } from '../../../protocol/event.ts'
 import { change, fullRun } from './events.ts'
 import { append, bySource, entriesOf, idsOf, readAll } from './fixture.ts'
-import type { Area } from './suite.ts'
+import type { Area } from './area.ts'
 import { newEntry } from '../new-entry.ts'
 
 /** What streams bring, in one transaction. */

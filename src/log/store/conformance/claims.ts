@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events'
 import { FencedError, LogClosedError, LogError, LogInUseError } from '../../errors.ts'
 import { change } from './events.ts'
 import { append, idsOf, isSettled, readAll } from './fixture.ts'
-import type { Area } from './suite.ts'
+import type { Area } from './area.ts'
 
 /** Claims, releases and fences. */
 export function testClaims({ describe, it, open }: Area): void {

@@ -2,7 +2,7 @@ import { any, hasLength, matches, same } from './checks.ts'
 import { LogClosedError } from '../../errors.ts'
 import { change } from './events.ts'
 import { append, readAll } from './fixture.ts'
-import type { Area } from './suite.ts'
+import type { Area } from './area.ts'
 
 /** Closing. */
 export function testClosing({ describe, it, open }: Area): void {

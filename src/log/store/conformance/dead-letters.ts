@@ -4,7 +4,7 @@ import type { NewDeadLetter } from '../dead-letter-store.ts'
 import { FencedError, LogConflictError, LogPositionError, LogValueError } from '../../errors.ts'
 import { change } from './events.ts'
 import { append, isSettled, readAll } from './fixture.ts'
-import type { Area } from './suite.ts'
+import type { Area } from './area.ts'
 
 const error = { name: 'TypeError', message: 'no coffee' }
 

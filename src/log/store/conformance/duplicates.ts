@@ -3,7 +3,7 @@ import type { ResearchEvent } from '../../../protocol/event.ts'
 import { runEvent } from '../../../protocol/event.ts'
 import { change, completedRun, fullRun, taskRun } from './events.ts'
 import { append, entriesOf, idsOf, readAll } from './fixture.ts'
-import type { Area } from './suite.ts'
+import type { Area } from './area.ts'
 import { newEntry } from '../new-entry.ts'
 
 /** A failed run, with its error and without its output. */

@@ -2,7 +2,7 @@ import { equal, hasLength, matches, same } from './checks.ts'
 import type { ResearchEvent } from '../../../protocol/event.ts'
 import { change, completedRun, fullRun, taskRun } from './events.ts'
 import { append, idsOf, readAll } from './fixture.ts'
-import type { Area } from './suite.ts'
+import type { Area } from './area.ts'
 import { newEntry } from '../new-entry.ts'
 
 const SOURCE = '/v1/monitors/gone'

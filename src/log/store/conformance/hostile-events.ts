@@ -2,7 +2,7 @@ import { equal, hasLength, matches, same } from './checks.ts'
 import type { ResearchEvent } from '../../../protocol/event.ts'
 import { change, fullRun } from './events.ts'
 import { append, idsOf, readAll } from './fixture.ts'
-import type { Area } from './suite.ts'
+import type { Area } from './area.ts'
 
 /** Anything as an event, as a caller without types may have it. */
 function untyped(value: unknown): ResearchEvent {

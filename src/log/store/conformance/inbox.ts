@@ -7,7 +7,7 @@ import { FencedError, LogClosedError, LogConflictError, LogValueError } from '..
 import type { WebhookDelivery } from '../../../protocol/webhook.ts'
 import { change } from './events.ts'
 import { entriesOf, idsOf, isSettled, readAll } from './fixture.ts'
-import type { Area } from './suite.ts'
+import type { Area } from './area.ts'
 
 const TIMESTAMP = 1_760_000_000
 

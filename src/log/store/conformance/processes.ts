@@ -12,7 +12,7 @@ import { MAX_TOMBSTONES } from '../process-store.ts'
 import type { ProcessCommit, Timer } from '../process-store.ts'
 import { change } from './events.ts'
 import { append, entriesOf, idsOf, isSettled, readAll } from './fixture.ts'
-import type { Area } from './suite.ts'
+import type { Area } from './area.ts'
 
 const NAME = 'process:p'
 /** Texts that a store could confuse or lose. */

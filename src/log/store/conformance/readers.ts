@@ -3,7 +3,7 @@ import { MAX_COMMIT_BYTES } from '../contract.ts'
 import { FencedError, LogConflictError, LogValueError } from '../../errors.ts'
 import { change } from './events.ts'
 import { append, readAll } from './fixture.ts'
-import type { Area } from './suite.ts'
+import type { Area } from './area.ts'
 
 /** Cursors and acknowledged positions. */
 export function testReaders({ describe, it, open }: Area): void {

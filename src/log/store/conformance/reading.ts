@@ -3,7 +3,7 @@ import type { Entry } from '../contract.ts'
 import { LogPositionError, LogValueError } from '../../errors.ts'
 import { change, fullRun, groupStatus } from './events.ts'
 import { append, idsOf, readAll } from './fixture.ts'
-import type { Area } from './suite.ts'
+import type { Area } from './area.ts'
 
 /** Pages and positions. */
 export function testReading({ describe, it, open }: Area): void {

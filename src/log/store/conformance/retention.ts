@@ -6,7 +6,7 @@ import type { LogStore } from '../contract.ts'
 import { FencedError, LogInUseError, LogPositionError, ProcessVersionError } from '../../errors.ts'
 import { change, completedRun } from './events.ts'
 import { append, idsOf, readAll } from './fixture.ts'
-import type { Area } from './suite.ts'
+import type { Area } from './area.ts'
 
 /** Deleting the oldest entries. */
 export function testRetention({ describe, it, open }: Area): void {

@@ -3,7 +3,7 @@ import { LogClosedError, LogInUseError } from '../../errors.ts'
 import type { LogStore } from '../contract.ts'
 import { change } from './events.ts'
 import { append, idsOf } from './fixture.ts'
-import type { Area } from './suite.ts'
+import type { Area } from './area.ts'
 
 /** The parts of one member, as they change. */
 function member(log: LogStore, group = 'group', parts = 8) {

@@ -3,7 +3,7 @@ import type { Fence, Position } from '../contract.ts'
 import { FencedError } from '../../errors.ts'
 import { change } from './events.ts'
 import { append, readAll } from './fixture.ts'
-import type { Area } from './suite.ts'
+import type { Area } from './area.ts'
 
 /** The numbers of a log. */
 export function testStats({ describe, it, open, isExact }: Area): void {

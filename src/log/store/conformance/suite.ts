@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { checkedStore } from '../checked-store.ts'
 import type { LogStore } from '../contract.ts'
-import type { InboxLimits } from '../inbox-store.ts'
 import { sharedPages } from '../shared-pages.ts'
 import { testAppending } from './appending.ts'
 import { testClaims } from './claims.ts'
@@ -18,35 +17,7 @@ import { testRetention } from './retention.ts'
 import { testSharing } from './sharing.ts'
 import { testStats } from './stats.ts'
 import { testWaiting } from './waiting.ts'
-
-/** A runner of tests, such as vitest, jest, mocha or `node:test`. Each test takes up to some seconds in a store on a disk. */
-export interface TestRunner {
-  describe(name: string, tests: () => void): unknown
-  it(name: string, test: () => Promise<void>): unknown
-}
-
-/** A fresh log under test. */
-export interface LogUnderTest {
-  /** Opens the log once more, as another process does. `owner` is the name in the errors of others. */
-  connect(owner: string): Promise<LogStore>
-  /**
-   * Frees the claims of an open log that does not notice: as if its process was killed, or suspended while its locks were
-   * lost. The open log may still be called.
-   */
-  loseClaims(store: LogStore): Promise<void>
-  /** Closes what is open, and removes the log. */
-  remove(): Promise<void>
-}
-
-/** Settings of a fresh log. */
-export interface FreshLogOptions {
-  /** Unix time in ms, for `recorded`. It is to be believed at once: see `clocksOf`. */
-  readonly clock: () => number
-  readonly inbox?: InboxLimits
-}
-
-/** Opens a fresh log. */
-export type OpenFreshLog = (options: FreshLogOptions) => Promise<LogUnderTest>
+import type { Area, Open, OpenFreshLog, TestRunner } from './area.ts'
 
 /** What the suite needs of a store. */
 export interface StoreHarness {
@@ -57,18 +28,6 @@ export interface StoreHarness {
   readonly isExact?: boolean
   /** Default: all areas. */
   readonly areas?: readonly ConformanceArea[]
-}
-
-/** A fresh log, opened once, and removed at the end of the test. */
-export type Open = (
-  clock?: () => number,
-  inbox?: InboxLimits,
-) => Promise<Pick<LogUnderTest, 'connect' | 'loseClaims'> & { readonly log: LogStore }>
-
-/** What an area of the suite is given. */
-export interface Area extends TestRunner {
-  readonly open: Open
-  readonly isExact: boolean
 }
 
 const AREAS = {

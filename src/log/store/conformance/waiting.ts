@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events'
 import { LogClosedError } from '../../errors.ts'
 import { change } from './events.ts'
 import { append, isSettled, readAll } from './fixture.ts'
-import type { Area } from './suite.ts'
+import type { Area } from './area.ts'
 
 /** Waiting for entries. */
 export function testWaiting({ describe, it, open }: Area): void {
