@@ -18,6 +18,7 @@ const ENTRIES = [
   'operators/index',
   'src/webhooks/index',
   'src/log/sqlite',
+  'src/log/store/index',
   'src/log/nats',
   'src/otel/index',
   'src/rules/index',

@@ -1,6 +1,7 @@
 import type { ResearchEvent } from 'rivulet'
 import { sqliteLog } from 'rivulet/log/sqlite'
 import { monitorEvent } from '../src/protocol/event.ts'
+import { newEntry } from '../src/log/store/new-entry.ts'
 
 const BATCH = 200
 
@@ -13,7 +14,7 @@ export async function fillLog(
   const store = sqliteLog(file)
   const fence = await store.claim('bench')
   for (let n = 0; n < count; n += BATCH) {
-    const entries = Array.from({ length: BATCH }, (_, i) => ({ event: event(n + i) }))
+    const entries = Array.from({ length: BATCH }, (_, i) => newEntry(event(n + i)))
     await store.append([{ fence, expect: null, entries }])
   }
   await store.close()

@@ -83,6 +83,7 @@ export type {
   Page,
   Position,
   ReaderState,
+  StoredReader,
   ReadOptions,
   StartAt,
   StreamAppend,

@@ -11,6 +11,7 @@ import { createGateway, nodeListener, view } from 'rivulet/gateway'
 import { sqliteLog } from 'rivulet/log/sqlite'
 import { change } from '../../test/operators/events.ts'
 import { listen } from '../server.ts'
+import { newEntry } from '../../src/log/store/new-entry.ts'
 
 const [file = ''] = process.argv.slice(2)
 const store = file === 'memory' ? memoryLog() : sqliteLog(file)
@@ -40,7 +41,7 @@ function nextEvent() {
 }
 
 async function append(): Promise<void> {
-  await store.append([{ fence, expect: null, entries: [{ event: nextEvent() }] }])
+  await store.append([{ fence, expect: null, entries: [newEntry(nextEvent())] }])
 }
 
 const bare = new Set<ServerResponse>()

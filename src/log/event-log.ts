@@ -174,16 +174,6 @@ export interface EventLog extends AsyncDisposable {
   /** The numbers of the log and of each of its readers. They take some ms, however many entries it has. */
   stats(): Promise<LogStats>
   /**
-   * Copies the log into a new file with mode 0600, as it was at one moment, while it is written to. The copy is a log of its
-   * own: it has all readers with their positions, and it refuses positions of this log.
-   *
-   * Rejects with a `LogFileError` where the file exists or cannot be written, and leaves no part of it; with a
-   * `LogUnsupportedError` for a log in memory.
-   *
-   * @param file A path on a local disk.
-   */
-  backup(file: string): Promise<void>
-  /**
    * The entries as newline-delimited JSON, one CloudEvent 1.0 each. `position`, `recorded`, `revision`, `backfill`, `received`,
    * `via`, `cursor` and `cause` (as JSON) are extension attributes. A `time` that is not RFC 3339 is left out, and a text
    * that CloudEvents does not allow in an attribute.

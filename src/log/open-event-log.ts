@@ -186,11 +186,6 @@ export class OpenEventLog implements EventLog {
     return logStats(await this.#store.retention.stats())
   }
 
-  async backup(file: string): Promise<void> {
-    checkText('file', file)
-    await this.#store.retention.backup(file)
-  }
-
   export(options: ExportOptions = {}): AsyncIterable<string> {
     checkOptions('options', options, ['after', 'until', 'types'])
     return exportLines(this.#store, options)
@@ -207,7 +202,7 @@ export class OpenEventLog implements EventLog {
       await retention.remove(name)
       await deadLetters.remove(name, 'all')
     }
-    while (await this.#store.processes.clean());
+    while (await retention.clean());
   }
 
   record(options: RecordOptions): Recording {
@@ -233,7 +228,7 @@ export class OpenEventLog implements EventLog {
   }
 
   async close(): Promise<void> {
-    this.#store.prepareClose()
+    this.#store.prepareClose?.()
     for (const stop of this.#jobs.values()) stop()
     const ended = await Promise.allSettled([
       // The jobs report their own failures.

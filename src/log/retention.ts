@@ -171,13 +171,13 @@ export class Retention {
     const { maxAge, maxBytes = store.defaultMaxBytes } = this.#options
     const { recordedBefore, bytes, isWalTooLarge } = excessOf(await store.usage(), maxBytes, maxAge)
     const isTooLarge = bytes > 0
-    if (isWalTooLarge) await store.truncateWal()
+    if (isWalTooLarge) await store.truncateWal?.()
     let trimmed: Trimmed = { deleted: 0, isDone: true, blockedBy: null }
     if (isTooLarge) trimmed = await store.trim({ bytes, limit: STEP })
     else if (recordedBefore !== undefined) trimmed = await store.trim({ recordedBefore, limit: STEP })
     await this.#setPaused(isTooLarge && trimmed.deleted === 0 ? trimmed.blockedBy : null, maxBytes)
     if (trimmed.deleted === 0) return false
-    return !(await store.trimIdentities()) || isTooLarge || !trimmed.isDone
+    return (await store.clean()) || isTooLarge || !trimmed.isDone
   }
 
   async #setPaused(reader: string | null, maxBytes: number): Promise<void> {

@@ -46,6 +46,19 @@ export interface SqliteLogOptions {
   readonly inbox?: InboxLimits
 }
 
+/** A log in an SQLite file. */
+export interface SqliteLog extends LogStore {
+  /**
+   * Copies the log into a new file with mode 0600, as it is at one moment, while it is written to. The copy is a log of its own: it has
+   * all readers with their positions, it refuses positions of this log, and nothing in it is claimed.
+   *
+   * Rejects with a `LogFileError` if the file exists or cannot be written, and leaves no part of it.
+   *
+   * @param file A path on a local disk.
+   */
+  backup(file: string): Promise<void>
+}
+
 /**
  * A log in an SQLite file, for any number of processes on one machine. The file is created with mode 0600 by the first call that needs it,
  * with `-wal`, `-shm` and `-lock-N` files beside it.
@@ -58,7 +71,7 @@ export interface SqliteLogOptions {
  * @param file A path on a local disk.
  * @throws {ArgumentError} for an option that cannot be right.
  */
-export function sqliteLog(file: string, options: SqliteLogOptions = {}): LogStore {
+export function sqliteLog(file: string, options: SqliteLogOptions = {}): SqliteLog {
   if (typeof file !== 'string' || file.trim() === '' || file === ':memory:') {
     throw new ArgumentError('file', 'a path (memoryLog() needs none)', file)
   }

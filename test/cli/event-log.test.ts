@@ -10,6 +10,7 @@ import { exactlyOnce, sqliteLog } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { append } from '../log/append.ts'
 import { rivulet } from './command.ts'
+import { newEntry } from '../../src/log/store/new-entry.ts'
 
 /** The end of a run, with this answer. */
 function run(id: string, content = 'an answer'): ResearchEvent {
@@ -433,7 +434,7 @@ describe('the numbers of a log', () => {
     await add(run('trun_2'))
     const store = sqliteLog(file)
     const fence = await store.claim('stream:groups/tgrp_1/runs')
-    await store.append([{ fence, expect: null, position: '7', entries: [{ event: run('trun_3') }] }])
+    await store.append([{ fence, expect: null, position: '7', entries: [newEntry(run('trun_3'))] }])
     await store.close()
     return file
   }

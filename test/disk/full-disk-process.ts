@@ -6,6 +6,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { LogFileError, sqliteLog } from 'rivulet/log/sqlite'
 import { monitorEvent } from '../../src/protocol/event.ts'
+import { newEntry } from '../../src/log/store/new-entry.ts'
 
 const [folder = ''] = process.argv.slice(2)
 const ballast = join(folder, 'ballast')
@@ -19,7 +20,7 @@ async function append(): Promise<void> {
   const wire = { event_type: 'event_stream', event_id: `${appended}`, event_group_id: 'g', output } as const
   const event = monitorEvent('m', { ...wire, event_date: '2026-01-01' }, 'poll', 0)
   const expect = appended === 0 ? null : `${appended}`
-  await log.append([{ fence, expect, position: `${appended + 1}`, entries: [{ event }] }])
+  await log.append([{ fence, expect, position: `${appended + 1}`, entries: [newEntry(event)] }])
   appended += 1
 }
 

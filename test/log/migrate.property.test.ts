@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { contentOf } from './migration/content.ts'
 import { CONSUMER, Historian, histories, PROCESS, STREAM, VIEW } from './migration/history.ts'
 import { scratchFolder } from './sqlite/scratch.ts'
+import { newEntry } from '../../src/log/store/new-entry.ts'
 
 const READERS = [CONSUMER, PROCESS, VIEW, STREAM]
 
@@ -30,7 +31,7 @@ describe('migrateLog', () => {
         // Both take the same of what was recorded before: nothing, but what follows from entries that were forgotten and trimmed since.
         const fences = await Promise.all([from, to].map((log) => log.claim('another')))
         for (let at = 0; at < events.length; at += 100) {
-          const some = events.slice(at, at + 100).map((event) => ({ event }))
+          const some = events.slice(at, at + 100).map((event) => newEntry(event))
           const [before, after] = await Promise.all(
             [from, to].map((log, index) => {
               const fence = fences[index] ?? { name: '', token: 0 }

@@ -5,6 +5,7 @@ import type { Entry, Position } from '../../src/log/store/contract.ts'
 import type { MemoryLog } from '../../src/log/memory/memory-log.ts'
 import { change } from '../operators/events.ts'
 import { completedRun } from './sqlite/events.ts'
+import { newEntry } from '../../src/log/store/new-entry.ts'
 
 /** What a write rejects with that crashes before or after its effect. */
 export const crash = new Error('crashed')
@@ -102,7 +103,7 @@ export async function play(store: MemoryLog, script: Steps, tick: () => number) 
           : change(`${n}`, `m${n % 4}`),
       )
       await retried(() =>
-        store.append([{ fence, expect: null, entries: (events ?? []).map((event) => ({ event })) }]),
+        store.append([{ fence, expect: null, entries: (events ?? []).map((event) => newEntry(event)) }]),
       )
       await observe()
     } else if (step.step === 'trim') {

@@ -3,7 +3,7 @@ import { firstValueFrom, toArray, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { iterate, ofType } from 'rivulet/operators'
 import { openLog } from '../../src/log/open-log.ts'
-import { LogFileError, LogGapError, LogInUseError, LogUnsupportedError } from '../../src/log/errors.ts'
+import { LogFileError, LogGapError, LogInUseError } from '../../src/log/errors.ts'
 import { memoryLog } from '../../src/log/memory/memory-log.ts'
 import type { MemoryLog } from '../../src/log/memory/memory-log.ts'
 import { Recorder } from '../../src/log/record/recorder.ts'
@@ -101,7 +101,6 @@ describe('a recorder', () => {
     await add(1_000)
     await close()
     expect(await readAll(store)).toHaveLength(1_000)
-    expect(await store.retention.isTrimmed()).toBe(false)
   })
 
   it('deletes old entries as time passes, also when only a tick comes', async () => {
@@ -482,10 +481,4 @@ it('log.stats has the lag of each reader in entries and seconds', async () => {
       { kind: 'process', name: 'p', lag: { entries: 0, seconds: 0 }, oldestUnacknowledged: null },
     ],
   })
-})
-
-it('a log in memory has no file to copy', async () => {
-  const log = await openLog(memoryLog())
-  onTestFinished(() => log.close())
-  await expect(log.backup('copy.db')).rejects.toBeInstanceOf(LogUnsupportedError)
 })

@@ -132,7 +132,7 @@ describe('writers that write to a cluster at the same moment', () => {
       fence = next
       owner += 1
       for (const each of stores)
-        expect(await each.processes.checkpoint('reader')).toBe(
+        expect((await each.reader('reader'))?.process?.checkpoint).toBe(
           committed === 0 ? undefined : String(committed),
         )
       // By the last message alone.

@@ -5,6 +5,7 @@ import { natsLog } from 'rivulet/nats'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { change } from '../operators/events.ts'
 import { NatsServer } from './nats/server.ts'
+import { newEntry } from '../../src/log/store/new-entry.ts'
 
 const SOURCES = Array.from({ length: 20 }, (_, n) => `m${n}`)
 /** Recorded before the readers run, in batches, over this time of the log's clock in ms; and while they run. */
@@ -72,9 +73,9 @@ async function record(
   let [known = null] = await store.streamPositions([fence.name])
   for (let first = from; first <= to; first += BATCH) {
     const length = Math.min(BATCH, to - first + 1)
-    const entries = Array.from({ length }, (_, n) => ({
-      event: change(`${first + n}`, SOURCES[(first + n) % SOURCES.length]),
-    }))
+    const entries = Array.from({ length }, (_, n) =>
+      newEntry(change(`${first + n}`, SOURCES[(first + n) % SOURCES.length])),
+    )
     const position = `${first + length - 1}`
     await store.append([{ fence, expect: known, position, entries }])
     known = position

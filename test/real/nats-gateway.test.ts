@@ -14,6 +14,7 @@ import { eventsOf, expectedCells } from '../gateway/soak/cells.ts'
 import { readAll } from '../log/conformance/fixture.ts'
 import { NatsServer } from './nats/server.ts'
 import type { GatewayAddress, GatewaySettings } from './nats/gateway-process.ts'
+import { newEntry } from '../../src/log/store/new-entry.ts'
 
 const EVENTS = 1_200
 const SEED = 7
@@ -48,7 +49,7 @@ async function recorder(log: LogStore) {
   let next = 0
   return async (count: number) => {
     for (const end = Math.min(next + count, EVENTS); next < end; next += 50) {
-      const entries = events.slice(next, Math.min(next + 50, end)).map((event) => ({ event }))
+      const entries = events.slice(next, Math.min(next + 50, end)).map((event) => newEntry(event))
       await log.append([{ fence, expect: null, entries }])
     }
   }

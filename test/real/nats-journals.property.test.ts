@@ -11,6 +11,7 @@ import { change } from '../operators/events.ts'
 import { LogOfJournals } from './nats/opened-journals.ts'
 import type { OpenedJournals } from './nats/opened-journals.ts'
 import { NatsServer } from './nats/server.ts'
+import { newEntry } from '../../src/log/store/new-entry.ts'
 
 let server: NatsServer
 let logs = 0
@@ -90,12 +91,12 @@ class Model {
 }
 
 /** Everything that an open log knows, without what depends on the numbers of messages. */
-async function all({ processes, deadLetters }: OpenedJournals) {
+async function all({ processes, deadLetters, readers }: OpenedJournals) {
   const range = await processes.range(NAME, { prefix: '', limit: 1_000 })
   const page = await processes.changes(NAME, await processes.start(), { limit: 1_000, present: true })
   const timers = { until: 1e9, limit: 1_000 }
   return {
-    checkpoint: await processes.checkpoint(NAME),
+    checkpoint: (await readers.get(NAME))?.process?.checkpoint,
     states: range.states,
     changes: page.changes.map(({ key, state, position }) => [key, state, changeOf(position)]),
     timers: [
@@ -111,7 +112,7 @@ function modelled({ processes, letters }: Model): Awaited<ReturnType<typeof all>
   const page = processes.changes(NAME, processes.positions.start, { limit: 1_000, present: true })
   const timers = { until: 1e9, limit: 1_000 }
   return {
-    checkpoint: processes.checkpoint(NAME),
+    checkpoint: processes.process(NAME)?.checkpoint,
     states: processes.range(NAME, { prefix: '', limit: 1_000 }).states,
     changes: page.changes.map(({ key, state, position }) => [key, state, changeOf(position)]),
     timers: [
@@ -165,7 +166,7 @@ class Writer {
     })
     const redelivered = handled.map((n) => this.at(n))
     const process = given && { checkpoint: `checkpoint ${number}`, ...given }
-    const entries = appended.map((n) => ({ event: change(`output ${n}`, 'out') }))
+    const entries = appended.map((n) => newEntry(change(`output ${n}`, 'out')))
     const { instance } = this.log.claims
     const written = this.log.commit(this.fence, {
       expect: model.cursor,
@@ -201,7 +202,7 @@ class Writer {
     this.#opened.push(this.log)
     this.fence = await this.log.claims.claim(NAME)
     // A write that was rejected in its middle is there, or it is not.
-    const isThere = (await this.log.readers.state(NAME))?.cursor !== (model.cursor ?? undefined)
+    const isThere = (await this.log.readers.get(NAME))?.cursor !== (model.cursor ?? undefined)
     expect(isThere || status === 'rejected').toBe(true)
     if (isThere) apply()
     const late = log.commit(fence, { expect: model.cursor, cursor: this.at(0), acknowledged: [] })

@@ -12,6 +12,7 @@ import { change } from '../operators/events.ts'
 import { LogOfJournals } from './nats/opened-journals.ts'
 import type { OpenedJournals } from './nats/opened-journals.ts'
 import { NatsServer } from './nats/server.ts'
+import { newEntry } from '../../src/log/store/new-entry.ts'
 
 let server: NatsServer
 let logs = 0
@@ -152,7 +153,7 @@ describe('the claims of a log at a NATS server', () => {
     }
     await first.claims.release(fence)
     expect(await second.claims.ownerOf(NAME)).toBe('second')
-    expect(await second.readers.state(NAME)).toEqual({ cursor: at, acknowledged: [] })
+    expect(await second.readers.get(NAME)).toEqual({ cursor: at, acknowledged: [] })
     expect(await second.streams.positions([NAME])).toEqual(['p2'])
     await second.claims.check(taken)
   })
@@ -217,7 +218,7 @@ describe('the claims of a log at a NATS server', () => {
     await expect(first.readers.remove('billing')).rejects.toMatchObject({ owner: 'second' })
     await second.claims.release(taken)
     await first.readers.remove('billing')
-    expect(await second.readers.state('billing')).toBeUndefined()
+    expect(await second.readers.get('billing')).toBeUndefined()
   })
 
   it('stay with an owner whose lease ran out while no other wanted them', async () => {
@@ -281,13 +282,13 @@ describe('a commit to a journal at a NATS server', () => {
       {
         acknowledged: [at3],
         deadLetters: [{ position: at2, error, attempts: 2 }],
-        entries: [{ event: change('out', 'q') }],
+        entries: [newEntry(change('out', 'q'))],
       },
     )
     expect(log.published).toEqual([change('out', 'q').id])
     for (const each of [first, second]) {
-      expect(await each.readers.state(NAME)).toEqual({ cursor: at1, acknowledged: [at3] })
-      expect(await each.processes.checkpoint(NAME)).toBe('x\ud800')
+      expect(await each.readers.get(NAME)).toEqual({ cursor: at1, acknowledged: [at3] })
+      expect((await each.readers.get(NAME))?.process?.checkpoint).toBe('x\ud800')
       expect(await each.processes.states(NAME, hostile)).toEqual(hostile.map((key) => JSON.stringify(key)))
       expect(await each.processes.timers(NAME, { clock: 'event', until: 9, limit: 9 })).toEqual([
         { key: '\ud800', name: 'n', clock: 'event', due: 5, cause: 'c"' },
@@ -319,7 +320,7 @@ describe('a commit to a journal at a NATS server', () => {
     await first.commit(fence, { expect: at1, cursor: at2, acknowledged: [] })
     expect(lost).toBe(1)
     expect(await countOf(first, names.journal(NAME))).toBe(before + 1)
-    expect(await first.readers.state(NAME)).toEqual({ cursor: at2, acknowledged: [] })
+    expect(await first.readers.get(NAME)).toEqual({ cursor: at2, acknowledged: [] })
   })
 
   it('of which the acknowledgement is lost is there once also where another message has followed it', async () => {
@@ -344,7 +345,7 @@ describe('a commit to a journal at a NATS server', () => {
       throw new errors.TimeoutError()
     }
     await first.commit(fence, { expect: at1, cursor: at2, acknowledged: [] })
-    expect(await second.readers.state('billing')).toEqual({ cursor: at2, acknowledged: [] })
+    expect(await second.readers.get('billing')).toEqual({ cursor: at2, acknowledged: [] })
     expect((await first.deadLetters.redeliveries('billing', 0, 9)).deadLetters).toHaveLength(1)
   })
 
@@ -385,18 +386,18 @@ describe('a commit to a journal at a NATS server', () => {
     const [at = ''] = log.append('1')
     const fence = await first.claims.claim(NAME)
     const commit = committer(first, fence, at)
-    await commit({}, { entries: [{ event: change('a') }] })
+    await commit({}, { entries: [newEntry(change('a'))] })
     log.beforePublishing = async () => {
       throw new TypeError('the process is killed')
     }
-    await expect(commit({ checkpoint: 'last' }, { entries: [{ event: change('b') }] })).rejects.toThrow(
+    await expect(commit({ checkpoint: 'last' }, { entries: [newEntry(change('b'))] })).rejects.toThrow(
       'killed',
     )
     await loseLease(first)
     log.beforePublishing = async () => {}
     await second.claims.claim(NAME)
     expect(log.published).toEqual([change('a').id, change('b').id])
-    expect(await second.processes.checkpoint(NAME)).toBe('last')
+    expect((await second.readers.get(NAME))?.process?.checkpoint).toBe('last')
     expect(log.entries.size).toBe(3)
   })
 })
@@ -445,10 +446,10 @@ describe('the dead letters of a log at a NATS server', () => {
     const commit = committer(first, fence, at1)
     const copied = { deadLetters: [at1, at2].map((position) => ({ position, error, attempts: 1 })) }
     await commit({ state: [{ key: 'a', state: '1' }] }, copied)
-    await commit({}, { entries: [{ event: change('kept because of another', 'other') }] })
-    await commit({ state: [{ key: 'b', state: '2' }] }, { entries: [{ event: change('secret') }] })
+    await commit({}, { entries: [newEntry(change('kept because of another', 'other'))] })
+    await commit({ state: [{ key: 'b', state: '2' }] }, { entries: [newEntry(change('secret'))] })
     await commit({ checkpoint: 'last', state: [{ key: 'a', state: '3' }] })
-    expect(await second.processes.checkpoint(NAME)).toBe('last')
+    expect((await second.readers.get(NAME))?.process?.checkpoint).toBe('last')
 
     await second.forget(source)
 
@@ -487,7 +488,7 @@ describe('the journal of a log at a NATS server', () => {
     const elapsed = performance.now() - started
     expect(states).toEqual(expected)
     expect(Object.keys(states)).toHaveLength(600)
-    expect(await second.processes.checkpoint(NAME)).toBe('2999')
+    expect((await second.readers.get(NAME))?.process?.checkpoint).toBe('2999')
     expect(await second.processes.timers(NAME, { clock: 'event', until: 1e9, limit: 99 })).toHaveLength(50)
     expect(elapsed).toBeLessThan(5_000)
   })
@@ -594,7 +595,7 @@ describe('the journal of a log at a NATS server', () => {
     }
     await Promise.all([writing(), killing()])
     const second = await log.open('second')
-    expect(await second.processes.checkpoint(NAME)).toBe(String(last))
+    expect((await second.readers.get(NAME))?.process?.checkpoint).toBe(String(last))
     const { changes } = await second.processes.changes(NAME, await second.processes.start(), { limit: 100 })
     expect(changes.map(({ state }) => Number(state))).toEqual(
       Array.from({ length: 20 }, (_, n) => last - 19 + n),

@@ -16,6 +16,7 @@ import { NatsServer } from './nats/server.ts'
 import { expectedIds, write } from './nats/writer.ts'
 import type { Upstream } from './nats/writer.ts'
 import type { WriterMessage, WriterSettings } from './nats/writer-process.ts'
+import { newEntry } from '../../src/log/store/new-entry.ts'
 
 let server: NatsServer
 let logs = 0
@@ -106,9 +107,9 @@ describe('a log on a NATS server, with faults', () => {
         const fence = await log.claim(writer)
         const added: number[] = []
         for (let n = 0; n < 120; n += 6) {
-          const entries = Array.from({ length: 6 }, (_, i) => ({ event: change(`${writer}${n + i}`, 'm') }))
+          const entries = Array.from({ length: 6 }, (_, i) => newEntry(change(`${writer}${n + i}`, 'm')))
           // One more of each of the others, which only one of them can add.
-          const shared = { event: change(`all${n}`, 'm') }
+          const shared = newEntry(change(`all${n}`, 'm'))
           const { entries: count } = await log.append([
             { fence, expect: null, entries: [...entries, shared] },
           ])

@@ -26,6 +26,7 @@ import { scratchFolder } from '../log/sqlite/scratch.ts'
 import { change } from '../operators/events.ts'
 import type { MigratingSettings } from './nats/migrating-process.ts'
 import { NatsServer } from './nats/server.ts'
+import { newEntry } from '../../src/log/store/new-entry.ts'
 
 const READERS = [CONSUMER, PROCESS, VIEW, STREAM]
 
@@ -63,7 +64,7 @@ describe('migrateLog', () => {
         // Of entries that were forgotten and would be trimmed by now, a file does not know any more that nothing follows from them.
         const replayed = isOnServer ? events.filter(({ cause }) => cause === undefined) : events
         for (let at = 0; at < replayed.length; at += 100) {
-          const entries = replayed.slice(at, at + 100).map((event) => ({ event }))
+          const entries = replayed.slice(at, at + 100).map((event) => newEntry(event))
           const appended = await Promise.all(
             logs.map((log, index) => {
               const fence = fences[index] ?? { name: '', token: 0 }
@@ -104,7 +105,7 @@ describe('migrateLog', () => {
           fence,
           expect: position[0] ?? null,
           position: String(until),
-          entries: events.slice(0, until - Math.max(0, from - 10)).map((event) => ({ event })),
+          entries: events.slice(0, until - Math.max(0, from - 10)).map((event) => newEntry(event)),
         },
       ])
       expect(entries).toBe(until - from)

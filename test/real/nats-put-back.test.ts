@@ -13,6 +13,7 @@ import { change } from '../operators/events.ts'
 import { NatsCluster } from './nats/cluster.ts'
 import { Gate } from './nats/gate.ts'
 import { NatsServer } from './nats/server.ts'
+import { newEntry } from '../../src/log/store/new-entry.ts'
 
 const STREAM = 'stream:monitors/m'
 
@@ -35,7 +36,7 @@ async function record(log: LogStore, until: number, stream = STREAM): Promise<nu
   const fence = await log.claim(stream, { wait: new AbortController().signal })
   const [known = null] = await log.streamPositions([stream])
   const from = Number(known ?? 0) + 1
-  const entries = Array.from({ length: until - from + 1 }, (_, n) => ({ event: change(String(from + n)) }))
+  const entries = Array.from({ length: until - from + 1 }, (_, n) => newEntry(change(String(from + n))))
   const appended = await log.append([{ fence, expect: known, position: String(until), entries }])
   await log.release(fence)
   return appended.entries

@@ -11,6 +11,7 @@ const ENTRY_POINTS = [
   'rivulet/live',
   'rivulet/webhooks',
   'rivulet/log/sqlite',
+  'rivulet/log/store',
   'rivulet/nats',
   'rivulet/otel',
   'rivulet/react',

@@ -8,6 +8,9 @@ export const COMMIT = 'a9e15f630aca8072060f582a93eb633e4e4c11cd'
 
 const STORES = 'test/{log,gateway}/**'
 const LETTERS = 'test/log/{conformance,migration}/**'
+/** Tests that append to a store themselves. */
+const APPENDING =
+  'test/{cli/event-log.test,log/{append,memory-log.test,retention-model},log/conformance/{appending,clock,duplicates,fixture,forgetting,model,processes},log/migration/history}.ts'
 
 /** Texts of the tests and their replacements, with a pattern of the files if it is not all files. */
 export const RENAMES: readonly (readonly [from: RegExp | string, to: string, files?: string])[] = [
@@ -38,6 +41,27 @@ export const RENAMES: readonly (readonly [from: RegExp | string, to: string, fil
   [/\bmark: (?=next\.last|second)/g, 'number: ', LETTERS],
   // `openLog` makes such a text well-formed, in front of every store.
   [/^ *'\{"s":"\\uD800"\}',\n/gm, '', 'test/log/conformance/inbox.ts'],
+  // A store gets entries that `newEntry` has prepared.
+  [/^/g, "import { newEntry } from 'rivulet/log/store'\n", APPENDING],
+  [
+    /(?<=[[(,] ?|return )\{ event: ((?:[^(){}]|\((?:[^()]|\([^()]*\))*\)|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})+?)(?:, backfill: (\w+))? \}/g,
+    'newEntry($1, $2)',
+    APPENDING,
+  ],
+  [/(?<=[[(,] ?)\{ event(?:, backfill: (\w+))? \}(?!\)? =|: )/g, 'newEntry(event, $1)', APPENDING],
+  [/^.*const hostile = \[newEntry.*\n.*entries: hostile.*\n/gm, '', 'test/log/conformance/processes.ts'],
+  // What a process has committed is part of its reader, one method deletes all that nothing refers to, and `backup` is of a file.
+  [
+    /await ([\w.#]+)\.processes\.(checkpoint|holdsRetention)\(name\)/g,
+    '(await $1.reader(name))?.process?.$2',
+    STORES,
+  ],
+  [/await (\w+)\.processes\.checkpoint\((\w+)\)/g, '(await $1.reader($2))?.process?.checkpoint', STORES],
+  [/^ *expect\(await log\.processes\.holdsRetention\('process:seen'\)\).*\n/gm, '', STORES],
+  [/^ *(?:expect\(await \w+\.retention\.isTrimmed\(\)\).*|isTrimmed: await .*)\n/gm, '', STORES],
+  ['retention.trimIdentities()).toBe(true)', 'retention.clean()).toBe(false)', STORES],
+  ['.processes.clean()', '.retention.clean()', STORES],
+  ['.retention.backup(', '.backup(', STORES],
   // Files of the sources that helpers of tests import, and that have moved.
   [
     "import { MAX_PENDING_LENGTH } from '../../../src/log/store/inbox-store.ts'",
@@ -51,6 +75,8 @@ export const RENAMES: readonly (readonly [from: RegExp | string, to: string, fil
 ]
 
 const IN_FRONT = 'openLog checks it, in front of every store: test/log/store/checked-store.test.ts'
+const PREPARED =
+  'an entry that is not JSON is refused before it comes to a store: test/log/store/new-entry.test.ts'
 const IN_THE_TABLE = 'the table of endpoints names watch.positioned, memories and entity search too'
 
 /** Tests that fail on purpose: by file, the beginnings of their full names with the reason. An empty beginning is the whole file. */
@@ -69,7 +95,14 @@ export const CHANGED: Readonly<Record<string, Readonly<Record<string, string>>>>
       'it reads a field of stored states by its former name of one letter; ruleStatus has it',
   },
   'test/interface/endpoints.test.ts': { 'the table of all endpoints has a call': IN_THE_TABLE },
+  'test/log/memory-log.test.ts': {
+    'a log in memory: hostile events writes nothing of an append': PREPARED,
+    'a log in memory of 3 partitions: hostile events writes nothing of an append': PREPARED,
+    'a slow log in memory: hostile events writes nothing of an append': PREPARED,
+    'a slow log in memory of 3 partitions: hostile events writes nothing of an append': PREPARED,
+  },
   'test/log/sqlite-log.test.ts': {
+    'a log in an SQLite file: hostile events writes nothing of an append': PREPARED,
     'a log in an SQLite file: claims refuses a name without text': IN_FRONT,
     'a log in an SQLite file: its inbox refuses the payload': IN_FRONT,
     'a log in an SQLite file: reading begins at a time': IN_FRONT,

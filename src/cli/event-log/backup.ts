@@ -1,8 +1,10 @@
 import type { Command } from 'commander'
-import { LOG_OPTION, openLogAt } from '../opened-log.ts'
+import { LogUnsupportedError } from 'rivulet'
+import { LOG_OPTION } from '../opened-log.ts'
 import { addCommonOptions } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
 import { createOutput } from '../output.ts'
+import { isServerAddress } from '../server-log.ts'
 
 interface BackupOptions extends CommonOptions {
   readonly log: string
@@ -25,9 +27,19 @@ export function addBackup(group: Command, signal: AbortSignal): void {
   addCommonOptions(command, 'print the file as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action(async ({ log, to, json = false }: BackupOptions) => {
-      await using file = await openLogAt(log)
-      await file.log.backup(to)
+      await copyFile(log, to)
       const output = createOutput(process.stdout, { json, signal })
       await (json ? output.value({ backup: to }) : output.line(`${log} was copied to ${to}.`))
     })
+}
+
+async function copyFile(log: string, to: string): Promise<void> {
+  if (isServerAddress(log)) {
+    throw new LogUnsupportedError(
+      'a log on a NATS server cannot be copied to a file: use `nats stream backup` for its streams, or `rivulet log read`',
+    )
+  }
+  const { sqliteLog } = await import('rivulet/log/sqlite')
+  const store = sqliteLog(log, { create: false })
+  await store.backup(to).finally(() => store.close())
 }

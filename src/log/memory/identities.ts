@@ -2,7 +2,7 @@ import { isAtLeastAsComplete } from '../../protocol/event.ts'
 import { mergeDuplicates } from '../store/completeness.ts'
 import { advanced, isMarkDue, isSweepDue } from '../store/identity-age.ts'
 import type { IdentityLimits, Mark, Uptime } from '../store/identity-age.ts'
-import type { EntryIdentity, PreparedEntry } from '../store/prepared-entry.ts'
+import type { EntryIdentity, PreparedEntry } from '../store/new-entry.ts'
 import type { StoredEntry } from './partition.ts'
 
 /** The latest revision of an identity. */

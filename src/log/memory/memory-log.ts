@@ -9,6 +9,7 @@ import type {
   ReaderState,
   ReadOptions,
   StartAt,
+  StoredReader,
   StreamAppend,
 } from '../store/contract.ts'
 import type { DeadLetterStore } from '../store/dead-letter-store.ts'
@@ -26,8 +27,6 @@ import { Processes } from '../state/processes.ts'
 import type { RetentionStore } from '../store/retention-store.ts'
 import { WaitingCalls } from './waiting-calls.ts'
 import { MemoryWorkGroups } from './work-groups.ts'
-import { preparedAppend } from '../store/prepared-append.ts'
-import { preparedCommit } from '../store/prepared-commit.ts'
 import type { ProcessStore } from '../store/process-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
 
@@ -139,6 +138,7 @@ function connect(contents: Contents, options: MemoryLogConnection): MemoryLog {
 }
 
 class OpenMemoryLog implements MemoryLog {
+  readonly name = LOG
   readonly processes: ProcessStore
   readonly owner: string
   readonly inbox: InboxStore
@@ -183,19 +183,19 @@ class OpenMemoryLog implements MemoryLog {
     await this.#write('release', () => this.#contents.claims.release(fence, this))
   }
 
-  async append(appends: readonly StreamAppend[], given?: readonly string[]): Promise<Appended> {
-    const { streams, entries: added, done } = preparedAppend(LOG, appends, given)
+  append(appends: readonly StreamAppend[], done: readonly string[] = []): Promise<Appended> {
+    const added = appends.flatMap((append) => append.entries)
     return this.#write('append', () => {
-      const { claims, entries, inbox, waiting, streams: positions, clocks } = this.#contents
-      for (const { fence } of streams) claims.check(fence)
+      const { claims, entries, inbox, waiting, streams, clocks } = this.#contents
+      for (const { fence } of appends) claims.check(fence)
       const moved = new Map<string, string>()
-      for (const { fence, expect, position } of streams) {
+      for (const { fence, expect, position } of appends) {
         const { name } = fence
-        if ((moved.get(name) ?? positions.get(name) ?? null) !== expect) throw new LogConflictError(LOG, name)
+        if ((moved.get(name) ?? streams.get(name) ?? null) !== expect) throw new LogConflictError(LOG, name)
         if (position !== undefined) moved.set(name, position)
       }
       const appended = entries.append(added, clocks)
-      for (const [name, position] of moved) positions.set(name, position)
+      for (const [name, position] of moved) streams.set(name, position)
       inbox.done(done)
       if (appended.entries > 0) waiting.settle(() => true)
       return { ...appended, duplicates: added.length - appended.entries, end: entries.end }
@@ -227,19 +227,20 @@ class OpenMemoryLog implements MemoryLog {
     return this.#call(() => this.#contents.entries.positionAt(start))
   }
 
-  reader(name: string): Promise<ReaderState | undefined> {
+  reader(name: string): Promise<StoredReader | undefined> {
     return this.#call(() => {
-      const stored = this.#contents.readers.get(name)
+      const { readers, processes } = this.#contents
+      const stored = readers.get(name)
       if (stored === undefined) return undefined
       const state: ReaderState = JSON.parse(stored.json)
-      return state
+      return { ...state, process: processes.process(name) }
     })
   }
 
-  async commit(fence: Fence, given: Commit): Promise<void> {
+  async commit(fence: Fence, commit: Commit): Promise<void> {
     const { name } = fence
-    const commit = preparedCommit(LOG, name, given)
-    const { expect, cursor, acknowledged, isCopy, deadLetters, redelivered, process } = commit
+    const { expect, cursor, acknowledged, isCopy, process } = commit
+    const { deadLetters = [], redelivered = [], entries: added = [] } = commit
     const state: ReaderState = { cursor, acknowledged, ...(isCopy && { isCopy }) }
     const json = JSON.stringify(state)
     const failed = deadLetters.map(({ position }) => position)
@@ -255,11 +256,9 @@ class OpenMemoryLog implements MemoryLog {
         processes.commit(name, process)
         waits.waitingForChanges.get(name)?.settle(() => true)
       }
-      if (entries.append(commit.entries, clocks).entries > 0) waits.waiting.settle(() => true)
+      if (entries.append(added, clocks).entries > 0) waits.waiting.settle(() => true)
     })
   }
-
-  prepareClose(): void {}
 
   async close(): Promise<void> {
     if (!this.#isClosed) {
@@ -310,8 +309,6 @@ class OpenMemoryLog implements MemoryLog {
 
   #processStore({ claims, processes, waitingForChanges }: Contents): ProcessStore {
     return {
-      checkpoint: (name) => this.#call(() => processes.checkpoint(name)),
-      holdsRetention: (name) => this.#call(() => processes.holdsRetention(name)),
       states: (name, keys) => this.#call(() => processes.states(name, keys)),
       timers: (name, options) => this.#call(() => processes.timers(name, options)),
       start: () => this.#call(() => processes.positions.start),
@@ -331,8 +328,6 @@ class OpenMemoryLog implements MemoryLog {
           claims.check(fence)
           processes.pause(fence)
         }),
-      // An earlier generation leaves nothing behind.
-      clean: () => this.#call(() => false),
     }
   }
 

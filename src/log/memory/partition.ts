@@ -1,5 +1,5 @@
 import { firstIndex } from '../state/first-index.ts'
-import type { PreparedEntry } from '../store/prepared-entry.ts'
+import type { PreparedEntry } from '../store/new-entry.ts'
 
 /** An entry of a log in memory. */
 export interface StoredEntry extends PreparedEntry {

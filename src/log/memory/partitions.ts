@@ -7,7 +7,7 @@ import { IDENTITY_LIMITS } from '../store/identity-age.ts'
 import type { IdentityLimits } from '../store/identity-age.ts'
 import { clockEntry, isTimeCertain, nextTime } from '../store/log-clock.ts'
 import type { LogTime, WallAndMonotonic } from '../store/log-clock.ts'
-import type { PreparedEntry } from '../store/prepared-entry.ts'
+import type { PreparedEntry } from '../store/new-entry.ts'
 import type { Partitions as SourcePartitions } from '../store/sharing-store.ts'
 import type { Trimmed, TrimLimit } from '../store/retention-store.ts'
 import { MemoryIdentities } from './identities.ts'
@@ -92,10 +92,6 @@ export class MemoryPartitions {
   }
 
   /** Whether entries were trimmed. */
-  get isTrimmed(): boolean {
-    return this.#trimmedAppend > 0
-  }
-
   /**
    * Appends entries, and merges or skips duplicates. Returns the number of new ones, and the change of the wall clock, if there is one:
    * the log then has an entry about it before them.
@@ -107,7 +103,7 @@ export class MemoryPartitions {
     if (given.length === 0) return { entries: 0, ahead: 0 }
     const time = nextTime(this.#time, clocks)
     const { time: recorded, change } = time
-    const entries = change === undefined ? given : [clockEntry(this.#log, change), ...given]
+    const entries = change === undefined ? given : [clockEntry(change), ...given]
     const group = this.#isGroupRead || recorded > this.#time.time ? this.#group + 1 : this.#group
     // Nothing is changed before all entries are known to be sound.
     const append = this.#append + 1

@@ -1,5 +1,4 @@
 import type { Position, ReaderState } from '../store/contract.ts'
-import { LogUnsupportedError } from '../errors.ts'
 import type { WallAndMonotonic } from '../store/log-clock.ts'
 import { isOfSource, isWebhookOfSource } from '../state/of-source.ts'
 import type { RetentionStore, StoreStats } from '../store/retention-store.ts'
@@ -47,7 +46,7 @@ export function memoryRetention(contents: RetainedContents, run: MemoryRunner): 
   /** The cursors of the readers for which retention waits. */
   const cursors = () => {
     const all = Array.from(readers, ([name, { cursor }]) => [name, cursor] as const)
-    return new Map(all.filter(([name]) => processes.holdsRetention(name)))
+    return new Map(all.filter(([name]) => processes.process(name)?.holdsRetention ?? true))
   }
   const readerStats = (): StoreStats['readers'] => {
     const counts = deadLetters.counts()
@@ -61,7 +60,7 @@ export function memoryRetention(contents: RetainedContents, run: MemoryRunner): 
         oldestUnacknowledged: oldest,
         acknowledgedAhead: acknowledged.length,
         deadLetters: counts.get(name) ?? 0,
-        holdsRetention: processes.holdsRetention(name),
+        holdsRetention: processes.process(name)?.holdsRetention ?? true,
         isPaused: claims.isHeld({ name, token: processes.pausedToken(name) ?? -1 }),
         owner: claims.ownerOf(name),
       }
@@ -83,11 +82,6 @@ export function memoryRetention(contents: RetainedContents, run: MemoryRunner): 
         inbox: inbox.totals,
         pausedBy: contents.pausedBy,
       })),
-    async backup() {
-      throw new LogUnsupportedError(
-        'a log in memory cannot be copied to a file: use sqliteLog, or log.export',
-      )
-    },
     usage: () => run.read(usage),
     room: () =>
       run.read(() => ({
@@ -95,10 +89,9 @@ export function memoryRetention(contents: RetainedContents, run: MemoryRunner): 
         maxBytes: contents.maxBytes,
         neededBy: entries.neededBy(cursors()),
       })),
-    isTrimmed: () => run.read(() => entries.isTrimmed),
     trim: (limit) => run.write(() => entries.trim(limit, cursors())),
-    trimIdentities: () => run.write(() => entries.trimIdentities()),
-    async truncateWal() {},
+    // An earlier generation of a process leaves nothing behind. Nothing refers to what is deleted, so it is no write for `faults`.
+    clean: () => run.read(() => !entries.trimIdentities()),
     forget: (source) =>
       run.write(() => {
         deadLetters.forget((entry) => isOfSource(entry, source))

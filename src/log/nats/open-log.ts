@@ -1,12 +1,11 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import type { Appended, Position } from '../store/contract.ts'
+import type { Appended, Position, StreamAppend } from '../store/contract.ts'
 import { clockEntry, clocksOf } from '../store/log-clock.ts'
 import { machineClock } from '../store/machine-clock.ts'
 import { IDENTITY_LIMITS } from '../store/identity-age.ts'
 import type { IdentityLimits } from '../store/identity-age.ts'
 import type { InboxLimits } from '../store/inbox-store.ts'
-import type { PreparedAppend } from '../store/prepared-append.ts'
-import type { PreparedEntry } from '../store/prepared-entry.ts'
+import type { PreparedEntry } from '../store/new-entry.ts'
 import { LogMetadata } from './server/log-metadata.ts'
 import { Appending } from './entries/appending.ts'
 import { Changes } from './server/changes.ts'
@@ -106,8 +105,9 @@ export class OpenNatsLog implements JournaledEntries {
   }
 
   /** Appends the changes of streams, and then marks deliveries as done. */
-  async append({ streams, entries, done }: PreparedAppend): Promise<Appended> {
-    const check = () => this.journals.streams.check(streams)
+  async append(appends: readonly StreamAppend[], done: readonly string[]): Promise<Appended> {
+    const entries = appends.flatMap((append) => append.entries)
+    const check = () => this.journals.streams.check(appends)
     const moves = await check()
     const { count, last, clock, ahead } = await this.#append(entries, check)
     const [end] = await Promise.all([
@@ -161,7 +161,7 @@ export class OpenNatsLog implements JournaledEntries {
       const { change, jump } = await this.times.advance()
       const ahead = jump?.by ?? 0
       const kept = await this.#notForgotten(entries)
-      const added = change === undefined ? kept : [clockEntry(this.connection.log, change), ...kept]
+      const added = change === undefined ? kept : [clockEntry(change), ...kept]
       const { count, last } = await this.#appending.append(added, check)
       if (count > 0) this.changes.notify()
       return change === undefined ? { count, last, ahead } : { count: count - 1, last, ahead, clock: change }

@@ -15,9 +15,6 @@ export function natsProcesses(call: JournalsCall): ProcessStore {
   const read = <Result>(name: string, effect: (processes: Processes) => Result) =>
     call((open) => readIn(open, name, effect))
   return {
-    checkpoint: (name) => read(name, (processes) => processes.checkpoint(name)),
-    holdsRetention: (name) =>
-      call(async ({ journals }) => (await journals.head(name))?.holdsRetention ?? true),
     states(name, keys) {
       const wanted = [...keys]
       return read(name, (processes) => processes.states(name, wanted))
@@ -36,11 +33,9 @@ export function natsProcesses(call: JournalsCall): ProcessStore {
       call(async ({ journals, claims }) => {
         await journals.of(fence.name).write((state) => {
           claims.checkIn(state, fence)
-          const isKnown = state.processes.checkpoint(fence.name) !== undefined
+          const isKnown = state.processes.process(fence.name) !== undefined
           return isKnown ? { head: { pausedToken: fence.token } } : undefined
         })
       }),
-    // A generation that is over leaves nothing but its journal, which its owner makes short.
-    clean: () => call(async () => false),
   }
 }

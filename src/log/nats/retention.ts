@@ -1,4 +1,3 @@
-import { LogUnsupportedError } from '../errors.ts'
 import type { RetentionStore, StoreStats } from '../store/retention-store.ts'
 import type { JournalHead } from './journal/journal-message.ts'
 import type { OpenNatsLog } from './open-log.ts'
@@ -15,11 +14,6 @@ export function natsRetention(call: LogCall): RetentionStore {
     // Longer than in other stores, since each check takes several requests.
     interval: 200,
     stats: () => call(statsOf),
-    async backup() {
-      throw new LogUnsupportedError(
-        'a log on a NATS server cannot be copied to a file: use `nats stream backup` for its streams, or log.export',
-      )
-    },
     usage: () =>
       call(async (log) => {
         // After each of many appends.
@@ -44,7 +38,6 @@ export function natsRetention(call: LogCall): RetentionStore {
           neededBy: holder?.name ?? null,
         }
       }),
-    isTrimmed: () => call(async (log) => (await log.about.read()).trimmed.sequence > 0),
     trim: (limit) =>
       call(async (log) => {
         const { recordedBefore } = limit
@@ -58,8 +51,8 @@ export function natsRetention(call: LogCall): RetentionStore {
         }
         return log.trimming.trim(limit, await holdersOf(log))
       }),
-    trimIdentities: () => call((log) => log.trimming.trimIdentities()),
-    async truncateWal() {},
+    // A generation of a process that is over leaves nothing but its journal, which its owner makes short.
+    clean: () => call(async (log) => !(await log.trimming.trimIdentities())),
     forget: (source) =>
       call(async (log) => {
         const count = await log.forgetting.forget(source)

@@ -6,17 +6,15 @@ import type {
   LogStore,
   Page,
   Position,
-  ReaderState,
   ReadOptions,
   StartAt,
+  StoredReader,
   StreamAppend,
 } from '../store/contract.ts'
 import { COPY } from '../store/copy-store.ts'
 import type { CopyableStore } from '../store/copy-store.ts'
 import type { DeadLetterStore } from '../store/dead-letter-store.ts'
 import type { InboxStore } from '../store/inbox-store.ts'
-import { preparedAppend } from '../store/prepared-append.ts'
-import { preparedCommit } from '../store/prepared-commit.ts'
 import type { ProcessStore } from '../store/process-store.ts'
 import type { RetentionStore } from '../store/retention-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
@@ -37,8 +35,8 @@ export class NatsLogStore implements LogStore, CopyableStore {
   readonly retention: RetentionStore
   readonly processes: ProcessStore
   readonly sharing: SharingStore
+  readonly name: string
   readonly #settings: OpenNatsLogSettings
-  readonly #name: string
   readonly #closed = new AbortController()
   #opening: Promise<OpenNatsLog> | undefined
   #log: OpenNatsLog | undefined
@@ -47,7 +45,7 @@ export class NatsLogStore implements LogStore, CopyableStore {
   constructor(settings: OpenNatsLogSettings) {
     this.#settings = settings
     this[COPY] = new NatsCopying(settings)
-    this.#name = logName(settings.log)
+    this.name = logName(settings.log)
     this.deadLetters = this.#deadLetterStore()
     this.inbox = this.#inboxStore()
     this.retention = natsRetention((effect) => this.#call(effect))
@@ -66,9 +64,8 @@ export class NatsLogStore implements LogStore, CopyableStore {
     await this.#call((log) => log.journals.claims.release(fence))
   }
 
-  async append(appends: readonly StreamAppend[], done?: readonly string[]): Promise<Appended> {
-    const append = preparedAppend(this.#name, appends, done)
-    return this.#call((log) => log.append(append))
+  append(appends: readonly StreamAppend[], done: readonly string[] = []): Promise<Appended> {
+    return this.#call((log) => log.append(appends, done))
   }
 
   streamPositions(names: readonly string[]): Promise<readonly (string | null)[]> {
@@ -101,16 +98,13 @@ export class NatsLogStore implements LogStore, CopyableStore {
     return this.#call((log) => log.reading.positionAt(start))
   }
 
-  reader(name: string): Promise<ReaderState | undefined> {
-    return this.#call((log) => log.journals.readers.state(name))
+  reader(name: string): Promise<StoredReader | undefined> {
+    return this.#call((log) => log.journals.readers.get(name))
   }
 
-  async commit(fence: Fence, given: Commit): Promise<void> {
-    const commit = preparedCommit(this.#name, fence.name, given)
+  async commit(fence: Fence, commit: Commit): Promise<void> {
     await this.#call((log) => log.journals.readers.commit(fence, commit))
   }
-
-  prepareClose(): void {}
 
   close(): Promise<void> {
     this.#closing ??= this.#close(this.#opening)
@@ -118,7 +112,7 @@ export class NatsLogStore implements LogStore, CopyableStore {
   }
 
   async #close(opening: Promise<OpenNatsLog> | undefined): Promise<void> {
-    this.#closed.abort(new LogClosedError(this.#name))
+    this.#closed.abort(new LogClosedError(this.name))
     const log = await opening?.catch(() => {})
     await log?.close()
   }
@@ -145,13 +139,13 @@ export class NatsLogStore implements LogStore, CopyableStore {
 
   /** The error with which a call rejects. */
   #errorOf(cause: unknown): unknown {
-    const error = serverError(this.#name, cause)
+    const error = serverError(this.name, cause)
     // Its connection was closed below it.
     const isClosed = error instanceof LogServerError && this.#closed.signal.aborted
     if (isClosed) return this.#closed.signal.reason
     const failure = this.#log?.connection.continuity.failure
     if (failure !== undefined && error instanceof LogServerError) return failure
-    return this.#log?.connection.refusal.explain(this.#name, error) ?? error
+    return this.#log?.connection.refusal.explain(this.name, error) ?? error
   }
 
   async *#share(...of: Parameters<SharingStore['share']>): ReturnType<NatsWorkGroups['share']> {

@@ -1,7 +1,7 @@
 import { MAX_APPEND_ENTRIES, MAX_COMMIT_BYTES } from '../store/contract.ts'
 import type { NewEntry } from '../store/contract.ts'
 import type { NewDeadLetter } from '../store/dead-letter-store.ts'
-import { deadLetterBytes, stateBytes, timerBytes } from '../store/prepared-commit.ts'
+import { deadLetterBytes, stateBytes, timerBytes } from '../store/commit-size.ts'
 import type { TimerChange } from '../store/process-store.ts'
 import { timerId } from './timer-queue.ts'
 import type { CallbackEffects } from './effects.ts'

@@ -1,7 +1,7 @@
 import type { Fence, LogStore, Position } from '../store/contract.ts'
 import { errorText } from '../consume/dead-letter-error.ts'
 import { ProcessError, ProcessVersionError } from '../errors.ts'
-import { stateBytes } from '../store/prepared-commit.ts'
+import { stateBytes } from '../store/commit-size.ts'
 import type { StateChange } from '../store/process-store.ts'
 import type { ProcessOptions } from './process.ts'
 import { MAX_EFFECT_BYTES } from './batch.ts'
@@ -40,9 +40,9 @@ interface Claimed {
  */
 export async function begin(claimed: Claimed, settings: BeginSettings): Promise<Standing> {
   const { store, fence, name } = claimed
-  const [reader, checkpoint] = [await store.reader(fence.name), await store.processes.checkpoint(fence.name)]
+  const reader = await store.reader(fence.name)
   const { version, startAt = 'start', migrate, rebuild = false, holdsRetention = true } = settings
-  if (reader === undefined || checkpoint === undefined) {
+  if (reader?.process === undefined) {
     const beginAt = async (start: Position, expect: Position | null): Promise<Standing> => {
       const progress: Progress = { version, start, clocks: NO_TIME }
       const process = { checkpoint: checkpointOf(progress), holdsRetention, state: [], timers: [] }
@@ -57,12 +57,13 @@ export async function begin(claimed: Claimed, settings: BeginSettings): Promise<
     return start === standing.cursor ? standing : beginAt(start, standing.cursor)
   }
   const { cursor } = reader
+  const { checkpoint } = reader.process
   const progress = progressOf(name, checkpoint)
   const refused = (problem: string) => new ProcessVersionError(name, progress.version, version, problem)
   if (version < progress.version) throw refused('start the newer program, or give this one a higher version')
   const { migration } = progress
   if (version === progress.version && migration === undefined) {
-    if (holdsRetention !== (await store.processes.holdsRetention(fence.name))) {
+    if (holdsRetention !== reader.process.holdsRetention) {
       const process = { checkpoint, holdsRetention, state: [], timers: [] }
       await store.commit(fence, { expect: cursor, cursor, acknowledged: [], process })
     }

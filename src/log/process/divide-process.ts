@@ -1,6 +1,6 @@
 import type { Fence, LogStore, Position } from '../store/contract.ts'
 import { isDivided, partName } from '../part-name.ts'
-import { stateBytes, timerBytes } from '../store/prepared-commit.ts'
+import { stateBytes, timerBytes } from '../store/commit-size.ts'
 import type { StateChange, Timer, TimerClock } from '../store/process-store.ts'
 import { MAX_EFFECT_BYTES } from './batch.ts'
 import { begin } from './begin.ts'

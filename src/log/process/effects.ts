@@ -2,8 +2,9 @@ import type { ResearchEvent } from '../../protocol/event.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { Cause } from '../../protocol/event.ts'
 import type { Entry, NewEntry } from '../store/contract.ts'
-import { entryBytes, stateBytes, timerBytes, utf8Length } from '../store/prepared-commit.ts'
-import { entryWithJson } from '../store/prepared-entry.ts'
+import { entryBytes, stateBytes, timerBytes, utf8Length } from '../store/commit-size.ts'
+import { LogValueError } from '../errors.ts'
+import { newEntry } from '../store/new-entry.ts'
 import type { Timer, TimerChange, TimerClock } from '../store/process-store.ts'
 import { chainOf, outputId } from './output-id.ts'
 import type { OutputEvent, ProcessContext } from './process.ts'
@@ -156,11 +157,10 @@ export class CallbackEffects<State> implements ProcessContext<State> {
       cursor: undefined,
     }
     // `type` and `data` belong together by the type of the argument.
-    const made = entryWithJson(`process:${process}`, event as ResearchEvent, false)
-    if (made === undefined || data === undefined)
-      throw new RefusedEffect('the event that it appends is not JSON')
-    this.entries.push(made.entry)
-    this.#entryBytes += entryBytes(made.prepared)
+    const made = data === undefined ? undefined : entryOf(event as ResearchEvent)
+    if (made === undefined) throw new RefusedEffect('the event that it appends is not JSON')
+    this.entries.push(made)
+    this.#entryBytes += entryBytes(made)
   }
 
   /** Refuses further changes, since the callback has returned: they would be lost. */
@@ -240,4 +240,14 @@ export function jsonOf(state: unknown): string {
 function checkTimerName(name: unknown): void {
   if (typeof name === 'string' && name !== '' && name.length <= MAX_NAME_LENGTH) return
   throw new RefusedEffect(`the name of a timer must be a text of 1 to ${MAX_NAME_LENGTH} characters`)
+}
+
+/** The entry of an output; undefined if its event is not JSON. */
+function entryOf(event: ResearchEvent): NewEntry | undefined {
+  try {
+    return newEntry(event)
+  } catch (error) {
+    if (error instanceof LogValueError) return undefined
+    throw error
+  }
 }

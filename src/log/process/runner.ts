@@ -11,7 +11,7 @@ import { deadLetterError, errorText } from '../consume/dead-letter-error.ts'
 import { LogClosedError, LogError, LogGapError, ProcessError } from '../errors.ts'
 import { macrotask } from '../macrotask.ts'
 import type { LogObserver } from '../observer.ts'
-import { deadLetterBytes } from '../store/prepared-commit.ts'
+import { deadLetterBytes } from '../store/commit-size.ts'
 import type { Timer } from '../store/process-store.ts'
 import { checkWhole, partName } from '../part-name.ts'
 import { hasRoom } from '../retention.ts'
@@ -141,7 +141,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     let isClean = false
     while (!this.#stop.aborted) {
       // One step for each page, since a generation before a rebuild may have had a million keys.
-      isClean ||= !(await this.#store.processes.clean())
+      isClean ||= !(await this.#store.retention.clean())
       const until = this.#progress.rebuild
       const page = await this.#store.read(this.#cursor, {
         limit: PAGE,

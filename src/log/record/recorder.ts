@@ -3,12 +3,12 @@ import { Gate } from '../../protocol/gate.ts'
 import { Observers } from '../../protocol/observers.ts'
 import type { StreamPosition } from '../../protocol/stream-position.ts'
 import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from '../store/contract.ts'
-import type { Fence, LogStore, Position, StreamAppend } from '../store/contract.ts'
-import { FencedError, LogError, LogInUseError } from '../errors.ts'
+import type { Fence, LogStore, NewEntry, Position, StreamAppend } from '../store/contract.ts'
+import { FencedError, LogError, LogInUseError, LogValueError } from '../errors.ts'
 import type { InboxStore } from '../store/inbox-store.ts'
 import type { LogObserver } from '../observer.ts'
 import { TOLERANCE } from '../store/log-clock.ts'
-import { entryWithJson } from '../store/prepared-entry.ts'
+import { newEntry } from '../store/new-entry.ts'
 import type { Retention } from '../retention.ts'
 import { streamParts } from './stream-parts.ts'
 import type { StreamChange } from './stream-parts.ts'
@@ -79,6 +79,8 @@ interface PendingChange extends StreamChange<OpenStream> {
   readonly length: number
   readonly position?: StreamPosition | undefined
   readonly done?: string
+  /** The error of an event that cannot be appended. */
+  readonly refused?: LogValueError
 }
 
 /**
@@ -200,10 +202,16 @@ export class Recorder {
     backfill: boolean,
   ): void {
     if (this.#failed) return
-    const prepared = entryWithJson(stream.fence.name, event, backfill)
-    // The store refuses an event that is not JSON, in an append of its own.
-    const { entry = { event }, length = MAX_APPEND_LENGTH } = prepared ?? {}
-    this.change({ entry, length, stream, position })
+    let entry: NewEntry
+    try {
+      entry = newEntry(event, backfill, { log: this.#store.name, stream: stream.fence.name })
+    } catch (error) {
+      if (!(error instanceof LogValueError)) throw error
+      // What came before it is appended, since it has an append of its own.
+      this.change({ refused: error, length: MAX_APPEND_LENGTH, stream })
+      return
+    }
+    this.change({ entry, length: entry.json.length, stream, position })
   }
 
   /** Appends a change soon. */
@@ -389,6 +397,8 @@ export class Recorder {
   /** Appends the first changes, as many as one append may have. */
   async #append(): Promise<void> {
     const batch = firstBatch(this.#pending)
+    const refused = batch.find((change) => change.refused !== undefined)?.refused
+    if (refused !== undefined) throw refused
     const saved = new Map<OpenStream, string | null>()
     const appends = streamParts<OpenStream, PendingChange>(batch).map(({ stream, changes }) => {
       const append = stream.appendOf(changes, saved.get(stream) ?? stream.saved)

@@ -26,7 +26,7 @@ export function streamParts<Stream, Change extends StreamChange<Stream>>(
   const lastOf = new Map<string, number>()
   for (const change of changes) {
     const { stream, entry } = change
-    const source = entry?.event.source
+    const source = entry?.source
     const earliest = (source === undefined ? undefined : lastOf.get(source)) ?? 0
     let index = partOf.get(stream) ?? -1
     if (index < earliest) {

@@ -8,7 +8,7 @@ import { advanced, isMarkDue } from '../store/identity-age.ts'
 import { identityBytes } from '../store/identity-key.ts'
 import { clockEntry, isTimeCertain, nextTime } from '../store/log-clock.ts'
 import type { LogTime, WallAndMonotonic } from '../store/log-clock.ts'
-import type { PreparedEntry } from '../store/prepared-entry.ts'
+import type { PreparedEntry } from '../store/new-entry.ts'
 import type { LogFile } from './log-file.ts'
 import { SqlitePositions } from './position.ts'
 import { ENTRIES } from './runs.ts'
@@ -87,8 +87,7 @@ export class Entries {
     const { change } = time
     let position = end.position
     this.#newIdentities = 0
-    const isReported =
-      change !== undefined && this.#store(clockEntry(this.#file.name, change), position + 1, time.time)
+    const isReported = change !== undefined && this.#store(clockEntry(change), position + 1, time.time)
     if (isReported) position += 1
     for (const entry of entries) {
       if (this.#hasForgottenCause(entry, end.trimmed)) continue

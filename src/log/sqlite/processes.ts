@@ -1,5 +1,5 @@
 import { MAX_PAGE_LENGTH } from '../store/contract.ts'
-import type { Position } from '../store/contract.ts'
+import type { Position, StoredReader } from '../store/contract.ts'
 import { keyRanges } from '../state/key-ranges.ts'
 import { ProcessPositions } from '../state/process-position.ts'
 import type { ProcessChanges } from '../state/process-position.ts'
@@ -31,6 +31,7 @@ export const RANGE_AFTER = RANGE_FROM.replace('key >=', 'key >')
 /** A process in its current generation. */
 interface FoundProcess extends ProcessChanges {
   readonly checkpoint: string
+  readonly holdsRetention: boolean
 }
 
 /** State and timers of processes. All methods run within a transaction. */
@@ -45,12 +46,10 @@ export class SqliteProcesses {
     this.#statements = prepare(file)
   }
 
-  checkpoint(name: string): string | undefined {
-    return this.#find(name)?.checkpoint
-  }
-
-  holdsRetention(name: string): boolean {
-    return this.#statements.holdsRetention.get(storedText(name))?.['holds_retention'] !== 0
+  /** What the last commit of a process said; undefined for an unknown one. */
+  process(name: string): StoredReader['process'] {
+    const process = this.#find(name)
+    return process && { checkpoint: process.checkpoint, holdsRetention: process.holdsRetention }
   }
 
   states(name: string, keys: readonly string[]): (string | null)[] {
@@ -175,6 +174,11 @@ export class SqliteProcesses {
     this.#statements.pause.run(token, storedText(name))
   }
 
+  /** Whether earlier generations have left something. */
+  hasDropped(): boolean {
+    return this.#statements.dropped.get() !== undefined
+  }
+
   /** Removes a part of what earlier generations have left. Returns whether there may be more. */
   clean(): boolean {
     const { dropped, cleanState, cleanTimers, cleanRuns, cleanProcess } = this.#statements
@@ -218,6 +222,7 @@ export class SqliteProcesses {
       lastChange: Number(found['last_change']),
       forgotten: Number(found['forgotten']),
       checkpoint: String(found['checkpoint']),
+      holdsRetention: found['holds_retention'] !== 0,
     }
   }
 }
@@ -225,8 +230,9 @@ export class SqliteProcesses {
 function prepare({ database }: LogFile) {
   const sql = (text: string) => database.prepare(text)
   return {
-    find: sql('SELECT generation, last_change, forgotten, checkpoint FROM rivulet_process WHERE name = ?'),
-    holdsRetention: sql('SELECT holds_retention FROM rivulet_process WHERE name = ?'),
+    find: sql(
+      'SELECT generation, last_change, forgotten, checkpoint, holds_retention FROM rivulet_process WHERE name = ?',
+    ),
     create: sql('INSERT INTO rivulet_process (name, last_change, forgotten, checkpoint) VALUES (?, 0, 0, ?)'),
     drop: sql('UPDATE rivulet_process SET name = NULL WHERE name = ?'),
     save: sql(

@@ -1,7 +1,6 @@
 import { parseJson } from '../../protocol/json.ts'
-import type { ReaderState } from '../store/contract.ts'
+import type { Commit, ReaderState } from '../store/contract.ts'
 import { LogConflictError } from '../errors.ts'
-import type { PreparedCommit } from '../store/prepared-commit.ts'
 import type { LogFile } from './log-file.ts'
 import type { SqlitePositions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
@@ -53,7 +52,7 @@ export class SqliteReaders {
   }
 
   /** @param last The number of the last entry of the log. */
-  commit(name: string, { expect, cursor, acknowledged, isCopy }: PreparedCommit, last: number): void {
+  commit(name: string, { expect, cursor, acknowledged, isCopy = false }: Commit, last: number): void {
     const found = this.#cursor.get(storedText(name))?.['cursor']
     if ((typeof found === 'number' ? this.#positions.format(found) : null) !== expect) {
       throw new LogConflictError(this.#file.name, name)

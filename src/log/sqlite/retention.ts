@@ -1,7 +1,5 @@
-import { resolve } from 'node:path'
 import type { WallAndMonotonic } from '../store/log-clock.ts'
 import type { RetentionStore } from '../store/retention-store.ts'
-import { backUp } from './backup.ts'
 import { forget } from './forgetting.ts'
 import type { Transactions } from './open-log.ts'
 
@@ -12,23 +10,23 @@ export function sqliteRetention(transactions: Transactions, clocks: WallAndMonot
     defaultMaxBytes: 8 * 1024 ** 3,
     interval: 0,
     stats: () => read((log) => log.stats.read(log.entries.now(clocks))),
-    async backup(file) {
-      const name = resolve(file)
-      await backUp(await read((log) => log.file.path), name)
-    },
     usage: () =>
       read(({ trimming, entries }) => ({ ...trimming.usage(), isTimeCertain: entries.isTimeCertain })),
     room: () =>
       read(({ trimming, entries }) => ({ ...trimming.room(), isTimeCertain: entries.isTimeCertain })),
-    isTrimmed: () => read(({ trimming }) => trimming.isTrimmed()),
     async trim(limit) {
       // Without a lock first, since there is mostly nothing to delete.
       const plan = await read(({ trimming }) => trimming.plan({ ...limit, limit: 1 }))
       return plan.deleted === 0 ? plan : write('NORMAL', ({ trimming }) => trimming.trim(limit))
     },
-    async trimIdentities() {
-      if (!(await read(({ trimming }) => trimming.hasOldIdentities()))) return true
-      return write('NORMAL', ({ trimming }) => trimming.trimIdentities())
+    async clean() {
+      const hasMore = await read(
+        ({ processes, trimming }) => processes.hasDropped() || trimming.hasOldIdentities(),
+      )
+      return (
+        hasMore &&
+        write('NORMAL', ({ processes, trimming }) => processes.clean() || !trimming.trimIdentities())
+      )
     },
     async truncateWal() {
       await alone((log) => log.file.emptyWal())

@@ -1,4 +1,6 @@
+import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { checkText } from '../../protocol/check.ts'
 import type { InboxOutcome } from '../../protocol/webhook.ts'
 import type {
   Appended,
@@ -7,9 +9,9 @@ import type {
   LogStore,
   Page,
   Position,
-  ReaderState,
   ReadOptions,
   StartAt,
+  StoredReader,
   StreamAppend,
 } from '../store/contract.ts'
 import { COPY } from '../store/copy-store.ts'
@@ -24,9 +26,8 @@ import { UndividedGroups } from '../store/undivided-groups.ts'
 import type { DeadLetterStore } from '../store/dead-letter-store.ts'
 import { LogClosedError, LogConflictError, LogInUseError } from '../errors.ts'
 import type { InboxStore, PreparedDelivery } from '../store/inbox-store.ts'
-import { preparedAppend } from '../store/prepared-append.ts'
-import { preparedCommit } from '../store/prepared-commit.ts'
 import type { RetentionStore } from '../store/retention-store.ts'
+import { backUp } from './backup.ts'
 import { SqliteCopying } from './copying.ts'
 import type { Range, Step } from './dead-letters.ts'
 import { GroupCommit } from './group-commit.ts'
@@ -74,8 +75,8 @@ export class SqliteLogStore implements LogStore, CopyableStore {
   readonly retention: RetentionStore
   readonly processes: ProcessStore
   readonly sharing: SharingStore
+  readonly name: string
   readonly #closed = new AbortController()
-  readonly #name: string
   readonly #settings: SqliteLogSettings
   readonly #patience: number
   readonly #clocks: WallAndMonotonic
@@ -87,7 +88,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
   #closing: Promise<void> | undefined
 
   constructor(file: string, settings: SqliteLogSettings) {
-    this.#name = file
+    this.name = file
     this[COPY] = new SqliteCopying(file)
     this.#settings = settings
     this.#patience = settings.patience ?? PATIENCE
@@ -124,7 +125,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
         if (owner === undefined || wait === undefined) {
           const result = await this.#claim(log, name, owner)
           if (typeof result !== 'string') return result
-          if (wait === undefined) throw new LogInUseError(this.#name, name, result)
+          if (wait === undefined) throw new LogInUseError(this.name, name, result)
         }
         const interval = MIN_CLAIM_INTERVAL + Math.random() * (MAX_CLAIM_INTERVAL - MIN_CLAIM_INTERVAL)
         // Node's error for an abort is replaced by the signal's reason.
@@ -143,15 +144,15 @@ export class SqliteLogStore implements LogStore, CopyableStore {
     }
   }
 
-  async append(appends: readonly StreamAppend[], given?: readonly string[]): Promise<Appended> {
-    const { streams, entries: added, done } = preparedAppend(this.#name, appends, given)
+  append(appends: readonly StreamAppend[], done: readonly string[] = []): Promise<Appended> {
+    const added = appends.flatMap((append) => append.entries)
     return this.#call(async (log) => {
       const { entries, claims } = log
       const result = await this.#write(() =>
         log.file.write('FULL', () => {
-          for (const { fence } of streams) claims.check(fence)
-          for (const { fence, expect, position } of streams) {
-            if (log.streamPosition(fence.name) !== expect) throw new LogConflictError(this.#name, fence.name)
+          for (const { fence } of appends) claims.check(fence)
+          for (const { fence, expect, position } of appends) {
+            if (log.streamPosition(fence.name) !== expect) throw new LogConflictError(this.name, fence.name)
             if (position !== undefined) log.moveStream(fence.name, position)
           }
           log.inbox.done(done)
@@ -188,14 +189,18 @@ export class SqliteLogStore implements LogStore, CopyableStore {
     return this.#call((log) => this.#snapshot(log, () => log.entries.positionAt(start)))
   }
 
-  reader(name: string): Promise<ReaderState | undefined> {
-    return this.#call((log) => this.#snapshot(log, () => log.readers.get(name)))
+  reader(name: string): Promise<StoredReader | undefined> {
+    return this.#call((log) =>
+      this.#snapshot(log, () => {
+        const reader = log.readers.get(name)
+        return reader && { ...reader, process: log.processes.process(name) }
+      }),
+    )
   }
 
-  async commit(fence: Fence, given: Commit): Promise<void> {
+  async commit(fence: Fence, commit: Commit): Promise<void> {
     const { name } = fence
-    const commit = preparedCommit(this.#name, name, given)
-    const { process, entries: added, deadLetters } = commit
+    const { process, entries: added = [], deadLetters = [], redelivered = [] } = commit
     const isStateChanged = (process?.state.length ?? 0) > 0
     // A power cut may take a cursor back: entries are read again. Appended entries stay. So do dead letters, which a database of effects
     // forgets, and states, since a follower has the position of their change.
@@ -209,7 +214,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
           log.readers.commit(name, commit, last)
           const now = log.entries.now(this.#clocks)
           for (const deadLetter of deadLetters) log.deadLetters.put(name, deadLetter, last, now)
-          for (const position of commit.redelivered) log.deadLetters.handled(name, position, last)
+          for (const position of redelivered) log.deadLetters.handled(name, position, last)
           if (process !== undefined) log.processes.commit(name, process)
           log.entries.append(added, this.#clocks)
         }),
@@ -218,12 +223,19 @@ export class SqliteLogStore implements LogStore, CopyableStore {
     })
   }
 
+  /** See `SqliteLog`. */
+  async backup(file: string): Promise<void> {
+    checkText('file', file)
+    const target = resolve(file)
+    await backUp(await this.#call((log) => log.file.path), target)
+  }
+
   prepareClose(): void {
     this.#latest = Math.min(this.#latest, performance.now() + CLOSE_PATIENCE)
   }
 
   close(): Promise<void> {
-    this.#closed.abort(new LogClosedError(this.#name))
+    this.#closed.abort(new LogClosedError(this.name))
     this.#closing ??= this.#close(this.#opening)
     return this.#closing
   }
@@ -245,7 +257,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
   async #close(opening: Promise<OpenSqliteLog> | undefined): Promise<void> {
     const log = await opening?.catch(() => {})
     if (log === undefined) return
-    log.watch.close(new LogClosedError(this.#name))
+    log.watch.close(new LogClosedError(this.name))
     try {
       await this.#writes.run(() => log.claims.releaseAll(), SHORT_PATIENCE)
     } catch {
@@ -263,7 +275,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
       this.#checkOpen()
       return await effect(log)
     } catch (error) {
-      throw logFileError(this.#name, error)
+      throw logFileError(this.name, error)
     }
   }
 
@@ -272,7 +284,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
     if (this.#opening !== undefined) return this.#opening
     const opening = whileBusy(() => {
       this.#checkOpen()
-      return (this.#log = new OpenSqliteLog(this.#name, this.#settings))
+      return (this.#log = new OpenSqliteLog(this.name, this.#settings))
     }, this.#patience)
     opening.catch(() => (this.#opening = undefined))
     this.#opening = opening
@@ -321,7 +333,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
   }
 
   #checkOpen(): void {
-    if (this.#closing !== undefined) throw new LogClosedError(this.#name)
+    if (this.#closing !== undefined) throw new LogClosedError(this.name)
   }
 }
 
@@ -394,8 +406,6 @@ function inboxStore(transactions: Transactions, clocks: WallAndMonotonic): Inbox
 
 function processStore({ read, write, until }: Transactions): ProcessStore {
   return {
-    checkpoint: (name) => read(({ processes }) => processes.checkpoint(name)),
-    holdsRetention: (name) => read(({ processes }) => processes.holdsRetention(name)),
     states: (name, keys) => read(({ processes }) => processes.states(name, keys)),
     timers: (name, options) => read(({ processes }) => processes.timers(name, options)),
     start: () => read(({ processes }) => processes.positions.start),
@@ -408,6 +418,5 @@ function processStore({ read, write, until }: Transactions): ProcessStore {
         claims.check(fence)
         processes.pause(fence.name, fence.token)
       }),
-    clean: () => write('NORMAL', ({ processes }) => processes.clean()),
   }
 }

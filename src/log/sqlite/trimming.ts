@@ -64,10 +64,6 @@ export class SqliteTrimming {
     return { ...this.usage(), maxBytes: typeof maxBytes === 'number' ? maxBytes : null, neededBy: blockedBy }
   }
 
-  isTrimmed(): boolean {
-    return this.#trimmed() > 0
-  }
-
   /** The result that {@link trim} would have. */
   plan(limit: TrimLimit): Trimmed {
     const { deleted, isDone, blockedBy } = this.#plan(limit)

@@ -1,5 +1,5 @@
 import { MAX_PAGE_LENGTH } from '../store/contract.ts'
-import type { Fence, Position } from '../store/contract.ts'
+import type { Fence, Position, StoredReader } from '../store/contract.ts'
 import { ProcessPositions } from './process-position.ts'
 import type { ProcessChanges } from './process-position.ts'
 import { compareStored, MAX_TOMBSTONES } from '../store/process-store.ts'
@@ -36,12 +36,10 @@ export class Processes {
     this.positions = new ProcessPositions(log, epoch)
   }
 
-  checkpoint(name: string): string | undefined {
-    return this.#processes.get(name)?.checkpoint
-  }
-
-  holdsRetention(name: string): boolean {
-    return this.#processes.get(name)?.holdsRetention ?? true
+  /** What the last commit of a process said; undefined for an unknown one. */
+  process(name: string): StoredReader['process'] {
+    const process = this.#processes.get(name)
+    return process && { checkpoint: process.checkpoint, holdsRetention: process.holdsRetention }
   }
 
   states(name: string, keys: readonly string[]): (string | null)[] {

@@ -2,13 +2,17 @@ import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkInteger, checkSignal, checkText } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/json.ts'
 import { macrotask } from '../macrotask.ts'
-import type { LogStore } from './contract.ts'
+import { LogValueError } from '../errors.ts'
+import { commitBytes } from './commit-size.ts'
+import { MAX_APPEND_DONE, MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH, MAX_COMMIT_BYTES } from './contract.ts'
+import type { Commit, LogStore, NewEntry } from './contract.ts'
 import { inFrontOf } from './in-front-of.ts'
 
 /**
- * Puts the checks of arguments in front of a store: its calls reject with an ArgumentError for one that cannot be right, and the store
- * gets only valid ones. Two promises that all stores make are kept here as well: a wait rejects if its signal is aborted in the moment in
- * which it ends, and each page that is read leaves a turn of the event loop to other work.
+ * Puts the checks of arguments in front of a store: its calls reject with an ArgumentError for one that cannot be right, and with a
+ * LogValueError for an append or a commit that is too large, and the store gets only valid ones. Three promises that all stores make are
+ * kept here as well: later changes of a commit by the caller have no effect, a wait rejects if its signal is aborted in the moment in which
+ * it ends, and each page that is read leaves a turn of the event loop to other work.
  */
 export function checkedStore(store: LogStore): LogStore {
   const { deadLetters, inbox, processes, retention, sharing } = store
@@ -24,6 +28,31 @@ export function checkedStore(store: LogStore): LogStore {
       checkText('name', name)
       if (options?.wait !== undefined) checkSignal('wait', options.wait)
       return store.claim(name, options)
+    },
+    async append(appends, done = []) {
+      const refused = (problem: string) => new LogValueError(store.name, 'an append', problem)
+      if (done.length > MAX_APPEND_DONE) {
+        throw refused(
+          `its ${done.length} deliveries that are done are more than ${MAX_APPEND_DONE}. Append them in parts`,
+        )
+      }
+      if (done.length > 0 && appends.length === 0)
+        throw refused('it has deliveries that are done, and no fence')
+      checkEntries(
+        store.name,
+        appends.flatMap(({ entries }) => entries),
+      )
+      return store.append(appends, done)
+    },
+    async commit(fence, given) {
+      const commit = copied(given)
+      checkEntries(store.name, commit.entries ?? [])
+      const bytes = commitBytes(commit)
+      if (bytes > MAX_COMMIT_BYTES) {
+        const problem = `its ${bytes} bytes are more than ${MAX_COMMIT_BYTES}`
+        throw new LogValueError(store.name, `a commit of ${JSON.stringify(fence.name)}`, problem)
+      }
+      await store.commit(fence, commit)
     },
     async read(after, options) {
       checkInteger('limit', options.limit, 1)
@@ -85,6 +114,25 @@ export function checkedStore(store: LogStore): LogStore {
       },
     }),
   })
+}
+
+function checkEntries(log: string, entries: readonly NewEntry[]): void {
+  const length = entries.reduce((sum, { json }) => sum + json.length, 0)
+  if (entries.length <= MAX_APPEND_ENTRIES && (length <= MAX_APPEND_LENGTH || entries.length === 1)) return
+  const limits = `${MAX_APPEND_ENTRIES} entries and ${MAX_APPEND_LENGTH} characters`
+  const problem = `its ${entries.length} entries of ${length} characters are more than ${limits}. Append them in parts`
+  throw new LogValueError(log, 'an append', problem)
+}
+
+function copied({ acknowledged, deadLetters, redelivered, entries, process, ...rest }: Commit): Commit {
+  return {
+    ...rest,
+    acknowledged: [...acknowledged],
+    ...(deadLetters && { deadLetters: structuredClone(deadLetters) }),
+    ...(redelivered && { redelivered: [...redelivered] }),
+    ...(entries && { entries: [...entries] }),
+    ...(process && { process: { ...process, state: [...process.state], timers: [...process.timers] } }),
+  }
 }
 
 /** Throws an ArgumentError for anything but a `StartAt`. */

@@ -1,21 +1,16 @@
-import type { LogClock, LogGap, ResearchEvent } from '../../protocol/event.ts'
+import type { LogClock, LogGap } from '../../protocol/event.ts'
 import type { DeadLetterStore, NewDeadLetter } from './dead-letter-store.ts'
 import type { Entry, Position } from './entry.ts'
 import type { Fence } from './fence.ts'
 import type { InboxStore } from './inbox-store.ts'
+import type { NewEntry } from './new-entry.ts'
 import type { RetentionStore } from './retention-store.ts'
 import type { ProcessCommit, ProcessStore } from './process-store.ts'
 import type { SharingStore } from './sharing-store.ts'
 
 export type { Entry, Position } from './entry.ts'
 export type { Fence } from './fence.ts'
-
-/** An event to be appended. */
-export interface NewEntry {
-  readonly event: ResearchEvent
-  /** Default false. */
-  readonly backfill?: boolean
-}
+export type { NewEntry } from './new-entry.ts'
 
 /** The changes of one upstream stream that an append stores. */
 export interface StreamAppend {
@@ -98,6 +93,12 @@ export interface ReaderState {
   readonly isCopy?: boolean
 }
 
+/** A reader as it is stored. */
+export interface StoredReader extends ReaderState {
+  /** What the last commit of a process said; undefined for another reader. */
+  readonly process?: { readonly checkpoint: string; readonly holdsRetention: boolean } | undefined
+}
+
 /** One step of a reader. Serialisable, at most {@link MAX_COMMIT_BYTES}. */
 export interface Commit extends ReaderState {
   /** The cursor of the reader before; null to create it. Another one is refused with a `LogConflictError`. */
@@ -121,13 +122,17 @@ export const MAX_COMMIT_BYTES = 512 * 1024
 export type StartAt = 'start' | 'end' | { readonly time: number }
 
 /**
- * The storage of a log. `memoryLog()` and `sqliteLog(file)` implement it and pass one conformance suite; users call `openLog`.
+ * The storage of a log. `memoryLog()`, `sqliteLog(file)` and `natsLog(…)` implement it and pass one conformance suite; users call
+ * `openLog`. `docs/stores.md` says how to write one.
  *
  * A rejected write has changed nothing. All methods reject with a `LogClosedError` after `close`.
  *
- * A store gets only valid arguments, since `checkedStore` is in front of it.
+ * A store gets only valid arguments, since `openLog` checks them in front of it: numbers, names, texts, the limits of appends and commits.
+ * Positions are the store's own, so it checks them.
  */
 export interface LogStore {
+  /** Name of the log, for errors. */
+  readonly name: string
   /** Webhooks that are stored and not recorded yet. */
   readonly inbox: InboxStore
   /**
@@ -140,11 +145,11 @@ export interface LogStore {
   release(fence: Fence): Promise<void>
   /**
    * Appends the changes of streams, in one transaction that survives a power cut. Rejects with a `FencedError`, a
-   * `LogConflictError` that names the stream, or a `LogValueError` for an event that is not JSON and for more than
-   * {@link MAX_APPEND_ENTRIES} or {@link MAX_APPEND_LENGTH}.
+   * `LogConflictError` that names the stream. `openLog` rejects with a `LogValueError` for more than {@link MAX_APPEND_ENTRIES},
+   * {@link MAX_APPEND_LENGTH} or {@link MAX_APPEND_DONE}.
    *
-   * @param done Ids of deliveries in the {@link inbox} that are done with it, at most {@link MAX_APPEND_DONE}. Unknown ones are
-   * ignored. The caller holds the claim under which the inbox is recorded, and `appends` has its fence.
+   * @param done Ids of deliveries in the {@link inbox} that are done with it. Unknown ones are ignored. The caller holds the claim under
+   * which the inbox is recorded, and `appends` has its fence. Default: none.
    */
   append(appends: readonly StreamAppend[], done?: readonly string[]): Promise<Appended>
   /** The upstream positions of streams; null for a stream without one. */
@@ -166,12 +171,12 @@ export interface LogStore {
   ): Promise<void>
   /** The position at which to begin. */
   positionAt(start: StartAt): Promise<Position>
-  /** The state of a reader; undefined for an unknown one. */
-  reader(name: string): Promise<ReaderState | undefined>
+  /** A reader; undefined for an unknown one. */
+  reader(name: string): Promise<StoredReader | undefined>
   /**
    * Moves the reader of the fence's name, in one transaction with everything else that the commit has. Rejects with a
-   * `FencedError`, a `LogConflictError`, a `LogPositionError`, or a `LogValueError` for more than {@link MAX_COMMIT_BYTES} and
-   * for an event that is not JSON.
+   * `FencedError`, a `LogConflictError` or a `LogPositionError`. `openLog` rejects with a `LogValueError` for more than
+   * {@link MAX_COMMIT_BYTES}, or than an append may have.
    */
   commit(fence: Fence, commit: Commit): Promise<void>
   /** Entries that readers could not handle. */
@@ -184,9 +189,9 @@ export interface LogStore {
   readonly sharing: SharingStore
   /**
    * Prepares for `close`: from now on, all calls together wait for at most a few seconds for a program that keeps others from writing.
-   * Calls that could not save by then reject.
+   * Calls that could not save by then reject. Leave it out if no program can do so.
    */
-  prepareClose(): void
+  prepareClose?(): void
   /** Gives up every claim. Pending waits reject. */
   close(): Promise<void>
 }

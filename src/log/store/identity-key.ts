@@ -1,5 +1,5 @@
 import { hash, hashIdentity } from '../../protocol/identity-hash.ts'
-import type { EntryIdentity } from './prepared-entry.ts'
+import type { EntryIdentity } from './new-entry.ts'
 
 const words = new DataView(new ArrayBuffer(16))
 const bytes = Buffer.from(words.buffer)

@@ -1,7 +1,7 @@
 import type { LogClock } from '../../protocol/event.ts'
 import { clockEvent } from '../../protocol/log-event.ts'
-import { prepareEntry } from './prepared-entry.ts'
-import type { PreparedEntry } from './prepared-entry.ts'
+import { newEntry } from './new-entry.ts'
+import type { PreparedEntry } from './new-entry.ts'
 
 /** A difference that is no jump, in ms: a clock that is corrected by a few seconds is believed at once. */
 export const TOLERANCE = 10_000
@@ -13,7 +13,7 @@ export const CONFIRMATION = 10 * 60_000
 const MAX_STEP = 5 * 60_000
 
 /** A jump of the wall clock that is not believed. */
-interface Jump {
+export interface Jump {
   /** The monotonic clock when it was seen first, in ms. */
   readonly since: number
   /** Lead of the wall clock over the log at that moment, in ms; negative if it was behind. */
@@ -104,6 +104,6 @@ export function isTimeCertain({ jump }: LogTime): boolean {
 }
 
 /** The entry that reports a change of the wall clock. */
-export function clockEntry(log: string, change: LogClock): PreparedEntry {
-  return prepareEntry(log, 'the clock', { event: clockEvent(change) })
+export function clockEntry(change: LogClock): PreparedEntry {
+  return newEntry(clockEvent(change))
 }

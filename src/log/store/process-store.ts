@@ -112,10 +112,6 @@ export interface TimersOptions {
  * 10,000 of a process. A position before a forgotten one is refused; one before the first change is not.
  */
 export interface ProcessStore {
-  /** The checkpoint of the last commit; undefined for an unknown process. */
-  checkpoint(name: string): Promise<string | undefined>
-  /** Whether retention waits for a process, as its last commit said. True for an unknown one. */
-  holdsRetention(name: string): Promise<boolean>
   /** The states of keys, as JSON; null where there is none. */
   states(name: string, keys: readonly string[]): Promise<readonly (string | null)[]>
   /** Timers, in the order of `compareTimers`: fewer than the limit only where there are no more. */
@@ -138,11 +134,6 @@ export interface ProcessStore {
    * Rejects with a `FencedError`.
    */
   pause(fence: Fence): Promise<void>
-  /**
-   * Removes some of the rows that earlier generations have left. Resolves with whether there are more. Call it until it resolves with
-   * false.
-   */
-  clean(): Promise<boolean>
 }
 
 /** The methods of a {@link ProcessStore} that read states as JSON texts, by the name of the reader: `process:` and the name of the process. */

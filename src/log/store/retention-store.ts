@@ -5,7 +5,7 @@ import type { LogStats, ReaderStats } from './stats.ts'
 export interface LogUsage {
   /** Size of the entries, identities and states, in bytes. Free space within the file is not counted. */
   readonly bytes: number
-  /** Size of the write-ahead log, in bytes. */
+  /** Size of the write-ahead log, in bytes; 0 for none. */
   readonly walBytes: number
   /** When the newest entry was recorded, in Unix ms; 0 for none yet. */
   readonly newest: number
@@ -65,24 +65,16 @@ export interface RetentionStore {
   /** The numbers of the log. They take some ms, however many entries it has. */
   stats(): Promise<StoreStats>
   /**
-   * Copies the log into a new file, as it was at one moment. The copy has an epoch of its own, and nothing in it is claimed.
-   * Rejects with a `LogFileError` where the file exists or cannot be written, and with a `LogUnsupportedError` for a log
-   * that is not in a file.
-   */
-  backup(file: string): Promise<void>
-  /** Whether entries were ever trimmed, so that a reader from the start does not see all. */
-  isTrimmed(): Promise<boolean>
-  /**
    * Deletes the oldest entries in one short transaction. Entries after the cursor of a reader stay, unless it is a process
    * that does not hold retention. Identities stay too, and
    * `positionAt('start')` moves on.
    */
   trim(limit: TrimLimit): Promise<Trimmed>
   /**
-   * Deletes some identities of deleted entries that are old enough: see `identity-age.ts`. Returns whether there are no more of
-   * them for now.
+   * Deletes some of what nothing refers to: identities of deleted entries that are old enough (see `IDENTITY_LIMITS`), and the rows of
+   * processes that were removed or built again. Resolves with whether there is more for now.
    */
-  trimIdentities(): Promise<boolean>
+  clean(): Promise<boolean>
   /**
    * Deletes all entries of a source that the log has, the dead letters and the webhooks of it, and what processes have
    * appended because of it, also from free space and from the write-ahead log. Identities, upstream positions and cursors
@@ -91,12 +83,12 @@ export interface RetentionStore {
    * It takes many short transactions. After a crash it has to be called again.
    */
   forget(source: string): Promise<number>
-  /** Makes the write-ahead log short, where no reader prevents it. */
-  truncateWal(): Promise<void>
+  /** Makes the write-ahead log short, if no reader prevents it. Called if `walBytes` is large. Leave it out if there is none. */
+  truncateWal?(): Promise<void>
   /** Stores which reader keeps recorders from appending, null for none, and their `maxBytes`. */
   setPaused(reader: string | null, maxBytes: number): Promise<void>
   /**
-   * Deletes a reader: its cursor, the state and the timers of a process (`processes.clean` removes what they leave). Its
+   * Deletes a reader: its cursor, the state and the timers of a process ({@link clean} removes what they leave). Its
    * dead letters stay. The fence of its last owner is void. Without effect for an unknown one. Rejects with a
    * `LogInUseError` while an open log has claimed it, this one included.
    *

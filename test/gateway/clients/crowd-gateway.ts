@@ -6,6 +6,7 @@ import { createServer } from 'node:http'
 import { memoryLog, openLog } from 'rivulet'
 import { createGateway, nodeListener, view } from 'rivulet/gateway'
 import { change } from '../../operators/events.ts'
+import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 const [, , bytes = ''] = process.argv
 const store = memoryLog()
@@ -46,7 +47,7 @@ async function appendOne(): Promise<void> {
   const event = change(`${(appended += 1)}`)
   if (event.type !== 'monitor.event_stream') return
   const at = `${process.hrtime.bigint()}`
-  const entry = { event: { ...event, data: { ...event.data, event_group_id: at } } }
+  const entry = newEntry({ ...event, data: { ...event.data, event_group_id: at } })
   await store.append([{ fence, expect: null, entries: [entry] }])
 }
 process.on('message', (message) => {

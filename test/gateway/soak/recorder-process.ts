@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { sqliteLog } from 'rivulet/log/sqlite'
 import { randomOf } from '../../../bench/random.ts'
 import { eventsOf } from './cells.ts'
+import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 const [, , file = '', count = '', seed = '', keep = ''] = process.argv
 const kept = Number(keep) || Infinity
@@ -26,7 +27,7 @@ report()
 let size = 1
 let entries = []
 for (const event of eventsOf(Number(count), Number(seed))) {
-  entries.push({ event })
+  entries.push(newEntry(event))
   const isLast = appended + entries.length === Number(count)
   if (entries.length < size && !isLast) continue
   while (appended >= limit.until) await once(process, 'message')

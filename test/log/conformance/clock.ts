@@ -6,6 +6,7 @@ import { Retention } from '../../../src/log/retention.ts'
 import { change } from '../../operators/events.ts'
 import { append, readAll } from './fixture.ts'
 import type { Open } from './fixture.ts'
+import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -194,7 +195,7 @@ async function recordingBeside(log: LogStore, other: LogStore, changes: LogClock
       await recorder.flushed()
     },
     async commit() {
-      const entries = [{ event: change(`appended ${(number += 1)}`) }]
+      const entries = [newEntry(change(`appended ${(number += 1)}`))]
       await other.commit(fence, { expect: committed, cursor, acknowledged: [], entries })
       committed = cursor
     },

@@ -8,6 +8,7 @@ import { logCompleteness } from '../../../src/log/store/completeness.ts'
 import { runEvent } from '../../../src/protocol/event.ts'
 import { change, taskRun } from '../../operators/events.ts'
 import type { LogUnderTest, OpenFreshLog } from './fixture.ts'
+import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 /** What the log has to hold of an entry. */
 interface ModelEntry {
@@ -247,7 +248,7 @@ export function describeLogModel(suite: string, openFresh: OpenFreshLog): void {
               fence: writerOf(name).fence(name),
               expect: model.positions.get(name) ?? null,
               ...(isMoved && { position: `p${++moves}` }),
-              entries: list.map((event) => ({ event: eventOf(event) })),
+              entries: list.map((event) => newEntry(eventOf(event))),
             })
             const append = async (...streams: readonly Parameters<typeof streamAppend>[]) => {
               const appends = streams.map((each) => streamAppend(...each))

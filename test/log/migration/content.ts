@@ -12,7 +12,6 @@ export async function contentOf(log: LogStore, streams: readonly string[], reade
     streams: await log.streamPositions(streams),
     readers: await Promise.all(readers.map((name) => readerOf(log, name))),
     inbox: (await log.inbox.pending(null, 1_000)).map(withoutPlace),
-    isTrimmed: await log.retention.isTrimmed(),
     start: await placeOf(log, await log.positionAt('start')),
     end: await placeOf(log, await log.positionAt('end')),
     times: await Promise.all(
@@ -35,12 +34,12 @@ async function readerOf(log: LogStore, name: string) {
   const reader = await log.reader(name)
   const letters = await log.deadLetters.list(name, null, 1_000)
   const { deadLetters: marked } = await log.deadLetters.redeliveries(name, 0, 1_000)
-  const checkpoint = await log.processes.checkpoint(name)
+  const checkpoint = reader?.process?.checkpoint
   return {
     name,
     cursor: reader && (await placeOf(log, reader.cursor)),
     acknowledged: reader && (await Promise.all(reader.acknowledged.map((each) => placeOf(log, each)))),
-    holdsRetention: await log.processes.holdsRetention(name),
+    holdsRetention: reader?.process?.holdsRetention,
     progress: checkpoint === undefined ? undefined : await progressIn(log, name, checkpoint),
     changes: await changesAfter(log, name, await log.processes.start()),
     states: (await log.processes.range(name, { prefix: '', limit: 1_000 })).states,

@@ -5,6 +5,7 @@ import { checkpointOf } from '../../../src/log/process/progress.ts'
 import type { Fence, LogStore, Position } from '../../../src/log/store/contract.ts'
 import type { TimerChange } from '../../../src/log/store/process-store.ts'
 import { change, taskRun } from '../../operators/events.ts'
+import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 /** The names of a history. */
 export const STREAM = 'stream "with\ud800 strange\0 name'
@@ -193,7 +194,7 @@ export class Historian {
     const position = `upstream ${this.#steps}`
     const pending = await this.#log.inbox.pending(null, 100)
     const webhook = pending[done % (pending.length + 1)]
-    const entries = events.map((event) => ({ event, backfill: isBackfill }))
+    const entries = events.map((event) => newEntry(event, isBackfill))
     await this.#log.append(
       [{ fence, expect: this.#upstream, position, entries }],
       webhook === undefined ? [] : [webhook.id],
@@ -228,7 +229,7 @@ export class Historian {
     const last = expect === null ? 0 : this.#positions.indexOf(expect)
     const [start = 0, rebuild = 0, within = 0, step0 = 0] = places
     const end = await this.#log.processes.end(name)
-    const isKept = !isReset && (await this.#log.processes.checkpoint(name)) !== undefined
+    const isKept = !isReset && (await this.#log.reader(name))?.process?.checkpoint !== undefined
     const caused = this.done.events[output % (this.done.events.length + 1)]
     const own = caused && {
       ...change(`output-${this.#steps}`, name),
@@ -262,7 +263,7 @@ export class Historian {
         })),
         timers: timers.map(timerOf),
       },
-      entries: own === undefined ? [] : [{ event: own }],
+      entries: own === undefined ? [] : [newEntry(own)],
     })
     await this.#readOn()
   }

@@ -7,6 +7,7 @@ import { change } from '../../operators/events.ts'
 import { readAll } from '../conformance/fixture.ts'
 import { interpret, outputText } from './interpreter.ts'
 import type { PlainProcess, Tally } from './interpreter.ts'
+import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 /** A log under test, whose open logs crash and die. */
 export interface LogWithFaults {
@@ -206,7 +207,7 @@ export async function runScenario(
               : { ...change(`${(events += 1)}:${program}`, `m${monitor}`), time, received: time }
           const event: ResearchEvent = kind === 'duplicate' && last !== undefined ? last : fresh
           last = event
-          made.push({ event, backfill: kind === 'backfill' })
+          made.push(newEntry(event, kind === 'backfill'))
           if (made.length === appendSize) await append()
         }
         await append()

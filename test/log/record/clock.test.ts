@@ -5,6 +5,7 @@ import { ArgumentError, memoryLog, openLog } from 'rivulet'
 import { Recorder } from '../../../src/log/record/recorder.ts'
 import { Clock } from '../../../src/log/record/clock.ts'
 import { allEntriesOf, completed, recordingLog, settled, until } from './recording-log.ts'
+import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 describe('the ticks of a log', () => {
   const ticksOf = async (log: Parameters<typeof allEntriesOf>[0]) =>
@@ -83,7 +84,7 @@ describe('the ticks of a log', () => {
     await settled()
     const fence = await other.store.claim('stream:other')
     for (let n = 0; n < 5; n++) {
-      await other.store.append([{ fence, expect: null, entries: [{ event: { ...TICK, id: `${n}` } }] }])
+      await other.store.append([{ fence, expect: null, entries: [newEntry({ ...TICK, id: `${n}` })] }])
       time.advance(10_000)
       await settled()
     }

@@ -43,7 +43,7 @@ describe('a backup', () => {
     const reader = await log.claim('consumer:c')
     await log.commit(reader, { expect: null, cursor, acknowledged: [ahead] })
     const file = scratchFile()
-    await log.retention.backup(file)
+    await log.backup(file)
 
     expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
     expect(readdirSync(dirname(file))).toEqual(['log.db'])
@@ -62,7 +62,7 @@ describe('a backup', () => {
     const log = openLog(scratchFile())
     await appendTo(log, detections(1, 5))
     const file = scratchFile()
-    await log.retention.backup(file)
+    await log.backup(file)
     const copy = openLog(file)
     const position = await log.positionAt('end')
     await expect(copy.read(position, { limit: 1 })).rejects.toBeInstanceOf(LogPositionError)
@@ -75,7 +75,7 @@ describe('a backup', () => {
     const log = openLog(scratchFile())
     const fence = await log.claim('s')
     const file = scratchFile()
-    await log.retention.backup(file)
+    await log.backup(file)
     const copy = openLog(file)
     const late = { fence, expect: null, entries: detections(1, 1) }
     await expect(copy.append([late])).rejects.toMatchObject({ name: 'FencedError' })
@@ -88,7 +88,7 @@ describe('a backup', () => {
     const file = scratchFile()
     const log = openLog(file, { owner: 'the source' })
     await log.claim('s')
-    await log.retention.backup(scratchFile())
+    await log.backup(scratchFile())
     const other = startLogProcess(file)
     await expect(other.call('claim', 's')).rejects.toMatchObject({ name: 'LogInUseError' })
     await expect(other.call('claim', 'another')).resolves.toMatchObject({ token: 1 })
@@ -120,7 +120,7 @@ describe('a backup', () => {
       return last
     })
     const target = scratchFile()
-    await log.retention.backup(target).finally(() => done.abort())
+    await log.backup(target).finally(() => done.abort())
     const written = await Promise.all(writing)
 
     expect(Math.min(...written)).toBeGreaterThan(0)
@@ -142,7 +142,7 @@ describe('a backup', () => {
     const log = openLog(scratchFile())
     const file = scratchFile()
     writeFileSync(file, 'notes')
-    await expect(log.retention.backup(file)).rejects.toMatchObject({
+    await expect(log.backup(file)).rejects.toMatchObject({
       name: 'LogFileError',
       file,
       message: expect.stringContaining('exists already: name a new file'),
@@ -156,7 +156,7 @@ describe('a backup', () => {
     await appendTo(log, detections(1, 1))
     const folder = join(scratchFolder(), 'missing')
     const file = join(folder, 'copy.db')
-    await expect(log.retention.backup(file)).rejects.toMatchObject({ name: 'LogFileError', file })
+    await expect(log.backup(file)).rejects.toMatchObject({ name: 'LogFileError', file })
     expect(existsSync(folder)).toBe(false)
     await expect(readAll(log)).resolves.toHaveLength(1)
   })
@@ -195,7 +195,7 @@ describe('a backup', () => {
     await log.release(fence)
 
     const file = scratchFile()
-    await log.retention.backup(file)
+    await log.backup(file)
     const copy = openLog(file)
     await expect(run(copy, 2, await copy.positionAt('end'))).resolves.toEqual({ seen: 5 })
     await expect(run(copy, 3, await copy.positionAt('end'))).resolves.toEqual({ seen: 5 })
@@ -232,7 +232,7 @@ describe('a backup', () => {
     }
     await expect(run(log, source, true)).resolves.toEqual(['mevt_1', 'mevt_3'])
     const file = scratchFile()
-    await log.retention.backup(file)
+    await log.backup(file)
     const copy = openLog(file)
     await appendTo(copy, detections(4, 5), '2')
     const [letter] = await copy.deadLetters.list('consumer:ledger', null, 9)
@@ -265,7 +265,7 @@ describe('a backup', () => {
     }
     await expect(run(log, source, true)).resolves.toEqual(['mevt_1', 'mevt_2'])
     const file = scratchFile()
-    await log.retention.backup(file)
+    await log.backup(file)
     await expect(run(openLog(file), file, false)).resolves.toEqual(['mevt_1', 'mevt_2', 'mevt_3'])
   })
 
@@ -273,9 +273,9 @@ describe('a backup', () => {
     const log = openLog(scratchFile())
     await appendTo(log, detections(1, 3), '3')
     const [first, second] = [scratchFile(), scratchFile()]
-    await log.retention.backup(first)
+    await log.backup(first)
     const copy = openLog(first)
-    await copy.retention.backup(second)
+    await copy.backup(second)
     const again = openLog(second)
     const fence = await again.claim('s')
     await again.append([{ fence, expect: '3', position: '4', entries: detections(3, 4) }])

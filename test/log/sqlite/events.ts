@@ -1,6 +1,7 @@
 import type { LogStore, NewEntry, StreamAppend } from '../../../src/log/store/contract.ts'
 import { monitorEvent, runEvent } from '../../../src/protocol/event.ts'
 import type { ResearchEvent } from '../../../src/protocol/event.ts'
+import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 /** The detection with this number. */
 function detection(number: number, content = 'found'): ResearchEvent {
@@ -16,9 +17,7 @@ function detection(number: number, content = 'found'): ResearchEvent {
 
 /** The detections from one number to another. */
 export function detections(first: number, last: number, content?: string): NewEntry[] {
-  return Array.from({ length: last - first + 1 }, (_, index) => ({
-    event: detection(first + index, content),
-  }))
+  return Array.from({ length: last - first + 1 }, (_, index) => newEntry(detection(first + index, content)))
 }
 
 /** A completed run, with its output or without. */

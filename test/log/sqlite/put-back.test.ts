@@ -300,7 +300,7 @@ describe('exactlyOnce after its log was put back', () => {
     await record('1', '2')
     await consume(2)
     const backup = `${file}-backup`
-    await during(({ log }) => log.backup(backup))
+    await during(({ store }) => store.backup(backup))
     await record('3')
     await consume(3)
     cpSync(backup, file)

@@ -4,12 +4,12 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { forget } from '../../../src/log/sqlite/forgetting.ts'
 import { OpenSqliteLog } from '../../../src/log/sqlite/open-log.ts'
 import type { Transactions } from '../../../src/log/sqlite/open-log.ts'
-import { prepareEntry } from '../../../src/log/store/prepared-entry.ts'
 import type { Cause } from '../../../src/protocol/event.ts'
 import { change } from '../../operators/events.ts'
 import type { LogStore } from '../../../src/log/store/contract.ts'
 import { appendTo, completedRun, detections, readAll } from './events.ts'
 import { openStore, scratchFile } from './scratch.ts'
+import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 const HOUR = 3_600_000
 
@@ -17,7 +17,7 @@ const HOUR = 3_600_000
 async function trimAll(log: LogStore): Promise<number> {
   let steps = 1
   while (!(await log.retention.trim({ limit: 1_000 })).isDone) steps += 1
-  while (!(await log.retention.trimIdentities())) steps += 1
+  while (await log.retention.clean()) steps += 1
   return steps
 }
 
@@ -118,13 +118,13 @@ describe('identities', () => {
 
   it('that got a new revision are as young as that', async () => {
     const { log, add, pass } = aging(0)
-    await appendTo(log, [{ event: completedRun('r') }], '0')
+    await appendTo(log, [newEntry(completedRun('r'))], '0')
     for (let n = 0; n < 8; n++) await add(250)
     await pass(40 * HOUR, 5 * 60_000)
-    await appendTo(log, [{ event: completedRun('r', 'output') }], 'x')
+    await appendTo(log, [newEntry(completedRun('r', 'output'))], 'x')
     await pass(10 * HOUR, 5 * 60_000)
     await trimAll(log)
-    await expect(appendTo(log, [{ event: completedRun('r') }])).resolves.toMatchObject({ entries: 0 })
+    await expect(appendTo(log, [newEntry(completedRun('r'))])).resolves.toMatchObject({ entries: 0 })
     await expect(appendTo(log, detections(1, 1))).resolves.toMatchObject({ entries: 1 })
   })
 })
@@ -150,7 +150,7 @@ it('forgets what processes append meanwhile, one because of the other', async ()
   const source = '/v1/monitors/gone'
   const add = (id: string, cause?: Cause) => {
     const event = { ...change(id, cause === undefined ? 'gone' : 'output'), ...(cause && { cause }) }
-    log.file.write('FULL', () => log.entries.append([prepareEntry('log', 'test', { event })], CLOCKS))
+    log.file.write('FULL', () => log.entries.append([newEntry(event)], CLOCKS))
   }
   let hops = 0
   const transactions: Transactions = {
@@ -192,7 +192,7 @@ it('leaves no text of a forgotten source in the files', async () => {
   const SECRET = 'a secret of this customer'
   const large = SECRET.repeat(2_000)
   await appendTo(log, [...detections(1, 200, SECRET), ...detections(201, 203, large)], '1')
-  await appendTo(log, [{ event: completedRun('kept', 'another text') }], '2')
+  await appendTo(log, [newEntry(completedRun('kept', 'another text'))], '2')
   // Its pages are free: nothing overwrites them.
   await trimExactly(log, 100)
   const bytes = () => ['', '-wal'].map((suffix) => readFileSync(`${file}${suffix}`, 'latin1')).join('')

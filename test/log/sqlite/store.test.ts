@@ -11,6 +11,7 @@ import { SqliteLogStore } from '../../../src/log/sqlite/store.ts'
 import { appendTo, completedRun, detections, readAll } from './events.ts'
 import { runProgram } from './processes.ts'
 import { openLog, scratchFile } from './scratch.ts'
+import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 /** Runs statements on the file, as a user of the SQLite shell does. */
 function change(file: string, sql: string): void {
@@ -80,9 +81,9 @@ describe('an append', () => {
   it('of a more complete duplicate is the next revision, also when the earlier entry was deleted', async () => {
     const file = scratchFile()
     const log = openLog(file)
-    await appendTo(log, [{ event: completedRun('r') }], 'a')
+    await appendTo(log, [newEntry(completedRun('r'))], 'a')
     change(file, 'DELETE FROM rivulet_entry')
-    const appended = await appendTo(log, [{ event: completedRun('r', 'the output') }], 'b')
+    const appended = await appendTo(log, [newEntry(completedRun('r', 'the output'))], 'b')
 
     expect(appended).toMatchObject({ entries: 1, duplicates: 0 })
     await expect(readAll(log)).resolves.toMatchObject([{ id: 'r:completed', revision: 2 }])
@@ -121,7 +122,7 @@ describe('a page', () => {
     for (let number = 0; number < count; number += 250) {
       await appendTo(log, detections(number + 1, number + 250), String(number))
     }
-    await appendTo(log, [{ event: completedRun('r') }], 'last')
+    await appendTo(log, [newEntry(completedRun('r'))], 'last')
     const pages = []
     let position: Position = await log.positionAt('start')
     for (let isEnd = false; !isEnd;) {
@@ -191,7 +192,7 @@ it('reads by types that UTF-8 does not have', async () => {
   const log = openLog(scratchFile())
   const [entry] = detections(1, 1)
   if (entry === undefined) throw new Error('no entry')
-  const of = (id: string, type: string) => ({ event: Object.assign({ ...entry.event }, { id, type }) })
+  const of = (id: string, type: string) => newEntry(Object.assign({ ...entry.event }, { id, type }))
   await appendTo(log, [of('1', 'a\0b'), of('2', 'a\0c'), of('3', '\ud800'), of('4', '\ud801')])
 
   const page = await log.read(await log.positionAt('start'), { limit: 9, types: ['a\0c', '\ud801'] })

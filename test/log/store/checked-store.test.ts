@@ -4,6 +4,7 @@ import { memoryLog } from '../../../src/log/memory/memory-log.ts'
 import { checkedStore } from '../../../src/log/store/checked-store.ts'
 import type { LogStore } from '../../../src/log/store/contract.ts'
 import { change } from '../../operators/events.ts'
+import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 const COUNTS = [0, -1, 1.5, Number.NaN, Infinity]
 const { signal } = new AbortController()
@@ -73,7 +74,7 @@ describe('a checked store', () => {
     )
     const fence = await store.claim('stream')
     const start = await store.positionAt('start')
-    await store.append([{ fence, expect: null, entries: [{ event: change('1') }] }])
+    await store.append([{ fence, expect: null, entries: [newEntry(change('1'))] }])
     const abort = new AbortController()
     const waiting = far.wait(start, abort.signal)
     await nextTurn()

@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { inFrontOf } from '../../../src/log/store/in-front-of.ts'
 import { sharedPages } from '../../../src/log/store/shared-pages.ts'
 import { change } from '../../operators/events.ts'
+import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 /** A store with shared pages, with so many entries, and the reads of the store behind it. */
 async function shared(count: number) {
@@ -22,7 +23,7 @@ async function shared(count: number) {
   let next = 0
   const append = (more: number) =>
     store.append([
-      { fence, expect: null, entries: Array.from({ length: more }, () => ({ event: change(`e${next++}`) })) },
+      { fence, expect: null, entries: Array.from({ length: more }, () => newEntry(change(`e${next++}`))) },
     ])
   if (count > 0) await append(count)
   return { log, store, reads, append, start: await store.positionAt('start') }

@@ -7,10 +7,9 @@ import { OpenJournals } from '../../../src/log/nats/open-journals.ts'
 import { natsProcesses } from '../../../src/log/nats/processes.ts'
 import type { Commit, Fence } from '../../../src/log/store/contract.ts'
 import type { ProcessStore } from '../../../src/log/store/process-store.ts'
-import { preparedCommit } from '../../../src/log/store/prepared-commit.ts'
-import { prepareEntry } from '../../../src/log/store/prepared-entry.ts'
 import { change } from '../../operators/events.ts'
 import type { NatsServer } from './server.ts'
+import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 /** The journals of one open log, with what a store does around them. */
 export interface OpenedJournals extends OpenJournals {
@@ -43,7 +42,7 @@ export class LogOfJournals {
   /** Appends entries with these ids. Returns the positions after each. */
   append(...ids: readonly string[]): readonly string[] {
     return ids.map((id) => {
-      this.entries.append([prepareEntry('the log', 'stream', { event: change(id) })], this.#clocks)
+      this.entries.append([newEntry(change(id))], this.#clocks)
       return this.entries.end
     })
   }
@@ -98,8 +97,7 @@ export class LogOfJournals {
       connection,
       processes: natsProcesses((effect) => effect(journals)),
       close,
-      commit: async (fence: Fence, commit: Commit) =>
-        journals.readers.commit(fence, preparedCommit('the log', fence.name, commit)),
+      commit: async (fence: Fence, commit: Commit) => journals.readers.commit(fence, commit),
     })
   }
 }

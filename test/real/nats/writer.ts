@@ -1,6 +1,7 @@
 import type { LogStore } from '../../../src/log/store/contract.ts'
 import { FencedError, LogConflictError, LogServerError } from '../../../src/log/errors.ts'
 import { change } from '../../operators/events.ts'
+import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 /** An upstream stream: its events are numbered, and their number is its position. Sources alternate. */
 export interface Upstream {
@@ -38,9 +39,9 @@ export async function write(
         return written
       }
       const to = Math.min(count, from + batch)
-      const entries = Array.from({ length: to - from }, (_, i) => ({
-        event: change(String(from + i), sources[(from + i) % sources.length]),
-      }))
+      const entries = Array.from({ length: to - from }, (_, i) =>
+        newEntry(change(String(from + i), sources[(from + i) % sources.length])),
+      )
       await log.append([{ fence, expect: position, position: String(to), entries }])
       position = String(to)
       reached(to)

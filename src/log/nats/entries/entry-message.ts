@@ -1,7 +1,7 @@
 import { isObject } from '../../../protocol/json.ts'
 import type { ResearchEvent } from '../../../protocol/event.ts'
 import type { Entry, Position } from '../../store/contract.ts'
-import type { PreparedEntry } from '../../store/prepared-entry.ts'
+import type { PreparedEntry } from '../../store/new-entry.ts'
 import { hashOf } from '../server/names.ts'
 
 /** When a message was stored. */

@@ -1,6 +1,6 @@
 import { identityKey } from '../../store/identity-key.ts'
 import type { MessageTimes } from './entry-message.ts'
-import type { EntryIdentity } from '../../store/prepared-entry.ts'
+import type { EntryIdentity } from '../../store/new-entry.ts'
 import { publishBarrier } from './barrier.ts'
 import type { Connection } from '../server/connection.ts'
 import { CopiedIdentities } from './copied-identities.ts'

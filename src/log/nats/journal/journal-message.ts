@@ -1,7 +1,7 @@
 import { isObject } from '../../../protocol/json.ts'
 import type { Position, ReaderState } from '../../store/contract.ts'
 import type { NewDeadLetter } from '../../store/dead-letter-store.ts'
-import type { PreparedEntry } from '../../store/prepared-entry.ts'
+import type { PreparedEntry } from '../../store/new-entry.ts'
 import type { ProcessCommit, StateChange, Timer, TimerChange } from '../../store/process-store.ts'
 import type { DeadLetterSelection } from '../../state/reader-dead-letters.ts'
 import type { SavedProcessHead } from '../../state/processes.ts'

@@ -1,7 +1,7 @@
 import type { Position } from '../../store/contract.ts'
 import { ReaderDeadLetters } from '../../state/reader-dead-letters.ts'
 import { Processes } from '../../state/processes.ts'
-import type { PreparedEntry } from '../../store/prepared-entry.ts'
+import type { PreparedEntry } from '../../store/new-entry.ts'
 import type { JournalClaim, JournalHead, JournalMessage, SnapshotReference } from './journal-message.ts'
 
 /** The settings and calls of a log that the fold of a journal needs. */
@@ -79,7 +79,7 @@ export class JournalState {
   /** Whether there is nothing beside the head. */
   get isBare(): boolean {
     return (
-      this.processes.checkpoint(this.name) === undefined &&
+      this.processes.process(this.name) === undefined &&
       this.deadLetters.size === 0 &&
       this.unpublished.length === 0
     )

@@ -1,5 +1,5 @@
 import type { Entry, Position } from '../../store/contract.ts'
-import type { PreparedEntry } from '../../store/prepared-entry.ts'
+import type { PreparedEntry } from '../../store/new-entry.ts'
 
 /** The calls of a log's entries that journals need. */
 export interface JournaledEntries {

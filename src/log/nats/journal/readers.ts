@@ -1,7 +1,7 @@
 import { ArgumentError } from '../../../protocol/argument-error.ts'
 import { LogConflictError } from '../../errors.ts'
-import type { Fence, ReaderState } from '../../store/contract.ts'
-import type { PreparedCommit } from '../../store/prepared-commit.ts'
+import type { Commit, Fence, StoredReader } from '../../store/contract.ts'
+import type { NewDeadLetter } from '../../store/dead-letter-store.ts'
 import type { NatsClaims } from './claims.ts'
 import type { DeadLetterCopies } from './dead-letter-copies.ts'
 import type { JournalChanges } from './journal-changes.ts'
@@ -32,21 +32,24 @@ export class NatsReaders {
     this.#parts = parts
   }
 
-  /** The state of a reader; undefined for an unknown one. */
-  async state(name: string): Promise<ReaderState | undefined> {
-    return (await this.#parts.journals.head(name))?.reader ?? undefined
+  /** A reader; undefined for an unknown one. */
+  async get(name: string): Promise<StoredReader | undefined> {
+    const reader = (await this.#parts.journals.head(name))?.reader ?? undefined
+    if (reader === undefined) return undefined
+    const process = await this.#parts.journals.of(name).read((state) => state.processes.process(name))
+    return { ...reader, process }
   }
 
   /**
    * Moves the reader of the fence's name, in one message with everything else in the commit, and then appends its entries.
    * Rejects with a FencedError, a LogConflictError or a LogPositionError.
    */
-  async commit(fence: Fence, commit: PreparedCommit): Promise<void> {
+  async commit(fence: Fence, commit: Commit): Promise<void> {
     const { journals, claims, changes, copies, entries } = this.#parts
     const { name } = fence
     // Retention would not see it.
     if (isStream(name)) throw new ArgumentError('fence', 'that of a reader, not of an upstream stream', name)
-    const { expect, cursor, acknowledged, isCopy, deadLetters, redelivered, process } = commit
+    const { expect, cursor, acknowledged, isCopy, deadLetters = [], redelivered = [], process } = commit
     const journal = journals.of(name)
     const positions = [
       cursor,
@@ -66,7 +69,7 @@ export class NatsReaders {
       const refused = await checked
       if (refused !== undefined) throw refused.error
       handled = redelivered.filter((position) => state.deadLetters.has(position))
-      const journaled = await this.#journaled(state, commit, stored)
+      const journaled = await this.#journaled(state, deadLetters, stored)
       return {
         head: {
           reader: { cursor, acknowledged, ...(isCopy && { isCopy }) },
@@ -103,7 +106,7 @@ export class NatsReaders {
 
   /** The contents of a commit beside the head; nothing if the head is enough. */
   #content(
-    { redelivered, process, entries }: PreparedCommit,
+    { redelivered = [], process, entries = [] }: Commit,
     deadLetters: readonly JournalDeadLetter[],
   ): { readonly commit?: JournalCommit } {
     const isEmpty = deadLetters.length + redelivered.length + entries.length === 0 && process === undefined
@@ -114,7 +117,7 @@ export class NatsReaders {
   /** Stores copies of the entries of new dead letters, which are without effect until the commit. */
   async #journaled(
     state: JournalState,
-    { deadLetters }: PreparedCommit,
+    deadLetters: readonly NewDeadLetter[],
     stored: Set<string>,
   ): Promise<readonly JournalDeadLetter[]> {
     const { copies, entries } = this.#parts

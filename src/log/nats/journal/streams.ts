@@ -1,6 +1,5 @@
 import { LogConflictError } from '../../errors.ts'
-import type { Fence } from '../../store/contract.ts'
-import type { PreparedAppend } from '../../store/prepared-append.ts'
+import type { Fence, StreamAppend } from '../../store/contract.ts'
 import type { NatsClaims } from './claims.ts'
 import type { Journals } from './journals.ts'
 
@@ -33,7 +32,7 @@ export class Streams {
    *
    * @returns The streams to {@link move} once the entries are stored, each once.
    */
-  async check(appends: PreparedAppend['streams']): Promise<readonly StreamMove[]> {
+  async check(appends: readonly Omit<StreamAppend, 'entries'>[]): Promise<readonly StreamMove[]> {
     const names = [...new Set(appends.map(({ fence }) => fence.name))]
     const positions = new Map(
       await Promise.all(

@@ -1,9 +1,9 @@
-import { describe, expect, it } from 'vitest'
-import type { ResearchEvent } from 'rivulet'
-import { change, fullRun, taskRun } from '../../operators/events.ts'
-import { completedRun } from '../sqlite/events.ts'
+import { equal, hasLength, matches, same } from './checks.ts'
+import type { ResearchEvent } from '../../../protocol/event.ts'
+import { change, completedRun, fullRun, taskRun } from './events.ts'
 import { append, idsOf, readAll } from './fixture.ts'
-import type { Open } from './fixture.ts'
+import type { Area } from './area.ts'
+import { newEntry } from '../new-entry.ts'
 
 const SOURCE = '/v1/monitors/gone'
 
@@ -13,19 +13,19 @@ const causedBy = (id: string, source: string): ResearchEvent => {
 }
 
 /** Deleting all of a source. */
-export function describeForgetting(name: string, open: Open, isExact: boolean): void {
-  describe(`${name}: forgetting a source`, () => {
+export function testForgetting({ describe, it, open, isExact }: Area): void {
+  describe('forgetting a source', () => {
     it('deletes its entries, wherever they are, and no others', async () => {
       const { log } = await open()
       const fence = await log.claim('stream')
       for (const id of ['1', '2', '3', '4']) await append(log, fence, change(id, 'gone'), change(id, 'kept'))
-      expect(await log.retention.forget(SOURCE)).toBe(4)
+      same(await log.retention.forget(SOURCE), 4)
       const entries = await readAll(log)
-      expect(idsOf(entries)).toEqual(['1', '2', '3', '4'])
-      expect(new Set(entries.map(({ source }) => source))).toEqual(new Set(['/v1/monitors/kept']))
+      equal(idsOf(entries), ['1', '2', '3', '4'])
+      equal(new Set(entries.map(({ source }) => source)), new Set(['/v1/monitors/kept']))
       const { entries: counted } = await log.retention.stats()
-      expect(isExact ? counted : 4).toBe(4)
-      expect(await log.retention.forget(SOURCE)).toBe(0)
+      same(isExact ? counted : 4, 4)
+      same(await log.retention.forget(SOURCE), 0)
     })
 
     it('leaves all positions as they are, and reports no gap', async () => {
@@ -38,15 +38,15 @@ export function describeForgetting(name: string, open: Open, isExact: boolean): 
       await log.commit(fence, { expect: null, cursor: before[1]?.position ?? '', acknowledged: [] })
       await log.retention.forget(SOURCE)
       const kept = (from: number) => before.slice(from).filter(({ source }) => source !== SOURCE)
-      expect(await readAll(log, start)).toEqual(kept(0))
-      expect(await readAll(log, before[3]?.position)).toEqual(kept(4))
-      expect((await log.reader('stream'))?.cursor).toBe(before[1]?.position)
-      expect(await log.retention.trim({ limit: 9 })).toEqual({
+      equal(await readAll(log, start), kept(0))
+      equal(await readAll(log, before[3]?.position), kept(4))
+      same((await log.reader('stream'))?.cursor, before[1]?.position)
+      equal(await log.retention.trim({ limit: 9 }), {
         deleted: kept(0).length - kept(2).length,
         isDone: true,
         blockedBy: kept(2).length > 0 ? 'stream' : null,
       })
-      expect(await readAll(log, before[1]?.position)).toEqual(kept(2))
+      equal(await readAll(log, before[1]?.position), kept(2))
     })
 
     it('deletes all revisions, and what processes have appended because of it', async () => {
@@ -55,8 +55,8 @@ export function describeForgetting(name: string, open: Open, isExact: boolean): 
       const { source } = completedRun('r')
       await append(log, fence, completedRun('r'), completedRun('r', 'text'))
       await append(log, fence, causedBy('a', source), causedBy('b', 'another'))
-      expect(await log.retention.forget(source)).toBe(3)
-      expect(idsOf(await readAll(log))).toEqual(['b'])
+      same(await log.retention.forget(source), 3)
+      equal(idsOf(await readAll(log)), ['b'])
     })
 
     it('reads up to a position before which entries were forgotten', async () => {
@@ -68,8 +68,8 @@ export function describeForgetting(name: string, open: Open, isExact: boolean): 
       await append(log, fence, change('2', 'kept'))
       await log.retention.forget(SOURCE)
       const page = await log.read(start, { limit: 9, until })
-      expect(idsOf(page.entries)).toEqual([change('1').id])
-      expect(page.isEnd).toBe(true)
+      equal(idsOf(page.entries), [change('1').id])
+      same(page.isEnd, true)
     })
 
     it('does not append later what a process appends because of it', async () => {
@@ -78,17 +78,17 @@ export function describeForgetting(name: string, open: Open, isExact: boolean): 
       await append(log, fence, change('1', 'gone'), change('1', 'kept'), change('1', 'trimmed'))
       const cause = (id: string, of: string) => {
         const { cause: made, ...event } = causedBy(id, change('1', of).source)
-        return { event: { ...event, ...(made && { cause: { ...made, id: change('1', of).id } }) } }
+        return newEntry({ ...event, ...(made && { cause: { ...made, id: change('1', of).id } }) })
       }
       await log.retention.forget(SOURCE)
       const entries = [cause('a', 'gone'), cause('b', 'kept'), cause('c', 'unknown')]
       const cursor = await log.positionAt('end')
       await log.commit(fence, { expect: null, cursor, acknowledged: [], entries })
-      expect(idsOf(await readAll(log)).slice(2)).toEqual(['b', 'c'])
+      equal(idsOf(await readAll(log)).slice(2), ['b', 'c'])
       // What retention has deleted may still have effects.
       await log.retention.trim({ limit: 2 })
       await log.commit(fence, { expect: cursor, cursor, acknowledged: [], entries: [cause('d', 'trimmed')] })
-      expect(idsOf(await readAll(log, cursor))).toEqual(['b', 'c', 'd'])
+      equal(idsOf(await readAll(log, cursor)), ['b', 'c', 'd'])
     })
 
     it('deletes what processes appended because of one another', async () => {
@@ -101,8 +101,8 @@ export function describeForgetting(name: string, open: Open, isExact: boolean): 
         { ...event, ...(cause && { cause: { ...cause, origin: SOURCE } }) },
         change('c'),
       )
-      expect(await log.retention.forget(SOURCE)).toBe(1)
-      expect(idsOf(await readAll(log))).toEqual(['c'])
+      same(await log.retention.forget(SOURCE), 1)
+      equal(idsOf(await readAll(log)), ['c'])
     })
 
     it('does not record a forgotten event again, but a more complete one', async () => {
@@ -111,8 +111,8 @@ export function describeForgetting(name: string, open: Open, isExact: boolean): 
       await append(log, fence, completedRun('r'), change('1', 'gone'))
       await log.retention.forget(SOURCE)
       await log.retention.forget(completedRun('r').source)
-      expect(await append(log, fence, completedRun('r'), change('1', 'gone'))).toMatchObject({ entries: 0 })
-      expect(await append(log, fence, completedRun('r', 'text'))).toMatchObject({ entries: 1 })
+      matches(await append(log, fence, completedRun('r'), change('1', 'gone')), { entries: 0 })
+      matches(await append(log, fence, completedRun('r', 'text')), { entries: 1 })
     })
 
     it('deletes its dead letters and its webhooks', async () => {
@@ -143,12 +143,10 @@ export function describeForgetting(name: string, open: Open, isExact: boolean): 
       await webhook('kept')
       await log.retention.forget(first?.source ?? '')
       const start = await log.positionAt('start')
-      expect(await log.deadLetters.list('consumer:c', start, 9)).toMatchObject([
-        { entry: { id: second?.id } },
-      ])
-      expect((await log.deadLetters.redeliveries('consumer:c', 0, 9)).deadLetters).toHaveLength(1)
-      expect((await log.retention.stats()).inbox.pending).toBe(1)
-      expect(await log.inbox.pending(null, 9)).toMatchObject([{ id: 'wkept' }])
+      matches(await log.deadLetters.list('consumer:c', start, 9), [{ entry: { id: second?.id } }])
+      hasLength((await log.deadLetters.redeliveries('consumer:c', 0, 9)).deadLetters, 1)
+      same((await log.retention.stats()).inbox.pending, 1)
+      matches(await log.inbox.pending(null, 9), [{ id: 'wkept' }])
     })
 
     it('finds a source with any characters', async () => {
@@ -156,8 +154,8 @@ export function describeForgetting(name: string, open: Open, isExact: boolean): 
       const fence = await log.claim('stream')
       const source = '/a"b\\c\0\ud800/é\n'
       await append(log, fence, { ...change('1'), source }, change('2'))
-      expect(await log.retention.forget(source)).toBe(1)
-      expect(idsOf(await readAll(log))).toEqual(['2'])
+      same(await log.retention.forget(source), 1)
+      equal(idsOf(await readAll(log)), ['2'])
     })
   })
 }

@@ -1,19 +1,18 @@
-import * as fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
-import { MAX_COMMIT_BYTES } from '../../../src/log/store/contract.ts'
-import type { Commit, LogStore, Position } from '../../../src/log/store/contract.ts'
+import { equal, hasLength, matches, ok, rejects, rejectsWith, same } from './checks.ts'
+import { MAX_COMMIT_BYTES } from '../contract.ts'
+import type { Commit, LogStore, Position } from '../contract.ts'
 import {
   FencedError,
   LogClosedError,
   LogConflictError,
   LogPositionError,
   LogValueError,
-} from '../../../src/log/errors.ts'
-import { MAX_TOMBSTONES } from '../../../src/log/store/process-store.ts'
-import type { ProcessCommit, Timer } from '../../../src/log/store/process-store.ts'
-import { change } from '../../operators/events.ts'
+} from '../../errors.ts'
+import { MAX_TOMBSTONES } from '../process-store.ts'
+import type { ProcessCommit, Timer } from '../process-store.ts'
+import { change } from './events.ts'
 import { append, entriesOf, idsOf, isSettled, readAll } from './fixture.ts'
-import type { Open } from './fixture.ts'
+import type { Area } from './area.ts'
 
 const NAME = 'process:p'
 /** Texts that a store could confuse or lose. */
@@ -42,8 +41,8 @@ const timer = (key: string, due: number, more: Partial<Timer> = {}): Timer => ({
 })
 
 /** State, timers and output of processes. */
-export function describeProcesses(name: string, open: Open): void {
-  describe(`${name}: processes`, () => {
+export function testProcesses({ describe, it, open }: Area): void {
+  describe('processes', () => {
     /** A log, and what commits to a process in it. */
     async function withProcess() {
       const opened = await open()
@@ -78,13 +77,13 @@ export function describeProcesses(name: string, open: Open): void {
     it('does not know a process that never committed, and reads nothing of it', async () => {
       const { log } = await open()
       for (const unknown of [NAME, ...HOSTILE]) {
-        expect(await log.processes.checkpoint(unknown)).toBeUndefined()
-        expect(await log.processes.states(unknown, ['a', 'b'])).toEqual([null, null])
+        same((await log.reader(unknown))?.process?.checkpoint, undefined)
+        equal(await log.processes.states(unknown, ['a', 'b']), [null, null])
         const due = { clock: 'event', until: 1e12, limit: 10 } as const
-        expect(await log.processes.timers(unknown, due)).toEqual([])
+        equal(await log.processes.timers(unknown, due), [])
         const start = await log.processes.start()
         const page = await log.processes.changes(unknown, start, { limit: 10 })
-        expect(page).toEqual({ changes: [], position: start, isEnd: true })
+        equal(page, { changes: [], position: start, isEnd: true })
       }
     })
 
@@ -100,18 +99,27 @@ export function describeProcesses(name: string, open: Open): void {
         ],
       })
       for (const each of [log, second]) {
-        expect(await each.processes.checkpoint(NAME)).toBe('next')
-        expect(await each.processes.states(NAME, ['b', 'x', 'a'])).toEqual(['3', null, '{"n":2}'])
-        expect((await each.reader(NAME))?.cursor).toBe(await log.positionAt('start'))
+        same((await each.reader(NAME))?.process?.checkpoint, 'next')
+        equal(await each.processes.states(NAME, ['b', 'x', 'a']), ['3', null, '{"n":2}'])
+        same((await each.reader(NAME))?.cursor, await log.positionAt('start'))
       }
     })
 
     it('keeps keys apart, whatever text they are, and processes apart from each other', async () => {
       const { log, set } = await withProcess()
       await set(...HOSTILE.map((key, n) => [key, String(n)] as const))
-      expect(await log.processes.states(NAME, HOSTILE)).toEqual(HOSTILE.map((_, n) => String(n)))
-      expect(pairs(await changesAfter(log))).toEqual(HOSTILE.map((key, n) => [key, String(n)]))
-      expect(await log.processes.states('process:q', HOSTILE)).toEqual(HOSTILE.map(() => null))
+      equal(
+        await log.processes.states(NAME, HOSTILE),
+        HOSTILE.map((_, n) => String(n)),
+      )
+      equal(
+        pairs(await changesAfter(log)),
+        HOSTILE.map((key, n) => [key, String(n)]),
+      )
+      equal(
+        await log.processes.states('process:q', HOSTILE),
+        HOSTILE.map(() => null),
+      )
     })
 
     it('reads the latest change of each key, in order and in pages of any size', async () => {
@@ -126,7 +134,7 @@ export function describeProcesses(name: string, open: Open): void {
         ['a', '2'],
       ]
       for (const limit of [1, 2, 3, 4, 100]) {
-        expect(pairs(await changesAfter(log, undefined, limit))).toEqual(expected)
+        equal(pairs(await changesAfter(log, undefined, limit)), expected)
       }
     })
 
@@ -134,13 +142,13 @@ export function describeProcesses(name: string, open: Open): void {
       const { log, set } = await withProcess()
       await set(['a', '1'], ['b', '1'], ['c', '1'])
       const { changes, position } = await changesAfter(log)
-      expect(changes.at(-1)?.position).toBe(position)
+      same(changes.at(-1)?.position, position)
       for (const [n, each] of changes.entries()) {
-        expect((await changesAfter(log, each.position)).changes).toEqual(changes.slice(n + 1))
+        equal((await changesAfter(log, each.position)).changes, changes.slice(n + 1))
       }
       await set(['b', '2'])
       const [, second] = changes
-      expect(pairs(await changesAfter(log, second?.position))).toEqual([
+      equal(pairs(await changesAfter(log, second?.position)), [
         ['c', '1'],
         ['b', '2'],
       ])
@@ -153,8 +161,11 @@ export function describeProcesses(name: string, open: Open): void {
       await set(['a', '2'], ['c', '1'])
       const start = await log.processes.start()
       const page = await log.processes.changes(NAME, start, { limit: 10, until })
-      expect(page.changes.map(({ key }) => key)).toEqual(['b'])
-      expect(page).toMatchObject({ position: until, isEnd: true })
+      equal(
+        page.changes.map(({ key }) => key),
+        ['b'],
+      )
+      matches(page, { position: until, isEnd: true })
     })
 
     it('reads up to the end where the last position is beyond it, and refuses one of another generation', async () => {
@@ -163,10 +174,10 @@ export function describeProcesses(name: string, open: Open): void {
       const { position: earlier } = await changesAfter(log)
       const start = await log.processes.start()
       const page = await log.processes.changes(NAME, start, { limit: 10, until: `${earlier}0` })
-      expect(page).toMatchObject({ position: earlier, isEnd: true })
+      matches(page, { position: earlier, isEnd: true })
       await commit({ reset: true, state: [{ key: 'a', state: '1' }] })
       const read = log.processes.changes(NAME, start, { limit: 10, until: earlier })
-      await expect(read).rejects.toMatchObject({ name: 'LogPositionError', position: earlier })
+      await rejects(read, { name: 'LogPositionError', position: earlier })
     })
 
     /** The keys with a prefix, in pages of this size, after a key. */
@@ -174,7 +185,7 @@ export function describeProcesses(name: string, open: Open): void {
       const found: (readonly [string, string])[] = []
       for (let after = first; ;) {
         const page = await log.processes.range(NAME, { prefix, after, limit })
-        expect(page.states.length).toBeLessThanOrEqual(limit)
+        ok(page.states.length <= limit)
         found.push(...page.states.map(({ key, state }) => [key, state] as const))
         if (page.isEnd) return found
         after = page.states.at(-1)?.key
@@ -191,71 +202,50 @@ export function describeProcesses(name: string, open: Open): void {
       await set(['a/gone', '1'], ['a/1', '2'], ['a/gone', null])
       for (const limit of [1, 2, 3, 100]) {
         // The last one is stored as a JSON string, since UTF-8 has no lone surrogates.
-        expect(await keysWith(log, 'a/', limit)).toEqual([
+        equal(await keysWith(log, 'a/', limit), [
           ['a/\ud800', '"a/\\ud800"'],
           ['a/1', '2'],
           ['a/2', '"a/2"'],
           ['a/\ue000', '"a/\ue000"'],
           ['a/😀', '"a/😀"'],
         ])
-        expect((await keysWith(log, 'a/', limit, 'a/1')).map(([key]) => key)).toEqual([
-          'a/2',
-          'a/\ue000',
-          'a/😀',
-        ])
-        expect(await keysWith(log, 'a/1x', limit)).toEqual([])
+        equal(
+          (await keysWith(log, 'a/', limit, 'a/1')).map(([key]) => key),
+          ['a/2', 'a/\ue000', 'a/😀'],
+        )
+        equal(await keysWith(log, 'a/1x', limit), [])
       }
     })
 
     it('reads the same keys by a prefix as a filter of all keys does', async () => {
       const { log, set } = await withProcess()
-      const part = fc.constantFrom(
-        'a',
-        'b',
-        '/',
-        '"',
-        '\0',
-        '\ud7ff',
-        '\ue000',
-        '😀',
-        '\u{10ffff}',
-        '\ud800',
-        '%',
-      )
-      const text = fc.array(part, { maxLength: 4 }).map((parts) => parts.join(''))
-      const written = new Set<string>()
-      await fc.assert(
-        fc.asyncProperty(
-          fc.uniqueArray(text, { maxLength: 12 }),
-          text,
-          fc.integer({ min: 1, max: 5 }),
-          async (keys, given, limit) => {
-            const prefix = given.toWellFormed()
-            for (const key of keys) written.add(key)
-            await set(...keys.map((key) => [key, '1'] as const))
-            const found = (await keysWith(log, prefix, limit)).map(([key]) => key)
-            expect(found.toSorted()).toEqual([...written].filter((key) => key.startsWith(prefix)).toSorted())
-          },
-        ),
-        { numRuns: 40 },
-      )
+      const parts = ['a', 'b', '/', '"', '\0', '\ud7ff', '\ue000', '😀', '\u{10ffff}', '\ud800', '%']
+      const keys = ['', ...parts, ...parts.flatMap((first) => parts.map((second) => first + second))]
+      await set(...keys.map((key) => [key, '1'] as const))
+      for (const prefix of new Set(keys.map((key) => key.toWellFormed()))) {
+        const found = (await keysWith(log, prefix, 40)).map(([key]) => key)
+        equal(found.toSorted(), keys.filter((key) => key.startsWith(prefix)).toSorted())
+      }
     })
 
     it('gives the position of the same moment with each page, from which changes go on', async () => {
       const { log, set } = await withProcess()
-      expect(await log.processes.range(NAME, { prefix: '', limit: 1 })).toEqual({
+      equal(await log.processes.range(NAME, { prefix: '', limit: 1 }), {
         states: [],
         position: await log.processes.start(),
         isEnd: true,
       })
       await set(['a', '1'], ['b', '1'])
       const { position, states, isEnd } = await log.processes.range(NAME, { prefix: '', limit: 1 })
-      expect([states, isEnd]).toEqual([[{ key: 'a', state: '1' }], false])
-      expect(position).toBe(await log.processes.end(NAME))
+      equal([states, isEnd], [[{ key: 'a', state: '1' }], false])
+      same(position, await log.processes.end(NAME))
       await set(['c', '1'], ['a', null])
       const rest = { prefix: '', after: 'a', since: position, limit: 10 }
-      expect((await log.processes.range(NAME, rest)).states.map(({ key }) => key)).toEqual(['b', 'c'])
-      expect(pairs(await changesAfter(log, position))).toEqual([
+      equal(
+        (await log.processes.range(NAME, rest)).states.map(({ key }) => key),
+        ['b', 'c'],
+      )
+      equal(pairs(await changesAfter(log, position)), [
         ['c', '1'],
         ['a', null],
       ])
@@ -266,12 +256,12 @@ export function describeProcesses(name: string, open: Open): void {
       const state = JSON.stringify('x'.repeat(98))
       await set(...['a', 'b', 'c', 'd', 'e'].map((key) => [key, state] as const))
       const range = await log.processes.range(NAME, { prefix: '', limit: 10, maxLength: 150 })
-      expect([range.states.length, range.isEnd]).toEqual([2, false])
+      equal([range.states.length, range.isEnd], [2, false])
       const start = await log.processes.start()
       const first = await log.processes.changes(NAME, start, { limit: 10, maxLength: 150 })
-      expect([first.changes.length, first.isEnd]).toEqual([2, false])
+      equal([first.changes.length, first.isEnd], [2, false])
       const second = await log.processes.changes(NAME, first.position, { limit: 10, maxLength: 301 })
-      expect([second.changes.map(({ key }) => key), second.isEnd]).toEqual([['c', 'd', 'e'], true])
+      equal([second.changes.map(({ key }) => key), second.isEnd], [['c', 'd', 'e'], true])
     })
 
     it('refuses a page by prefix once the state was built again', async () => {
@@ -280,7 +270,7 @@ export function describeProcesses(name: string, open: Open): void {
       const { position } = await log.processes.range(NAME, { prefix: '', limit: 1 })
       await commit({ reset: true, state: [{ key: 'a', state: '2' }] })
       const page = log.processes.range(NAME, { prefix: '', since: position, limit: 1 })
-      await expect(page).rejects.toMatchObject({ name: 'LogPositionError', reason: 'rebuilt' })
+      await rejects(page, { name: 'LogPositionError', reason: 'rebuilt' })
     })
 
     it('says why it refuses a position', async () => {
@@ -294,15 +284,15 @@ export function describeProcesses(name: string, open: Open): void {
           (error: unknown) => (error instanceof LogPositionError ? error.reason : 'other'),
         )
       }
-      expect(await reasonOf('nonsense')).toBe('unknown')
-      expect(await reasonOf(position.replace(/\/(\d+)\.\d+/, '/$1.2'))).toBe('beyond')
+      same(await reasonOf('nonsense'), 'unknown')
+      same(await reasonOf(position.replace(/\/(\d+)\.\d+/, '/$1.2')), 'beyond')
       const many = Array.from({ length: MAX_TOMBSTONES + 1 }, (_, n) => String(n))
       for (let at = 0; at < many.length; at += 5_000) {
         await set(...many.slice(at, at + 5_000).map((key) => [key, null] as const))
       }
-      expect(await reasonOf(position)).toBe('forgotten')
+      same(await reasonOf(position), 'forgotten')
       await commit({ reset: true })
-      expect(await reasonOf(position)).toBe('rebuilt')
+      same(await reasonOf(position), 'rebuilt')
     })
 
     it('refuses positions of another log, beyond the end, and of the log itself', async () => {
@@ -314,10 +304,10 @@ export function describeProcesses(name: string, open: Open): void {
       const wrong = [await log.positionAt('end'), '', 'nonsense', `${position}0`, `${position}.1`]
       for (const each of wrong) {
         const read = log.processes.changes(NAME, each, { limit: 10 })
-        await expect(read).rejects.toBeInstanceOf(LogPositionError)
+        await rejects(read, LogPositionError)
       }
       const read = other.log.processes.changes(NAME, position, { limit: 10 })
-      await expect(read).rejects.toBeInstanceOf(LogPositionError)
+      await rejects(read, LogPositionError)
     })
 
     it('reads timers by clock in the order of due time, key and name, in pages of any size', async () => {
@@ -342,9 +332,12 @@ export function describeProcesses(name: string, open: Open): void {
           found.push(...page)
           if (page.length < limit) break
         }
-        expect(found.map(({ due, key, name: n }) => `${due} ${key} ${n}`)).toEqual(order)
+        equal(
+          found.map(({ due, key, name: n }) => `${due} ${key} ${n}`),
+          order,
+        )
       }
-      expect(await log.processes.timers(NAME, { clock: 'event', until: 1, limit: 10 })).toEqual([
+      equal(await log.processes.timers(NAME, { clock: 'event', until: 1, limit: 10 }), [
         timer('e', 1, { clock: 'event' }),
       ])
     })
@@ -358,11 +351,11 @@ export function describeProcesses(name: string, open: Open): void {
       await commit({ timers: [timer('a', 1), timer('a', 1, { name: 'other' })] })
       const moved = timer('a', 9, { clock: 'event', cause: 'later' })
       await commit({ timers: [moved, { key: 'a', name: 'unknown', due: null }] })
-      expect(await all()).toEqual([moved, timer('a', 1, { name: 'other' })])
+      equal(await all(), [moved, timer('a', 1, { name: 'other' })])
       await commit({ timers: [{ key: 'a', name: 'n', due: null }] })
-      expect(await all()).toEqual([timer('a', 1, { name: 'other' })])
+      equal(await all(), [timer('a', 1, { name: 'other' })])
       await commit({ timers: [{ key: 'a', name: 'other', due: null }, timer('a', 2, { name: 'other' })] })
-      expect(await all()).toEqual([timer('a', 2, { name: 'other' })])
+      equal(await all(), [timer('a', 2, { name: 'other' })])
     })
 
     it('appends the entries of a commit, but those that the log has, and wakes who waits for entries', async () => {
@@ -372,7 +365,7 @@ export function describeProcesses(name: string, open: Open): void {
       const waiting = log.wait(end, new AbortController().signal)
       await commit({}, { entries: entriesOf(change('1'), change('2'), change('3')) })
       await waiting
-      expect(idsOf(await readAll(log, end))).toEqual(['2', '3'])
+      equal(idsOf(await readAll(log, end)), ['2', '3'])
     })
 
     it('changes nothing by a commit that it refuses', async () => {
@@ -387,22 +380,19 @@ export function describeProcesses(name: string, open: Open): void {
       }
       const more = { entries: entriesOf(change('1')) }
       const expected = await log.positionAt('start')
-      await expect(commit(wanted, { ...more, expect: null })).rejects.toBeInstanceOf(LogConflictError)
-      await expect(commit(wanted, { ...more, cursor: 'nonsense' })).rejects.toBeInstanceOf(LogPositionError)
-      const bare = { id: '1' }
-      const hostile = [{ event: Object.assign(Object.create(bare), { data: 1n }) }]
-      await expect(commit(wanted, { entries: hostile })).rejects.toBeInstanceOf(LogValueError)
+      await rejects(commit(wanted, { ...more, expect: null }), LogConflictError)
+      await rejects(commit(wanted, { ...more, cursor: 'nonsense' }), LogPositionError)
       const big = { ...wanted, state: [{ key: 'a', state: `"${'é'.repeat(MAX_COMMIT_BYTES / 2)}"` }] }
-      await expect(commit(big, more)).rejects.toBeInstanceOf(LogValueError)
+      await rejects(commit(big, more), LogValueError)
       await loseClaims(log)
       const second = await connect('second')
       await second.claim(NAME)
-      await expect(commit(wanted, { ...more, expect: expected }, fence)).rejects.toBeInstanceOf(FencedError)
+      await rejects(commit(wanted, { ...more, expect: expected }, fence), FencedError)
 
-      expect(await log.processes.checkpoint(NAME)).toBe('m')
-      expect(await changesAfter(log)).toEqual(before)
-      expect(await log.processes.timers(NAME, { clock: 'recorded', until: 9, limit: 9 })).toEqual([])
-      expect(await readAll(log)).toEqual([])
+      same((await log.reader(NAME))?.process?.checkpoint, 'm')
+      equal(await changesAfter(log), before)
+      equal(await log.processes.timers(NAME, { clock: 'recorded', until: 9, limit: 9 }), [])
+      equal(await readAll(log), [])
     })
 
     it('drops state and timers by a reset, and refuses positions of the earlier generation', async () => {
@@ -411,13 +401,13 @@ export function describeProcesses(name: string, open: Open): void {
       await commit({ timers: [timer('a', 1)] })
       const { position } = await changesAfter(log)
       await commit({ reset: true, checkpoint: 'again', state: [{ key: 'b', state: '2' }] })
-      expect(await log.processes.checkpoint(NAME)).toBe('again')
-      expect(await log.processes.states(NAME, ['a', 'b'])).toEqual([null, '2'])
-      expect(await log.processes.timers(NAME, { clock: 'recorded', until: 9, limit: 9 })).toEqual([])
-      expect(pairs(await changesAfter(log))).toEqual([['b', '2']])
-      await expect(changesAfter(log, position)).rejects.toBeInstanceOf(LogPositionError)
+      same((await log.reader(NAME))?.process?.checkpoint, 'again')
+      equal(await log.processes.states(NAME, ['a', 'b']), [null, '2'])
+      equal(await log.processes.timers(NAME, { clock: 'recorded', until: 9, limit: 9 }), [])
+      equal(pairs(await changesAfter(log)), [['b', '2']])
+      await rejects(changesAfter(log, position), LogPositionError)
       const waiting = log.processes.wait(NAME, position, new AbortController().signal)
-      await expect(waiting).rejects.toBeInstanceOf(LogPositionError)
+      await rejects(waiting, LogPositionError)
     })
 
     it('cleans up in steps what earlier generations have left, and nothing else', async () => {
@@ -433,13 +423,11 @@ export function describeProcesses(name: string, open: Open): void {
       await set(['7', '2'])
       await commit({ timers: [timer('7', 3)] })
       let steps = 0
-      while (await log.processes.clean()) steps += 1
-      expect(steps).toBeLessThan(10)
-      expect(await log.processes.clean()).toBe(false)
-      expect(pairs(await changesAfter(log))).toEqual([['7', '2']])
-      expect(await log.processes.timers(NAME, { clock: 'recorded', until: 9, limit: 9 })).toEqual([
-        timer('7', 3),
-      ])
+      while (await log.retention.clean()) steps += 1
+      ok(steps < 10)
+      same(await log.retention.clean(), false)
+      equal(pairs(await changesAfter(log)), [['7', '2']])
+      equal(await log.processes.timers(NAME, { clock: 'recorded', until: 9, limit: 9 }), [timer('7', 3)])
     })
 
     it('forgets the oldest removed keys, and refuses positions from which they would be missed', async () => {
@@ -451,16 +439,14 @@ export function describeProcesses(name: string, open: Open): void {
         await commit({ state: keys.slice(at, at + 3_000).map((key) => ({ key, state: null })) })
       }
       const { changes, position } = await changesAfter(log, undefined, 1_000)
-      expect(changes).toHaveLength(MAX_TOMBSTONES + 1)
-      expect(changes.slice(0, 2)).toMatchObject([
+      hasLength(changes, MAX_TOMBSTONES + 1)
+      matches(changes.slice(0, 2), [
         { key: 'kept', state: '1' },
         { key: '2', state: null },
       ])
-      await expect(changesAfter(log, old)).rejects.toBeInstanceOf(LogPositionError)
-      expect((await changesAfter(log, changes.at(1)?.position, 1_000)).changes).toHaveLength(
-        MAX_TOMBSTONES - 1,
-      )
-      expect((await changesAfter(log, position)).changes).toEqual([])
+      await rejects(changesAfter(log, old), LogPositionError)
+      hasLength((await changesAfter(log, changes.at(1)?.position, 1_000)).changes, MAX_TOMBSTONES - 1)
+      equal((await changesAfter(log, position)).changes, [])
     })
 
     it('reads states by prefix in their order also where removed keys between them are forgotten', async () => {
@@ -470,16 +456,16 @@ export function describeProcesses(name: string, open: Open): void {
         return states.map(({ key }) => key)
       }
       await set(['5000z', '1'], ['0', '1'], ['\u{1f600}', '1'], ['\ue000', '1'])
-      expect(await read()).toEqual(['0', '5000z', '\ue000', '\u{1f600}'])
+      equal(await read(), ['0', '5000z', '\ue000', '\u{1f600}'])
       const keys = Array.from({ length: MAX_TOMBSTONES + 6 }, (_, n) => `${n}x`)
       for (let at = 0; at < keys.length; at += 3_000) {
         await commit({ state: keys.slice(at, at + 3_000).map((key) => ({ key, state: null })) })
       }
-      expect(await read()).toEqual(['0', '5000z', '\ue000', '\u{1f600}'])
+      equal(await read(), ['0', '5000z', '\ue000', '\u{1f600}'])
 
       await set(['2x', '1'], ['0x', '1'], ['9000x', '1'], ['5000z', null])
 
-      expect(await read()).toEqual(['0', '0x', '2x', '9000x', '\ue000', '\u{1f600}'])
+      equal(await read(), ['0', '0x', '2x', '9000x', '\ue000', '\u{1f600}'])
     })
 
     it('wakes who waits for a change of this process, by every open log', async () => {
@@ -489,12 +475,12 @@ export function describeProcesses(name: string, open: Open): void {
       const { signal } = new AbortController()
       const waiting = [log, second].map((each) => each.processes.wait(NAME, start, signal))
       const other = second.processes.wait('process:q', start, signal)
-      for (const wait of waiting) expect(await isSettled(wait, log)).toBe(false)
+      for (const wait of waiting) same(await isSettled(wait, log), false)
       await set(['a', '1'])
       await Promise.all(waiting)
       await second.processes.wait(NAME, start, signal)
-      expect(await isSettled(other, log)).toBe(false)
-      await Promise.all([expect(other).rejects.toBeInstanceOf(LogClosedError), second.close()])
+      same(await isSettled(other, log), false)
+      await Promise.all([rejects(other, LogClosedError), second.close()])
     })
 
     it('rejects a wait for changes with the reason of its signal', async () => {
@@ -502,15 +488,15 @@ export function describeProcesses(name: string, open: Open): void {
       const start = await log.processes.start()
       const abort = new AbortController()
       const waiting = log.processes.wait(NAME, start, abort.signal)
-      expect(await isSettled(waiting, log)).toBe(false)
+      same(await isSettled(waiting, log), false)
       const reason = new Error('unsubscribed')
       abort.abort(reason)
-      await expect(waiting).rejects.toBe(reason)
-      await expect(log.processes.wait(NAME, start, abort.signal)).rejects.toBe(reason)
+      await rejectsWith(waiting, reason)
+      await rejectsWith(log.processes.wait(NAME, start, abort.signal), reason)
     })
   })
 
-  describe(`${name}: reading up to a position`, () => {
+  describe('reading up to a position', () => {
     it('ends there as at the end of the log', async () => {
       const { log } = await open()
       const fence = await log.claim('stream')
@@ -520,14 +506,14 @@ export function describeProcesses(name: string, open: Open): void {
       const start = await log.positionAt('start')
       for (const [n, { position: until }] of all.entries()) {
         const page = await log.read(start, { limit: 100, until })
-        expect(page).toMatchObject({ entries: all.slice(0, n + 1), position: until, isEnd: true })
+        matches(page, { entries: all.slice(0, n + 1), position: until, isEnd: true })
         const first = await log.read(start, { limit: 1, until })
-        expect(first.isEnd).toBe(n === 0)
+        same(first.isEnd, n === 0)
         const rest = await log.read(until, { limit: 100, until })
-        expect(rest).toMatchObject({ entries: [], position: until, isEnd: true })
+        matches(rest, { entries: [], position: until, isEnd: true })
       }
       const none = await log.read(start, { limit: 100, until: start })
-      expect(none).toMatchObject({ entries: [], position: start, isEnd: true })
+      matches(none, { entries: [], position: start, isEnd: true })
     })
   })
 }

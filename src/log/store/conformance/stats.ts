@@ -1,23 +1,23 @@
-import { describe, expect, it } from 'vitest'
-import type { Fence, Position } from '../../../src/log/store/contract.ts'
-import { FencedError } from '../../../src/log/errors.ts'
-import { change } from '../../operators/events.ts'
+import { any, equal, matches, rejects, same, satisfying } from './checks.ts'
+import type { Fence, Position } from '../contract.ts'
+import { FencedError } from '../../errors.ts'
+import { change } from './events.ts'
 import { append, readAll } from './fixture.ts'
-import type { Open } from './fixture.ts'
+import type { Area } from './area.ts'
 
-/** The numbers of a log. @param isExact Whether nothing but entries counts. */
-export function describeStats(name: string, open: Open, isExact: boolean): void {
+/** The numbers of a log. */
+export function testStats({ describe, it, open, isExact }: Area): void {
   // One source has one barrier, while it is not trimmed.
   const orOneMore = (count: number) =>
-    isExact ? count : expect.toSatisfy((entries) => entries === count || entries === count + 1)
-  describe(`${name}: numbers`, () => {
+    isExact ? count : satisfying((entries) => entries === count || entries === count + 1)
+  describe('numbers', () => {
     it('are those of an empty log', async () => {
       const { log } = await open()
-      expect(await log.retention.stats()).toEqual({
+      equal(await log.retention.stats(), {
         now: 1_000,
         entries: 0,
-        bytes: expect.any(Number),
-        walBytes: expect.any(Number),
+        bytes: any(Number),
+        walBytes: any(Number),
         oldest: null,
         newest: null,
         readers: [],
@@ -34,16 +34,16 @@ export function describeStats(name: string, open: Open, isExact: boolean): void 
       await append(log, fence, change('1'), change('2'), change('2'))
       now = 2_000
       await append(log, fence, change('2'), change('3'), change('4'))
-      expect(await log.retention.stats()).toMatchObject({
+      matches(await log.retention.stats(), {
         entries: orOneMore(4),
         oldest: 1_000,
         newest: 2_000,
       })
       await log.retention.trim({ limit: 2 })
       const second = await connect('second')
-      expect(await second.retention.stats()).toMatchObject({ entries: 2, oldest: 2_000, newest: 2_000 })
+      matches(await second.retention.stats(), { entries: 2, oldest: 2_000, newest: 2_000 })
       await log.retention.trim({ limit: 2 })
-      expect(await log.retention.stats()).toMatchObject({ entries: 0, oldest: null, newest: null })
+      matches(await log.retention.stats(), { entries: 0, oldest: null, newest: null })
     })
 
     it('have how far each reader is, and who runs it', async () => {
@@ -65,30 +65,33 @@ export function describeStats(name: string, open: Open, isExact: boolean): void 
       await log.release(done)
       const second = await connect('second')
       const { readers } = await second.retention.stats()
-      expect(readers.toSorted((a, b) => a.name.localeCompare(b.name))).toEqual([
-        {
-          name: 'consumer:slow',
-          cursor: at(1),
-          behind: 3,
-          oldestUnacknowledged: 2_000,
-          acknowledgedAhead: 1,
-          deadLetters: 1,
-          holdsRetention: true,
-          isPaused: false,
-          owner: 'first',
-        },
-        {
-          name: 'process:done',
-          cursor: at(5),
-          behind: 0,
-          oldestUnacknowledged: null,
-          acknowledgedAhead: 0,
-          deadLetters: 0,
-          holdsRetention: true,
-          isPaused: false,
-          owner: null,
-        },
-      ])
+      equal(
+        readers.toSorted((a, b) => a.name.localeCompare(b.name)),
+        [
+          {
+            name: 'consumer:slow',
+            cursor: at(1),
+            behind: 3,
+            oldestUnacknowledged: 2_000,
+            acknowledgedAhead: 1,
+            deadLetters: 1,
+            holdsRetention: true,
+            isPaused: false,
+            owner: 'first',
+          },
+          {
+            name: 'process:done',
+            cursor: at(5),
+            behind: 0,
+            oldestUnacknowledged: null,
+            acknowledgedAhead: 0,
+            deadLetters: 0,
+            holdsRetention: true,
+            isPaused: false,
+            owner: null,
+          },
+        ],
+      )
     })
 
     it('have the position of each stream, and who records it', async () => {
@@ -100,7 +103,7 @@ export function describeStats(name: string, open: Open, isExact: boolean): void 
       await second.append([{ fence: other, expect: null, position: 'p2', entries: [] }])
       await second.release(other)
       for (const each of [log, second]) {
-        expect((await each.retention.stats()).streams).toEqual([
+        equal((await each.retention.stats()).streams, [
           { name: 'stream:a', position: 'p1', owner: 'first' },
           { name: 'stream:b', position: 'p2', owner: null },
         ])
@@ -111,16 +114,16 @@ export function describeStats(name: string, open: Open, isExact: boolean): void 
       const { log } = await open()
       const payload = { type: 'é' }
       await log.inbox.put({ id: 'w', timestamp: 1, payload }, JSON.stringify(payload))
-      expect((await log.retention.stats()).inbox).toEqual({ pending: 1, bytes: 13 })
+      equal((await log.retention.stats()).inbox, { pending: 1, bytes: 13 })
     })
 
     it('have the reader that keeps recorders from appending', async () => {
       const { log, connect } = await open()
       await log.retention.setPaused('consumer:\ud800', 5_000)
       const second = await connect('second')
-      expect((await second.retention.stats()).pausedBy).toBe('consumer:\ud800')
+      same((await second.retention.stats()).pausedBy, 'consumer:\ud800')
       await log.retention.setPaused(null, 5_000)
-      expect((await second.retention.stats()).pausedBy).toBeNull()
+      same((await second.retention.stats()).pausedBy, null)
     })
 
     it('name a process that waits for room, until it commits, is claimed again or is removed', async () => {
@@ -138,39 +141,39 @@ export function describeStats(name: string, open: Open, isExact: boolean): void 
       const paused = async () => (await second.retention.stats()).readers.map(({ isPaused }) => isPaused)
       await log.processes.pause(fence)
       await commit(fence, null)
-      expect(await paused()).toEqual([false])
+      equal(await paused(), [false])
       await log.processes.pause(fence)
-      expect(await paused()).toEqual([true])
+      equal(await paused(), [true])
       await commit(fence, start)
-      expect(await paused()).toEqual([false])
+      equal(await paused(), [false])
       await log.processes.pause(fence)
       await log.release(fence)
-      expect(await paused()).toEqual([false])
+      equal(await paused(), [false])
       const next = await log.claim('process:p')
-      expect(await paused()).toEqual([false])
-      await expect(log.processes.pause(fence)).rejects.toBeInstanceOf(FencedError)
+      equal(await paused(), [false])
+      await rejects(log.processes.pause(fence), FencedError)
       await log.processes.pause(next)
-      expect(await paused()).toEqual([true])
+      equal(await paused(), [true])
     })
 
     it('have the room for processes: the maximum of the last recorder, and the reader that needs the oldest entry', async () => {
       const { log, connect } = await open()
-      expect(await log.retention.room()).toMatchObject({ maxBytes: null, neededBy: null })
+      matches(await log.retention.room(), { maxBytes: null, neededBy: null })
       const start = await log.positionAt('start')
       const slow = await log.claim('consumer:slow')
       await log.commit(slow, { expect: null, cursor: start, acknowledged: [] })
-      expect(await log.retention.room()).toMatchObject({ neededBy: null })
+      matches(await log.retention.room(), { neededBy: null })
       await append(log, await log.claim('stream:s'), change('1'))
       await log.retention.setPaused(null, 5_000)
       const second = await connect('second')
       const { bytes } = await log.retention.usage()
-      expect(await second.retention.room()).toMatchObject({
+      matches(await second.retention.room(), {
         bytes,
         maxBytes: 5_000,
         neededBy: 'consumer:slow',
       })
       await log.commit(slow, { expect: start, cursor: await log.positionAt('end'), acknowledged: [] })
-      expect(await second.retention.room()).toMatchObject({ neededBy: null })
+      matches(await second.retention.room(), { neededBy: null })
     })
   })
 }

@@ -1,21 +1,21 @@
+import { equal, hasLength, matches, ok, rejects, rejectsWith, same } from './checks.ts'
 import { getEventListeners } from 'node:events'
-import { describe, expect, it } from 'vitest'
-import { FencedError, LogClosedError, LogError, LogInUseError } from '../../../src/log/errors.ts'
-import { change } from '../../operators/events.ts'
+import { FencedError, LogClosedError, LogError, LogInUseError } from '../../errors.ts'
+import { change } from './events.ts'
 import { append, idsOf, isSettled, readAll } from './fixture.ts'
-import type { Open } from './fixture.ts'
+import type { Area } from './area.ts'
 
 /** Claims, releases and fences. */
-export function describeClaims(name: string, open: Open): void {
-  describe(`${name}: claims`, () => {
+export function testClaims({ describe, it, open }: Area): void {
+  describe('claims', () => {
     it('refuses a name that another open log holds, and names its owner', async () => {
       const { log, connect } = await open()
       const second = await connect('second')
       await log.claim('billing')
       const refused = second.claim('billing')
-      await expect(refused).rejects.toBeInstanceOf(LogInUseError)
-      await expect(refused).rejects.toBeInstanceOf(LogError)
-      await expect(refused).rejects.toMatchObject({ claimed: 'billing', owner: 'first', retryable: false })
+      await rejects(refused, LogInUseError)
+      await rejects(refused, LogError)
+      await rejects(refused, { claimed: 'billing', owner: 'first', retryable: false })
     })
 
     it('gives each of two open logs names of its own', async () => {
@@ -23,18 +23,18 @@ export function describeClaims(name: string, open: Open): void {
       const second = await connect('second')
       await append(log, await log.claim('a'), change('1'))
       await append(second, await second.claim('b'), change('2'))
-      expect(idsOf(await readAll(log))).toEqual(['1', '2'])
+      equal(idsOf(await readAll(log)), ['1', '2'])
     })
 
     it('raises the token when the same open log claims a name again, and voids the earlier fence', async () => {
       const { log } = await open()
       const earlier = await log.claim('billing')
       const later = await log.claim('billing')
-      expect(later).toMatchObject({ name: 'billing' })
-      expect(later.token).toBeGreaterThan(earlier.token)
-      await expect(append(log, earlier, change('1'))).rejects.toBeInstanceOf(FencedError)
+      matches(later, { name: 'billing' })
+      ok(later.token > earlier.token)
+      await rejects(append(log, earlier, change('1')), FencedError)
       await append(log, later, change('2'))
-      expect(idsOf(await readAll(log))).toEqual(['2'])
+      equal(idsOf(await readAll(log)), ['2'])
     })
 
     it('raises the token from one open log to the next', async () => {
@@ -42,7 +42,7 @@ export function describeClaims(name: string, open: Open): void {
       const second = await connect('second')
       const earlier = await log.claim('billing')
       await log.release(earlier)
-      expect((await second.claim('billing')).token).toBeGreaterThan(earlier.token)
+      ok((await second.claim('billing')).token > earlier.token)
     })
 
     it('gives a released name to another, and voids the fence', async () => {
@@ -50,9 +50,9 @@ export function describeClaims(name: string, open: Open): void {
       const second = await connect('second')
       const fence = await log.claim('billing')
       await log.release(fence)
-      await expect(append(log, fence, change('1'))).rejects.toBeInstanceOf(FencedError)
+      await rejects(append(log, fence, change('1')), FencedError)
       await append(second, await second.claim('billing'), change('2'))
-      expect(idsOf(await readAll(log))).toEqual(['2'])
+      equal(idsOf(await readAll(log)), ['2'])
     })
 
     it('ignores the release of a fence that is void', async () => {
@@ -61,7 +61,7 @@ export function describeClaims(name: string, open: Open): void {
       const earlier = await log.claim('billing')
       const later = await log.claim('billing')
       await log.release(earlier)
-      await expect(second.claim('billing')).rejects.toBeInstanceOf(LogInUseError)
+      await rejects(second.claim('billing'), LogInUseError)
       await log.release(later)
       await log.release(later)
       await log.release({ name: 'unknown', token: 1 })
@@ -75,8 +75,8 @@ export function describeClaims(name: string, open: Open): void {
       const second = await connect('second')
       const fence = await log.claim('billing')
       await second.release(fence)
-      await expect(second.claim('billing')).rejects.toBeInstanceOf(LogInUseError)
-      expect(await append(log, fence, change('1'))).toMatchObject({ entries: 1 })
+      await rejects(second.claim('billing'), LogInUseError)
+      matches(await append(log, fence, change('1')), { entries: 1 })
     })
 
     it('frees every name when it is closed', async () => {
@@ -85,7 +85,7 @@ export function describeClaims(name: string, open: Open): void {
       const fences = [await log.claim('a'), await log.claim('b')]
       await log.close()
       const taken = [await second.claim('a'), await second.claim('b')]
-      for (const [i, { token }] of taken.entries()) expect(token).toBeGreaterThan(fences[i]?.token ?? 0)
+      for (const [i, { token }] of taken.entries()) ok(token > (fences[i]?.token ?? 0))
     })
 
     it('waits for a name until its owner releases it', async () => {
@@ -93,10 +93,10 @@ export function describeClaims(name: string, open: Open): void {
       const second = await connect('second')
       const fence = await log.claim('billing')
       const waiting = second.claim('billing', { wait: new AbortController().signal })
-      expect(await isSettled(waiting, log)).toBe(false)
+      same(await isSettled(waiting, log), false)
       await log.release(fence)
       await append(second, await waiting, change('1'))
-      await expect(log.claim('billing')).rejects.toMatchObject({ owner: 'second' })
+      await rejects(log.claim('billing'), { owner: 'second' })
     })
 
     it('waits for a name until its owner is closed', async () => {
@@ -104,7 +104,7 @@ export function describeClaims(name: string, open: Open): void {
       const second = await connect('second')
       await log.claim('billing')
       const waiting = second.claim('billing', { wait: new AbortController().signal })
-      expect(await isSettled(waiting, log)).toBe(false)
+      same(await isSettled(waiting, log), false)
       await log.close()
       await append(second, await waiting, change('1'))
     })
@@ -114,12 +114,12 @@ export function describeClaims(name: string, open: Open): void {
       const second = await connect('second')
       const lost = await log.claim('billing')
       const waiting = second.claim('billing', { wait: new AbortController().signal })
-      expect(await isSettled(waiting, log)).toBe(false)
+      same(await isSettled(waiting, log), false)
       await loseClaims(log)
       const taken = await waiting
-      expect(taken.token).toBeGreaterThan(lost.token)
-      await expect(append(log, lost, change('1'))).rejects.toBeInstanceOf(FencedError)
-      expect(await readAll(second)).toEqual([])
+      ok(taken.token > lost.token)
+      await rejects(append(log, lost, change('1')), FencedError)
+      equal(await readAll(second), [])
     })
 
     it('gives a name to one of those that wait for it', async () => {
@@ -130,26 +130,26 @@ export function describeClaims(name: string, open: Open): void {
       await log.release(fence)
       const taken = await Promise.race(waiting)
       const stillWaiting = await Promise.all(waiting.map(async (claim) => !(await isSettled(claim, log))))
-      expect(stillWaiting.filter(Boolean)).toHaveLength(1)
+      hasLength(stillWaiting.filter(Boolean), 1)
       const holder = others[stillWaiting.indexOf(false)]
       await holder?.release(taken)
       const all = await Promise.all(waiting)
-      expect(new Set(all.map(({ token }) => token)).size).toBe(2)
+      same(new Set(all.map(({ token }) => token)).size, 2)
     })
 
     it('takes a free name at once, also with a signal', async () => {
       const { log } = await open()
       const fence = await log.claim('billing', { wait: new AbortController().signal })
-      expect(await append(log, fence, change('1'))).toMatchObject({ entries: 1 })
+      matches(await append(log, fence, change('1')), { entries: 1 })
     })
 
     it('rejects with the reason of a signal that is aborted already, also where the name is free', async () => {
       const { log, connect } = await open()
       const second = await connect('second')
       const reason = new Error('not needed any more')
-      await expect(log.claim('billing', { wait: AbortSignal.abort(reason) })).rejects.toBe(reason)
+      await rejectsWith(log.claim('billing', { wait: AbortSignal.abort(reason) }), reason)
       await second.claim('billing')
-      await expect(log.claim('billing', { wait: AbortSignal.abort(reason) })).rejects.toBe(reason)
+      await rejectsWith(log.claim('billing', { wait: AbortSignal.abort(reason) }), reason)
     })
 
     it('rejects a waiting claim with the reason of its signal, and does not take the name later', async () => {
@@ -159,11 +159,11 @@ export function describeClaims(name: string, open: Open): void {
       const fence = await log.claim('billing')
       const abort = new AbortController()
       const waiting = second.claim('billing', { wait: abort.signal })
-      expect(await isSettled(waiting, log)).toBe(false)
+      same(await isSettled(waiting, log), false)
       const reason = new Error('not needed any more')
       abort.abort(reason)
-      await expect(waiting).rejects.toBe(reason)
-      await expect(second.claim('billing', { wait: abort.signal })).rejects.toBe(reason)
+      await rejectsWith(waiting, reason)
+      await rejectsWith(second.claim('billing', { wait: abort.signal }), reason)
       await log.release(fence)
       await third.claim('billing')
     })
@@ -174,8 +174,8 @@ export function describeClaims(name: string, open: Open): void {
       const third = await connect('third')
       const fence = await log.claim('billing')
       const waiting = second.claim('billing', { wait: new AbortController().signal })
-      expect(await isSettled(waiting, log)).toBe(false)
-      await Promise.all([expect(waiting).rejects.toBeInstanceOf(LogClosedError), second.close()])
+      same(await isSettled(waiting, log), false)
+      await Promise.all([rejects(waiting, LogClosedError), second.close()])
       await log.release(fence)
       await third.claim('billing')
     })
@@ -186,10 +186,10 @@ export function describeClaims(name: string, open: Open): void {
       const { signal } = new AbortController()
       const fence = await log.claim('billing', { wait: signal })
       const waiting = second.claim('billing', { wait: signal })
-      expect(await isSettled(waiting, log)).toBe(false)
+      same(await isSettled(waiting, log), false)
       await log.release(fence)
       await waiting
-      expect(getEventListeners(signal, 'abort')).toEqual([])
+      equal(getEventListeners(signal, 'abort'), [])
     })
 
     it('distinguishes names that differ in null bytes and lone surrogates alone', async () => {
@@ -209,7 +209,7 @@ export function describeClaims(name: string, open: Open): void {
       await log.claim('n')
       for (const claimed of names.slice(1)) await second.claim(claimed)
       for (const claimed of names.slice(1)) {
-        await expect(log.claim(claimed)).rejects.toMatchObject({ claimed, owner: 'second' })
+        await rejects(log.claim(claimed), { claimed, owner: 'second' })
       }
     })
   })

@@ -1,13 +1,13 @@
-import { describe, expect, it } from 'vitest'
-import type { Entry } from '../../../src/log/store/contract.ts'
-import { LogPositionError, LogValueError } from '../../../src/log/errors.ts'
-import { change, fullRun, groupStatus } from '../../operators/events.ts'
+import { equal, hasLength, ok, rejects, same } from './checks.ts'
+import type { Entry } from '../contract.ts'
+import { LogPositionError, LogValueError } from '../../errors.ts'
+import { change, fullRun, groupStatus } from './events.ts'
 import { append, idsOf, readAll } from './fixture.ts'
-import type { Open } from './fixture.ts'
+import type { Area } from './area.ts'
 
 /** Pages and positions. */
-export function describeReading(name: string, open: Open): void {
-  describe(`${name}: reading`, () => {
+export function testReading({ describe, it, open }: Area): void {
+  describe('reading', () => {
     /** A log with 20 entries of each of three sources, alternating. */
     async function filled() {
       const opened = await open()
@@ -24,9 +24,9 @@ export function describeReading(name: string, open: Open): void {
     it('begins with nothing, at an end that is its start', async () => {
       const { log } = await open()
       const start = await log.positionAt('start')
-      expect(await log.positionAt('end')).toBe(start)
-      expect(await log.positionAt({ time: 0 })).toBe(start)
-      expect(await log.read(start, { limit: 10 })).toEqual({
+      same(await log.positionAt('end'), start)
+      same(await log.positionAt({ time: 0 }), start)
+      equal(await log.read(start, { limit: 10 }), {
         entries: [],
         lengths: [],
         position: start,
@@ -41,15 +41,15 @@ export function describeReading(name: string, open: Open): void {
         const ids: string[] = []
         for (let isEnd = false; !isEnd;) {
           const page = await log.read(position, { limit })
-          expect(page.entries.length).toBeLessThanOrEqual(limit)
+          ok(page.entries.length <= limit)
           // Without a filter, nothing was looked at after the last entry.
-          expect(page.position).toBe(page.entries.at(-1)?.position ?? position)
-          expect(page.isEnd || page.position !== position).toBe(true)
+          same(page.position, page.entries.at(-1)?.position ?? position)
+          same(page.isEnd || page.position !== position, true)
           ids.push(...idsOf(page.entries))
           ;({ position, isEnd } = page)
         }
-        expect(ids.toSorted()).toEqual(idsOf(events).toSorted())
-        expect(position).toBe(await log.positionAt('end'))
+        equal(ids.toSorted(), idsOf(events).toSorted())
+        same(position, await log.positionAt('end'))
       }
     })
 
@@ -59,9 +59,9 @@ export function describeReading(name: string, open: Open): void {
       const second = await connect('second')
       await append(log, await log.claim('stream'), change('later'), groupStatus('later'), fullRun('later'))
       const all = await readAll(second)
-      expect(all.slice(0, entries.length)).toEqual(entries)
+      equal(all.slice(0, entries.length), entries)
       for (const [i, { position }] of entries.entries()) {
-        expect(await readAll(second, position)).toEqual(all.slice(i + 1))
+        equal(await readAll(second, position), all.slice(i + 1))
       }
     })
 
@@ -96,25 +96,29 @@ export function describeReading(name: string, open: Open): void {
         const reading = readings[i] ?? []
         for (const [at, position] of [begin, ...reading.map((entry) => entry.position)].entries()) {
           const again = await readAll(log, position)
-          expect(again.slice(0, reading.length - at)).toEqual(reading.slice(at))
+          equal(again.slice(0, reading.length - at), reading.slice(at))
         }
       }
-      expect(idsOf(await readAll(log, end))).toHaveLength(8 * (appended - 2))
+      hasLength(idsOf(await readAll(log, end)), 8 * (appended - 2))
     })
 
     it('reads entries of the wanted types alone, at the same positions, and moves past the others', async () => {
       const { log } = await filled()
       const all = await readAll(log)
       const wanted = await readAll(log, undefined, { types: ['task_group.status'], limit: 3 })
-      expect(wanted).toEqual(all.filter(({ type }) => type === 'task_group.status'))
+      equal(
+        wanted,
+        all.filter(({ type }) => type === 'task_group.status'),
+      )
       const two = ['task_run.state', 'monitor.event_stream']
-      expect(await readAll(log, undefined, { types: two })).toEqual(
+      equal(
+        await readAll(log, undefined, { types: two }),
         all.filter(({ type }) => two.includes(type)),
       )
       const start = await log.positionAt('start')
       for (const types of [['nothing'], []]) {
         const page = await log.read(start, { limit: 1, types })
-        expect(page).toEqual({ entries: [], lengths: [], position: await log.positionAt('end'), isEnd: true })
+        equal(page, { entries: [], lengths: [], position: await log.positionAt('end'), isEnd: true })
       }
     })
 
@@ -123,10 +127,10 @@ export function describeReading(name: string, open: Open): void {
       const fence = await log.claim('stream')
       await append(log, fence, change('1'), groupStatus('2'))
       const types = ['monitor.event_stream']
-      expect(idsOf(await readAll(log, undefined, { types, limit: 1 }))).toEqual(['1'])
+      equal(idsOf(await readAll(log, undefined, { types, limit: 1 })), ['1'])
       const end = await log.positionAt('end')
       await append(log, fence, groupStatus('3'), change('4'))
-      expect(idsOf(await readAll(log, end, { types, limit: 1 }))).toEqual(['4'])
+      equal(idsOf(await readAll(log, end, { types, limit: 1 })), ['4'])
     })
 
     it('begins at a time with the first entry that was recorded then or later', async () => {
@@ -140,22 +144,22 @@ export function describeReading(name: string, open: Open): void {
       }
       const first = async (time: number) =>
         (await readAll(log, await log.positionAt({ time }))).filter((e) => e.source.endsWith('a')).length
-      expect(await first(-1)).toBe(4)
-      expect(await first(1_000)).toBe(4)
-      expect(await first(1_000.5)).toBe(3)
-      expect(await first(2_000)).toBe(3)
-      expect(await first(2_001)).toBe(1)
-      expect(await first(5_000)).toBe(1)
-      expect(await first(5_001)).toBe(0)
-      expect(await log.positionAt({ time: 5_001 })).toBe(await log.positionAt('end'))
-      expect(await log.positionAt({ time: 0 })).toBe(await log.positionAt('start'))
+      same(await first(-1), 4)
+      same(await first(1_000), 4)
+      same(await first(1_000.5), 3)
+      same(await first(2_000), 3)
+      same(await first(2_001), 1)
+      same(await first(5_000), 1)
+      same(await first(5_001), 0)
+      same(await log.positionAt({ time: 5_001 }), await log.positionAt('end'))
+      same(await log.positionAt({ time: 0 }), await log.positionAt('start'))
     })
 
     it('begins at the end with what is appended later', async () => {
       const { log } = await filled()
       const end = await log.positionAt('end')
       await append(log, await log.claim('stream'), change('later'))
-      expect(idsOf(await readAll(log, end))).toEqual(['later'])
+      equal(idsOf(await readAll(log, end)), ['later'])
     })
 
     it('refuses the position of another log, garbage, and a position beyond the end', async () => {
@@ -165,7 +169,7 @@ export function describeReading(name: string, open: Open): void {
       const ours = await log.positionAt('end')
       // That the number in a position is the first one after a separator is known to this test alone.
       const number = /(?<=[.:])\d+/
-      expect(ours).toMatch(number)
+      ok(number.test(ours))
       const theirs = await other.log.positionAt('end')
       const beyond = ours.replace(number, (count) => String(Number(count) + 1))
       const garbage = [
@@ -191,17 +195,17 @@ export function describeReading(name: string, open: Open): void {
       const fence = await log.claim('reader')
       for (const position of [theirs, beyond, ...garbage, ...hostile]) {
         const { signal } = new AbortController()
-        await expect(log.read(position, { limit: 1 })).rejects.toBeInstanceOf(LogPositionError)
-        await expect(log.wait(position, signal)).rejects.toBeInstanceOf(LogPositionError)
+        await rejects(log.read(position, { limit: 1 }), LogPositionError)
+        await rejects(log.wait(position, signal), LogPositionError)
         for (const state of [
           { cursor: position, acknowledged: [] },
           { cursor: ours, acknowledged: [ours, position] },
         ]) {
           const error = await log.commit(fence, { expect: null, ...state }).catch((reason: unknown) => reason)
-          expect(error).toBeInstanceOf(position.length > 100_000 ? LogValueError : LogPositionError)
+          ok(error instanceof (position.length > 100_000 ? LogValueError : LogPositionError))
         }
       }
-      expect(await log.reader('reader')).toBeUndefined()
+      same(await log.reader('reader'), undefined)
     })
   })
 }

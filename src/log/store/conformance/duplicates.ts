@@ -1,9 +1,10 @@
-import type { ResearchEvent } from 'rivulet'
-import { describe, expect, it } from 'vitest'
-import { runEvent } from '../../../src/protocol/event.ts'
-import { bareRun, change, fullRun, taskRun } from '../../operators/events.ts'
+import { equal, hasLength, matches, same } from './checks.ts'
+import type { ResearchEvent } from '../../../protocol/event.ts'
+import { runEvent } from '../../../protocol/event.ts'
+import { change, completedRun, fullRun, taskRun } from './events.ts'
 import { append, entriesOf, idsOf, readAll } from './fixture.ts'
-import type { Open } from './fixture.ts'
+import type { Area } from './area.ts'
+import { newEntry } from '../new-entry.ts'
 
 /** A failed run, with its error and without its output. */
 function failedRun(id: string): ResearchEvent {
@@ -12,38 +13,38 @@ function failedRun(id: string): ResearchEvent {
 }
 
 /** Identities and revisions. */
-export function describeDuplicates(name: string, open: Open): void {
-  describe(`${name}: duplicates`, () => {
+export function testDuplicates({ describe, it, open }: Area): void {
+  describe('duplicates', () => {
     it('skips a duplicate within one append, from another append and from another stream', async () => {
       const { log } = await open()
       const a = await log.claim('a')
       const b = await log.claim('b')
       const within = await append(log, a, change('1'), change('1'))
-      expect(within).toMatchObject({ entries: 1, duplicates: 1 })
-      expect(await append(log, a, change('1'))).toMatchObject({ entries: 0, duplicates: 1 })
-      expect(await append(log, b, change('1'), change('2'))).toMatchObject({ entries: 1, duplicates: 1 })
+      matches(within, { entries: 1, duplicates: 1 })
+      matches(await append(log, a, change('1')), { entries: 0, duplicates: 1 })
+      matches(await append(log, b, change('1'), change('2')), { entries: 1, duplicates: 1 })
       const between = await log.append([
         { fence: a, expect: null, entries: entriesOf(change('3')) },
         { fence: b, expect: null, entries: entriesOf(change('3')) },
       ])
-      expect(between).toMatchObject({ entries: 1, duplicates: 1 })
-      expect(idsOf(await readAll(log))).toEqual(['1', '2', '3'])
+      matches(between, { entries: 1, duplicates: 1 })
+      equal(idsOf(await readAll(log)), ['1', '2', '3'])
     })
 
     it('skips a duplicate from another open log', async () => {
       const { log, connect } = await open()
       const second = await connect('second')
       await append(log, await log.claim('a'), change('1'))
-      expect(await append(second, await second.claim('b'), change('1'))).toMatchObject({ duplicates: 1 })
-      expect(await readAll(second)).toHaveLength(1)
+      matches(await append(second, await second.claim('b'), change('1')), { duplicates: 1 })
+      hasLength(await readAll(second), 1)
     })
 
     it('skips a duplicate that differs in what is not its identity', async () => {
       const { log } = await open()
       const fence = await log.claim('stream')
-      await append(log, fence, change('1', 'm', 'poll'))
-      expect(await append(log, fence, change('1', 'm', 'webhook'))).toMatchObject({ duplicates: 1 })
-      expect(await readAll(log)).toMatchObject([{ via: 'poll' }])
+      await append(log, fence, change('1'))
+      matches(await append(log, fence, { ...change('1'), via: 'webhook' }), { duplicates: 1 })
+      matches(await readAll(log), [{ via: 'poll' }])
     })
 
     it('moves the position of a stream past duplicates', async () => {
@@ -54,47 +55,54 @@ export function describeDuplicates(name: string, open: Open): void {
       const { end } = await log.append([
         { fence: b, expect: null, position: 'b1', entries: entriesOf(change('1')) },
       ])
-      expect(await log.streamPositions(['a', 'b'])).toEqual([null, 'b1'])
-      expect(end).toBe(await log.positionAt('end'))
-      expect(await readAll(log)).toHaveLength(1)
+      equal(await log.streamPositions(['a', 'b']), [null, 'b1'])
+      same(end, await log.positionAt('end'))
+      hasLength(await readAll(log), 1)
     })
 
     it('keeps the same id of two sources', async () => {
       const { log } = await open()
       await append(log, await log.claim('stream'), change('1', 'a'), change('1', 'b'))
-      expect(await readAll(log)).toHaveLength(2)
+      hasLength(await readAll(log), 2)
     })
 
     it('skips a less complete duplicate', async () => {
       const { log } = await open()
       const fence = await log.claim('stream')
-      expect(await append(log, fence, fullRun('r'), bareRun('r'))).toMatchObject({ duplicates: 1 })
-      expect(await append(log, fence, bareRun('r'))).toMatchObject({ duplicates: 1 })
-      expect(await readAll(log)).toMatchObject([{ revision: 1, data: { output: { content: 'found by r' } } }])
+      matches(await append(log, fence, fullRun('r'), completedRun('r')), { duplicates: 1 })
+      matches(await append(log, fence, completedRun('r')), { duplicates: 1 })
+      matches(await readAll(log), [{ revision: 1, data: { output: { content: 'found by r' } } }])
     })
 
     it('appends a more complete duplicate as the next revision', async () => {
       const { log } = await open()
       const fence = await log.claim('stream')
-      await append(log, fence, bareRun('r'))
-      const appended = await log.append([
-        { fence, expect: null, entries: [{ event: fullRun('r'), backfill: true }] },
-      ])
-      expect(appended).toMatchObject({ entries: 1, duplicates: 0 })
+      await append(log, fence, completedRun('r'))
+      const appended = await log.append([{ fence, expect: null, entries: [newEntry(fullRun('r'), true)] }])
+      matches(appended, { entries: 1, duplicates: 0 })
       const entries = await readAll(log)
-      expect(entries).toMatchObject([
+      matches(entries, [
         { id: 'r:completed', revision: 1, backfill: false },
         { id: 'r:completed', revision: 2, backfill: true, data: { output: { content: 'found by r' } } },
       ])
-      expect(new Set(entries.map(({ position }) => position)).size).toBe(2)
-      expect(await append(log, fence, fullRun('r'), bareRun('r'))).toMatchObject({ duplicates: 2 })
+      same(new Set(entries.map(({ position }) => position)).size, 2)
+      matches(await append(log, fence, fullRun('r'), completedRun('r')), { duplicates: 2 })
     })
 
     it('appends a more complete duplicate within the same append', async () => {
       const { log } = await open()
-      const appended = await append(log, await log.claim('stream'), bareRun('r'), fullRun('r'), fullRun('r'))
-      expect(appended).toMatchObject({ entries: 2, duplicates: 1 })
-      expect((await readAll(log)).map(({ revision }) => revision)).toEqual([1, 2])
+      const appended = await append(
+        log,
+        await log.claim('stream'),
+        completedRun('r'),
+        fullRun('r'),
+        fullRun('r'),
+      )
+      matches(appended, { entries: 2, duplicates: 1 })
+      equal(
+        (await readAll(log)).map(({ revision }) => revision),
+        [1, 2],
+      )
     })
 
     it('merges a duplicate that has other parts, so that each revision has all that earlier ones had', async () => {
@@ -105,12 +113,12 @@ export function describeDuplicates(name: string, open: Open): void {
       await append(log, fence, fullRun('r'), withInput)
       const output = { content: 'found by r' }
       const error = { message: 'no luck' }
-      expect(await readAll(log)).toMatchObject([
+      matches(await readAll(log), [
         { revision: 1, via: 'webhook', data: { run: { error } } },
         { revision: 2, via: 'stream', data: { run: { error }, output } },
         { revision: 3, via: 'stream', data: { run: { error }, output, input: { input: 'ask' } } },
       ])
-      expect(await append(log, fence, failedRun('r'), fullRun('r'), withInput)).toMatchObject({
+      matches(await append(log, fence, failedRun('r'), fullRun('r'), withInput), {
         duplicates: 3,
       })
     })
@@ -121,13 +129,13 @@ export function describeDuplicates(name: string, open: Open): void {
       const warnings = [{ type: 'warning', message: 'The schema was simplified.' }]
       const warned = runEvent({ run: taskRun('r', 'completed', { warnings }) }, 'webhook')
       await append(log, fence, fullRun('r'))
-      expect(await append(log, fence, warned)).toMatchObject({ entries: 1 })
+      matches(await append(log, fence, warned), { entries: 1 })
       const output = { content: 'found by r' }
-      expect(await readAll(log)).toMatchObject([
+      matches(await readAll(log), [
         { revision: 1, data: { output } },
         { revision: 2, data: { run: { warnings }, output } },
       ])
-      expect(await append(log, fence, warned, fullRun('r'))).toMatchObject({ duplicates: 2 })
+      matches(await append(log, fence, warned, fullRun('r')), { duplicates: 2 })
     })
 
     it('takes an empty list of warnings for none', async () => {
@@ -135,7 +143,7 @@ export function describeDuplicates(name: string, open: Open): void {
       const fence = await log.claim('stream')
       await append(log, fence, fullRun('r'))
       const without = runEvent({ run: taskRun('r', 'completed', { warnings: [] }) }, 'webhook')
-      expect(await append(log, fence, without)).toMatchObject({ duplicates: 1 })
+      matches(await append(log, fence, without), { duplicates: 1 })
     })
 
     it('records the group of a run whose first copy did not name it, and keeps it', async () => {
@@ -145,8 +153,8 @@ export function describeDuplicates(name: string, open: Open): void {
       const webhook = runEvent({ run: taskRun('r', 'failed', { error, taskgroup_id: null }) }, 'webhook')
       const stream = runEvent({ run: taskRun('r', 'failed', { taskgroup_id: 'tgrp_1' }) }, 'stream')
       await append(log, fence, webhook)
-      expect(await append(log, fence, stream)).toMatchObject({ entries: 1 })
-      expect(await append(log, fence, webhook)).toMatchObject({ duplicates: 1 })
+      matches(await append(log, fence, stream), { entries: 1 })
+      matches(await append(log, fence, webhook), { duplicates: 1 })
       await append(
         log,
         fence,
@@ -160,10 +168,10 @@ export function describeDuplicates(name: string, open: Open): void {
       const run = { error: { message: 'no luck' }, taskgroup_id: 'tgrp_1' }
       const merged = (await readAll(log)).filter(({ revision }) => revision === 2)
       // Runs may be in several partitions.
-      expect(merged.toSorted((a, b) => (a.id < b.id ? -1 : 1))).toMatchObject([
-        { data: { run: { run_id: 'r', ...run } } },
-        { data: { run: { run_id: 's', ...run } } },
-      ])
+      matches(
+        merged.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+        [{ data: { run: { run_id: 'r', ...run } } }, { data: { run: { run_id: 's', ...run } } }],
+      )
     })
   })
 }

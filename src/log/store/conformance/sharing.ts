@@ -1,9 +1,9 @@
-import { describe, expect, it } from 'vitest'
-import { LogClosedError, LogInUseError } from '../../../src/log/errors.ts'
-import type { LogStore } from '../../../src/log/store/contract.ts'
-import { change } from '../../operators/events.ts'
+import { equal, hasLength, rejects, same } from './checks.ts'
+import { LogClosedError, LogInUseError } from '../../errors.ts'
+import type { LogStore } from '../contract.ts'
+import { change } from './events.ts'
 import { append, idsOf } from './fixture.ts'
-import type { Open } from './fixture.ts'
+import type { Area } from './area.ts'
 
 /** The parts of one member, as they change. */
 function member(log: LogStore, group = 'group', parts = 8) {
@@ -31,8 +31,8 @@ async function until(
 }
 
 /** Dividing work among open logs. */
-export function describeSharing(name: string, open: Open): void {
-  describe(`${name}: sharing`, () => {
+export function testSharing({ describe, it, open }: Area): void {
+  describe('sharing', () => {
     it('divides sources into partitions, and reads one of them', async () => {
       const { log } = await open()
       const { count, of } = await log.sharing.partitions()
@@ -43,13 +43,16 @@ export function describeSharing(name: string, open: Open): void {
       const read = await Promise.all(
         Array.from({ length: count }, async (_, partition) => {
           const page = await log.read(start, { limit: 100, partition })
-          expect(page.isEnd).toBe(true)
-          expect(page.entries.map(({ source }) => of(source))).toEqual(page.entries.map(() => partition))
-          expect(page.lengths).toHaveLength(page.entries.length)
+          same(page.isEnd, true)
+          equal(
+            page.entries.map(({ source }) => of(source)),
+            page.entries.map(() => partition),
+          )
+          hasLength(page.lengths, page.entries.length)
           return idsOf(page.entries)
         }),
       )
-      expect(read.flat().toSorted()).toEqual(idsOf(events).toSorted())
+      equal(read.flat().toSorted(), idsOf(events).toSorted())
     })
 
     it('goes on after the entries of other partitions', async () => {
@@ -61,18 +64,18 @@ export function describeSharing(name: string, open: Open): void {
       const other = (of(change('1').source) + 1) % count
       const { entries, position, isEnd } = await log.read(start, { limit: 4, partition: other })
       if (count === 1) return
-      expect(entries).toEqual([])
-      expect(isEnd).toBe(true)
-      expect(position).toBe(await log.positionAt('end'))
+      equal(entries, [])
+      same(isEnd, true)
+      same(position, await log.positionAt('end'))
     })
 
     it('gives every part to the only member', async () => {
       const { log } = await open()
       const { next, leave } = member(log)
-      expect(await next()).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
+      equal(await next(), [0, 1, 2, 3, 4, 5, 6, 7])
       const ended = next()
       leave()
-      expect(await ended).toBeUndefined()
+      same(await ended, undefined)
     })
 
     it('gives each part to a member, also after one has left or lost its claims', async () => {
@@ -90,28 +93,31 @@ export function describeSharing(name: string, open: Open): void {
         until(two, ({ length }) => length <= 3),
         until(three, ({ length }) => length >= 2),
       ])
-      expect([...a, ...b, ...c].toSorted((x, y) => x - y)).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
+      equal(
+        [...a, ...b, ...c].toSorted((x, y) => x - y),
+        [0, 1, 2, 3, 4, 5, 6, 7],
+      )
       await loseClaims(third)
       const [d, e] = await Promise.all([first, two].map((one) => until(one, ({ length }) => length === 4)))
-      expect([...(d ?? []), ...(e ?? [])].toSorted()).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
+      equal([...(d ?? []), ...(e ?? [])].toSorted(), [0, 1, 2, 3, 4, 5, 6, 7])
       two.leave()
-      expect(await until(first, ({ length }) => length > 4)).toHaveLength(8)
+      hasLength(await until(first, ({ length }) => length > 4), 8)
     })
 
     it('divides each group by itself', async () => {
       const { log } = await open()
-      expect(await member(log, 'one').next()).toHaveLength(8)
-      expect(await member(log, 'two', 3).next()).toEqual([0, 1, 2])
+      equal(await member(log, 'one').next(), [0, 1, 2, 3, 4, 5, 6, 7])
+      equal(await member(log, 'two', 3).next(), [0, 1, 2])
     })
 
     it('refuses a second membership, and a closed log', async () => {
       const { log } = await open()
       const one = member(log)
       await one.next()
-      await expect(member(log).next()).rejects.toBeInstanceOf(LogInUseError)
+      await rejects(member(log).next(), LogInUseError)
       const closed = one.next()
-      await Promise.all([expect(closed).rejects.toBeInstanceOf(LogClosedError), log.close()])
-      await expect(member(log).next()).rejects.toBeInstanceOf(LogClosedError)
+      await Promise.all([rejects(closed, LogClosedError), log.close()])
+      await rejects(member(log).next(), LogClosedError)
     })
   })
 }

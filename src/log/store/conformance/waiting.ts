@@ -1,18 +1,18 @@
+import { equal, hasLength, rejects, rejectsWith, same } from './checks.ts'
 import { getEventListeners } from 'node:events'
-import { describe, expect, it } from 'vitest'
-import { LogClosedError } from '../../../src/log/errors.ts'
-import { change } from '../../operators/events.ts'
+import { LogClosedError } from '../../errors.ts'
+import { change } from './events.ts'
 import { append, isSettled, readAll } from './fixture.ts'
-import type { Open } from './fixture.ts'
+import type { Area } from './area.ts'
 
 /** Waiting for entries. */
-export function describeWaiting(name: string, open: Open): void {
-  describe(`${name}: waiting`, () => {
+export function testWaiting({ describe, it, open }: Area): void {
+  describe('waiting', () => {
     it('resolves at once where there are entries after the position', async () => {
       const { log } = await open()
       await append(log, await log.claim('stream'), change('1'))
       const waiting = log.wait(await log.positionAt('start'), new AbortController().signal)
-      await expect(waiting).resolves.toBeUndefined()
+      await waiting
     })
 
     it('resolves after an append, by itself and by another open log', async () => {
@@ -24,12 +24,12 @@ export function describeWaiting(name: string, open: Open): void {
           log.wait(end, new AbortController().signal),
           log.wait(end, new AbortController().signal),
         ]
-        for (const wait of waiting) expect(await isSettled(wait, log)).toBe(false)
+        for (const wait of waiting) same(await isSettled(wait, log), false)
         const fence = await writer.claim('stream')
         await append(writer, fence, change((await readAll(log)).length === 0 ? '1' : '2'))
         await writer.release(fence)
         await Promise.all(waiting)
-        expect(await readAll(log, end)).toHaveLength(1)
+        hasLength(await readAll(log, end), 1)
       }
     })
 
@@ -40,7 +40,7 @@ export function describeWaiting(name: string, open: Open): void {
       for (let i = 0; i < 20; i++) {
         const end = await log.positionAt('end')
         const waiting = second.wait(end, new AbortController().signal)
-        await Promise.all([expect(waiting).resolves.toBeUndefined(), append(log, fence, change(String(i)))])
+        await Promise.all([waiting, append(log, fence, change(String(i)))])
       }
     })
 
@@ -49,13 +49,13 @@ export function describeWaiting(name: string, open: Open): void {
       const end = await log.positionAt('end')
       const abort = new AbortController()
       const waiting = log.wait(end, abort.signal)
-      expect(await isSettled(waiting, log)).toBe(false)
+      same(await isSettled(waiting, log), false)
       const reason = new Error('unsubscribed')
       abort.abort(reason)
-      await expect(waiting).rejects.toBe(reason)
-      await expect(log.wait(end, abort.signal)).rejects.toBe(reason)
+      await rejectsWith(waiting, reason)
+      await rejectsWith(log.wait(end, abort.signal), reason)
       await append(log, await log.claim('stream'), change('1'))
-      await expect(log.wait(end, abort.signal)).rejects.toBe(reason)
+      await rejectsWith(log.wait(end, abort.signal), reason)
     })
 
     it('leaves no listener on its signal', async () => {
@@ -63,11 +63,11 @@ export function describeWaiting(name: string, open: Open): void {
       const end = await log.positionAt('end')
       const { signal } = new AbortController()
       const waiting = log.wait(end, signal)
-      expect(await isSettled(waiting, log)).toBe(false)
+      same(await isSettled(waiting, log), false)
       await append(log, await log.claim('stream'), change('1'))
       await waiting
       await log.wait(end, signal)
-      expect(getEventListeners(signal, 'abort')).toEqual([])
+      equal(getEventListeners(signal, 'abort'), [])
     })
 
     it('rejects when the log is closed, and not when another one is', async () => {
@@ -76,9 +76,9 @@ export function describeWaiting(name: string, open: Open): void {
       const end = await log.positionAt('end')
       const here = log.wait(end, new AbortController().signal)
       const there = second.wait(end, new AbortController().signal)
-      expect(await isSettled(here, log)).toBe(false)
-      await Promise.all([expect(here).rejects.toBeInstanceOf(LogClosedError), log.close()])
-      expect(await isSettled(there, second)).toBe(false)
+      same(await isSettled(here, log), false)
+      await Promise.all([rejects(here, LogClosedError), log.close()])
+      same(await isSettled(there, second), false)
       await append(second, await second.claim('stream'), change('1'))
       await there
     })

@@ -1,13 +1,13 @@
-import * as fc from 'fast-check'
-import { describe, expect, it, vi } from 'vitest'
-import { MAX_APPEND_DONE } from '../../../src/log/store/contract.ts'
-import { MAX_PAGE_LENGTH } from '../../../src/log/store/contract.ts'
-import type { LogStore } from '../../../src/log/store/contract.ts'
-import { FencedError, LogClosedError, LogConflictError, LogValueError } from '../../../src/log/errors.ts'
-import type { WebhookDelivery } from '../../../src/protocol/webhook.ts'
-import { change } from '../../operators/events.ts'
+import { setTimeout } from 'node:timers/promises'
+import { any, equal, hasLength, matches, rejects, rejectsWith, same } from './checks.ts'
+import { MAX_APPEND_DONE } from '../contract.ts'
+import { MAX_PAGE_LENGTH } from '../contract.ts'
+import type { LogStore } from '../contract.ts'
+import { FencedError, LogClosedError, LogConflictError, LogValueError } from '../../errors.ts'
+import type { WebhookDelivery } from '../../../protocol/webhook.ts'
+import { change } from './events.ts'
 import { entriesOf, idsOf, isSettled, readAll } from './fixture.ts'
-import type { Open } from './fixture.ts'
+import type { Area } from './area.ts'
 
 const TIMESTAMP = 1_760_000_000
 
@@ -34,88 +34,89 @@ async function done(log: LogStore, ...ids: readonly string[]): Promise<void> {
 }
 
 /** Webhooks between their receipt and their recording. */
-export function describeInbox(name: string, open: Open): void {
-  describe(`${name}: its inbox`, () => {
+export function testInbox({ describe, it, open }: Area): void {
+  describe('its inbox', () => {
     it('gives back what was put, in the order of arrival, also to another open log', async () => {
       const { log, connect } = await open(() => 5_000)
       const second = await connect('second')
       const odd = { text: '✓ 漢字 \u{1F980}', deep: [[{ n: 1.5 }], null] }
-      expect(await put(log, 'a', odd)).toBe('stored')
-      expect(await put(second, 'b')).toBe('stored')
-      expect(await put(log, 'c')).toBe('stored')
+      same(await put(log, 'a', odd), 'stored')
+      same(await put(second, 'b'), 'stored')
+      same(await put(log, 'c'), 'stored')
       const [first, ...others] = await second.inbox.pending(null, 10)
-      expect(first).toEqual({
+      equal(first, {
         ...delivery('a', odd),
         received: 5_000,
         length: JSON.stringify(odd).length,
-        place: expect.any(String),
+        place: any(String),
       })
-      expect(idsOf(others)).toEqual(['b', 'c'])
-      expect(await log.inbox.pending(null, 10)).toEqual([first, ...others])
+      equal(idsOf(others), ['b', 'c'])
+      equal(await log.inbox.pending(null, 10), [first, ...others])
     })
 
     it('stores the text that a payload was parsed from', async () => {
       const { log } = await open()
       const text = '{ "n": 1.50e+01,\n"n":2, "s":"\\u2713" }'
       await log.inbox.put(delivery('a', JSON.parse(text)), text)
-      expect(await log.inbox.pending(null, 1)).toMatchObject([
-        { payload: { n: 2, s: '✓' }, length: text.length },
-      ])
+      matches(await log.inbox.pending(null, 1), [{ payload: { n: 2, s: '✓' }, length: text.length }])
     })
 
     it('gives back any JSON object as it was parsed', async () => {
       const { log } = await open()
-      const parsed = new Map<string, unknown>()
       // Escaped and not, with lone surrogates, numbers beyond a double, repeated and odd keys.
-      const texts = fc.oneof(
-        fc
-          .dictionary(fc.string({ unit: 'binary' }), fc.jsonValue())
-          .map((value) => JSON.stringify(value, null, 1)),
-        fc.constantFrom(
-          '{"n":1e400}',
-          '{"n":-0}',
-          '{"__proto__":{"a":1}}',
-          '{"a":1,"a":2}',
-          '{"s":"\u2028\uFFFF"}',
-          '{"s":"\uD800"}',
-          `{"deep":${'['.repeat(3_000)}${']'.repeat(3_000)}}`,
-        ),
-      )
-      await fc.assert(
-        fc.asyncProperty(texts, async (text) => {
-          const id = `id-${parsed.size}`
-          parsed.set(id, JSON.parse(text))
-          expect(await log.inbox.put(delivery(id, JSON.parse(text)), text)).toBe('stored')
-        }),
-        { numRuns: 40 },
-      )
+      const texts = [
+        '{"n":1e400}',
+        '{"n":-0}',
+        '{"__proto__":{"a":1}}',
+        '{"a":1,"a":2}',
+        '{"s":"\u2028\uFFFF"}',
+        '{"s":"\uD800"}',
+        '{"\\u0000":"\\u0000"}',
+        '{ "a" : [ 1,\n { "b" : null } ] }',
+        `{"deep":${'['.repeat(3_000)}${']'.repeat(3_000)}}`,
+      ]
+      for (const [n, text] of texts.entries()) {
+        same(await log.inbox.put(delivery(`id-${n}`, JSON.parse(text)), text), 'stored')
+      }
       const stored = await log.inbox.pending(null, 100)
-      expect(new Map(stored.map(({ id, payload }) => [id, payload]))).toEqual(parsed)
+      // As text, since one of them is too deep to be compared otherwise.
+      equal(
+        stored.map(({ payload }) => JSON.stringify(payload)),
+        texts.map((text) => JSON.stringify(JSON.parse(text))),
+      )
     })
 
-    it.each(['"', '"a"', 'constructor', '__proto__', 'a.b-c_d'])('takes the id %j', async (id) => {
-      const { log } = await open()
-      expect(await putAll(log, id, id)).toEqual(['stored', 'duplicate'])
-      expect(await pendingIds(log)).toEqual([id])
-      await done(log, id)
-      expect(await pendingIds(log)).toEqual([])
-      expect(await put(log, id)).toBe('duplicate')
-    })
+    for (const id of ['"', '"a"', 'constructor', '__proto__', 'a.b-c_d']) {
+      it(`takes the id ${id}`, async () => {
+        const { log } = await open()
+        equal(await putAll(log, id, id), ['stored', 'duplicate'])
+        equal(await pendingIds(log), [id])
+        await done(log, id)
+        equal(await pendingIds(log), [])
+        same(await put(log, id), 'duplicate')
+      })
+    }
 
     it('stores one of many concurrent duplicates', async () => {
       const { log, connect } = await open()
       const second = await connect('second')
       const outcomes = await Promise.all([log, second, log, second, log].map((each) => put(each, 'a')))
-      expect(outcomes.filter((outcome) => outcome === 'stored')).toHaveLength(1)
-      expect(outcomes.filter((outcome) => outcome === 'duplicate')).toHaveLength(4)
-      expect(await pendingIds(log)).toEqual(['a'])
+      hasLength(
+        outcomes.filter((outcome) => outcome === 'stored'),
+        1,
+      )
+      hasLength(
+        outcomes.filter((outcome) => outcome === 'duplicate'),
+        4,
+      )
+      equal(await pendingIds(log), ['a'])
     })
 
     it('stores a burst, each once', async () => {
       const { log } = await open()
       const ids = Array.from({ length: 700 }, (_, n) => `msg_${n}`)
-      expect(new Set(await putAll(log, ...ids))).toEqual(new Set(['stored']))
-      expect(await pendingIds(log, 1_000)).toEqual(ids)
+      equal(new Set(await putAll(log, ...ids)), new Set(['stored']))
+      equal(await pendingIds(log, 1_000), ids)
     })
 
     it('reads in pages, each delivery once, whatever is done and stored meanwhile', async () => {
@@ -125,18 +126,21 @@ export function describeInbox(name: string, open: Open): void {
       await done(log, 'a', 'b', 'c')
       await put(log, 'e')
       const second = await log.inbox.pending(first.at(-1)?.place ?? null, 10)
-      expect([idsOf(first), idsOf(second)]).toEqual([
-        ['a', 'b'],
-        ['d', 'e'],
-      ])
-      expect(await log.inbox.pending(second.at(-1)?.place ?? null, 10)).toEqual([])
+      equal(
+        [idsOf(first), idsOf(second)],
+        [
+          ['a', 'b'],
+          ['d', 'e'],
+        ],
+      )
+      equal(await log.inbox.pending(second.at(-1)?.place ?? null, 10), [])
     })
 
     it('ends a page before large deliveries take much memory', async () => {
       const { log } = await open()
       const large = { text: 'x'.repeat(MAX_PAGE_LENGTH * 0.6) }
       for (const id of ['a', 'b', 'c']) await put(log, id, large)
-      expect(await pendingIds(log)).toEqual(['a', 'b'])
+      equal(await pendingIds(log), ['a', 'b'])
     })
 
     it('has an append and what it makes done in one transaction', async () => {
@@ -144,16 +148,16 @@ export function describeInbox(name: string, open: Open): void {
       await putAll(log, 'a', 'b', 'c')
       const fence = await log.claim('inbox')
       await log.append([{ fence, expect: null, position: '1', entries: entriesOf(change('1')) }], ['a', 'b'])
-      expect(await pendingIds(log)).toEqual(['c'])
+      equal(await pendingIds(log), ['c'])
       const wrong = log.append([{ fence, expect: 'x', entries: entriesOf(change('2')) }], ['c'])
-      await expect(wrong).rejects.toBeInstanceOf(LogConflictError)
+      await rejects(wrong, LogConflictError)
       await loseClaims(log)
       const second = await connect('second')
       await second.claim('inbox')
       const fenced = log.append([{ fence, expect: '1', entries: entriesOf(change('2')) }], ['c'])
-      await expect(fenced).rejects.toBeInstanceOf(FencedError)
-      expect(await pendingIds(second)).toEqual(['c'])
-      expect(idsOf(await readAll(second))).toEqual(['1'])
+      await rejects(fenced, FencedError)
+      equal(await pendingIds(second), ['c'])
+      equal(idsOf(await readAll(second)), ['1'])
     })
 
     it('marks as done what belongs to a duplicate that the log skips', async () => {
@@ -162,8 +166,8 @@ export function describeInbox(name: string, open: Open): void {
       await log.append([{ fence, expect: null, entries: entriesOf(change('1')) }])
       await put(log, 'a')
       const appended = await log.append([{ fence, expect: null, entries: entriesOf(change('1')) }], ['a'])
-      expect(appended).toMatchObject({ entries: 0, duplicates: 1 })
-      expect(await pendingIds(log)).toEqual([])
+      matches(appended, { entries: 0, duplicates: 1 })
+      equal(await pendingIds(log), [])
     })
 
     it('ignores ids that are unknown or done already', async () => {
@@ -171,45 +175,45 @@ export function describeInbox(name: string, open: Open): void {
       await putAll(log, 'a', 'b')
       await done(log, 'a', 'unknown', 'a')
       await done(log, 'a')
-      expect(await pendingIds(log)).toEqual(['b'])
+      equal(await pendingIds(log), ['b'])
     })
 
     it('refuses more ids that are done than an append may have, and ids without a fence', async () => {
       const { log } = await open()
       await putAll(log, 'a')
       const ids = ['a', ...Array.from({ length: MAX_APPEND_DONE }, (_, n) => `${n}`)]
-      await expect(done(log, ...ids)).rejects.toBeInstanceOf(LogValueError)
-      await expect(log.append([], ['a'])).rejects.toBeInstanceOf(LogValueError)
-      expect(await pendingIds(log)).toEqual(['a'])
+      await rejects(done(log, ...ids), LogValueError)
+      await rejects(log.append([], ['a']), LogValueError)
+      equal(await pendingIds(log), ['a'])
     })
 
     it('is full at its number of deliveries, knows duplicates then, and has room once one is done', async () => {
       const { log, connect } = await open(undefined, { maxDeliveries: 2 })
       const second = await connect('second')
-      expect(await putAll(log, 'a', 'b', 'c', 'a')).toEqual(['stored', 'stored', 'full', 'duplicate'])
-      expect(await put(second, 'c')).toBe('full')
-      expect([second.inbox.isFull('c'), second.inbox.isFull('a')]).toEqual([true, false])
+      equal(await putAll(log, 'a', 'b', 'c', 'a'), ['stored', 'stored', 'full', 'duplicate'])
+      same(await put(second, 'c'), 'full')
+      equal([second.inbox.isFull('c'), second.inbox.isFull('a')], [true, false])
       await done(log, 'a')
       // What another open log did may not be known at once: it is asked for without waiting.
-      await vi.waitFor(() => expect(second.inbox.isFull('c')).toBe(false))
-      expect(await put(second, 'c')).toBe('stored')
-      expect(await put(second, 'a')).toBe('duplicate')
-      expect(await put(second, 'd')).toBe('full')
+      while (second.inbox.isFull('c')) await setTimeout(10)
+      same(await put(second, 'c'), 'stored')
+      same(await put(second, 'a'), 'duplicate')
+      same(await put(second, 'd'), 'full')
     })
 
     it('is full at its size', async () => {
       const { log } = await open(undefined, { maxBytes: 1_000 })
       // Counted in bytes, not in characters.
       const text = '✓'.repeat(170)
-      expect([await put(log, 'a', { text }), await put(log, 'b', { text })]).toEqual(['stored', 'stored'])
-      expect(await put(log, 'c', {})).toBe('full')
+      equal([await put(log, 'a', { text }), await put(log, 'b', { text })], ['stored', 'stored'])
+      same(await put(log, 'c', {}), 'full')
       await done(log, 'b')
-      expect(await put(log, 'c', {})).toBe('stored')
+      same(await put(log, 'c', {}), 'stored')
     })
 
     it('is not full before it was used', async () => {
       const { log } = await open(undefined, { maxDeliveries: 1 })
-      expect(log.inbox.isFull('a')).toBe(false)
+      same(log.inbox.isFull('a'), false)
     })
 
     it('resolves a wait once there is a delivery after the place, from any open log', async () => {
@@ -219,11 +223,11 @@ export function describeInbox(name: string, open: Open): void {
       for (const writer of [log, second]) {
         const place = (await log.inbox.pending(null, 10)).at(-1)?.place ?? null
         const waiting = log.inbox.wait(place, signal)
-        expect(await isSettled(waiting, log)).toBe(false)
+        same(await isSettled(waiting, log), false)
         await put(writer, writer === log ? 'a' : 'b')
         await waiting
         await log.inbox.wait(place, signal)
-        expect(await log.inbox.pending(place, 10)).toHaveLength(1)
+        hasLength(await log.inbox.pending(place, 10), 1)
       }
     })
 
@@ -233,44 +237,10 @@ export function describeInbox(name: string, open: Open): void {
       const reason = new Error('stopped')
       const aborted = log.inbox.wait(null, abort.signal)
       const closed = log.inbox.wait(null, new AbortController().signal)
-      expect(await isSettled(Promise.race([aborted, closed]), log)).toBe(false)
+      same(await isSettled(Promise.race([aborted, closed]), log), false)
       abort.abort(reason)
-      await expect(aborted).rejects.toBe(reason)
-      await Promise.all([expect(closed).rejects.toBeInstanceOf(LogClosedError), log.close()])
-    })
-
-    it('agrees with a model, whatever is put and done by whom', async () => {
-      const ids = fc.integer({ min: 0, max: 12 }).map((n) => `msg_${n}`)
-      const steps = fc.array(
-        fc.record({ kind: fc.constantFrom('put', 'put', 'done'), ids: fc.array(ids), by: fc.nat(1) }),
-        { maxLength: 20 },
-      )
-      await fc.assert(
-        fc.asyncProperty(steps, async (run) => {
-          const { log, connect } = await open(undefined, { maxDeliveries: 5 })
-          const logs = [log, await connect('second')]
-          const known = new Set<string>()
-          let pending: string[] = []
-          for (const { kind, ids: each, by } of run) {
-            const store = logs[by] ?? log
-            if (kind === 'done') {
-              await done(store, ...each)
-              pending = pending.filter((id) => !each.includes(id))
-              continue
-            }
-            const expected = each.map((id) => {
-              if (known.has(id)) return 'duplicate'
-              if (pending.length >= 5) return 'full'
-              known.add(id)
-              pending.push(id)
-              return 'stored'
-            })
-            expect(await putAll(store, ...each)).toEqual(expected)
-          }
-          expect(await pendingIds(logs[1] ?? log)).toEqual(pending)
-        }),
-        { numRuns: 25 },
-      )
+      await rejectsWith(aborted, reason)
+      await Promise.all([rejects(closed, LogClosedError), log.close()])
     })
   })
 }

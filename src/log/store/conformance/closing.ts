@@ -1,12 +1,12 @@
-import { describe, expect, it } from 'vitest'
-import { LogClosedError } from '../../../src/log/errors.ts'
-import { change } from '../../operators/events.ts'
+import { any, hasLength, matches, same } from './checks.ts'
+import { LogClosedError } from '../../errors.ts'
+import { change } from './events.ts'
 import { append, readAll } from './fixture.ts'
-import type { Open } from './fixture.ts'
+import type { Area } from './area.ts'
 
 /** Closing. */
-export function describeClosing(name: string, open: Open): void {
-  describe(`${name}: closing`, () => {
+export function testClosing({ describe, it, open }: Area): void {
+  describe('closing', () => {
     it('rejects every call after it, and closes again', async () => {
       const { log } = await open()
       const fence = await log.claim('stream')
@@ -33,7 +33,7 @@ export function describeClosing(name: string, open: Open): void {
         log.inbox.wait(null, new AbortController().signal),
       ]
       for (const outcome of await Promise.allSettled(calls)) {
-        expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(LogClosedError) })
+        matches(outcome, { status: 'rejected', reason: any(LogClosedError) })
       }
       await log.close()
     })
@@ -44,7 +44,7 @@ export function describeClosing(name: string, open: Open): void {
       const fence = await second.claim('stream')
       await log.close()
       await append(second, fence, change('1'))
-      expect(await readAll(second)).toHaveLength(1)
+      hasLength(await readAll(second), 1)
     })
 
     it('answers nothing before the caller has gone on', async () => {
@@ -54,7 +54,7 @@ export function describeClosing(name: string, open: Open): void {
       const start = await log.positionAt('start')
       const calls = [log.claim('stream'), log.read(start, { limit: 1 }), log.reader('billing'), log.close()]
       for (const call of calls) call.then(answer, answer)
-      expect(isAnswered).toBe(false)
+      same(isAnswered, false)
       await Promise.allSettled(calls)
     })
   })

@@ -1,31 +1,32 @@
-import { describe, expect, it } from 'vitest'
-import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from '../../../src/log/store/contract.ts'
-import { FencedError, LogConflictError, LogValueError } from '../../../src/log/errors.ts'
-import { failureEvent } from '../../../src/protocol/event.ts'
-import { change, fullRun } from '../../operators/events.ts'
+import { any, containing, equal, hasLength, matches, rejects } from './checks.ts'
+import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from '../contract.ts'
+import { FencedError, LogConflictError, LogValueError } from '../../errors.ts'
+import { failureEvent } from '../../../protocol/event.ts'
+import { change, fullRun } from './events.ts'
 import { append, bySource, entriesOf, idsOf, readAll } from './fixture.ts'
-import type { Open } from './fixture.ts'
+import type { Area } from './area.ts'
+import { newEntry } from '../new-entry.ts'
 
 /** What streams bring, in one transaction. */
-export function describeAppending(name: string, open: Open): void {
-  describe(`${name}: appending`, () => {
+export function testAppending({ describe, it, open }: Area): void {
+  describe('appending', () => {
     it('gives back an event as it was appended, with what the log knows of it', async () => {
       const { log } = await open(() => 5_000)
       const event = fullRun('r')
       const fence = await log.claim('stream')
       const appended = await log.append([
-        { fence, expect: null, entries: [{ event }, { event: change('1'), backfill: true }] },
+        { fence, expect: null, entries: [newEntry(event), newEntry(change('1'), true)] },
       ])
       const [run, detected] = (await readAll(log)).toSorted((a, b) => b.source.localeCompare(a.source))
-      expect(run).toEqual({
+      equal(run, {
         ...event,
         recorded: 5_000,
         revision: 1,
         backfill: false,
-        position: expect.any(String),
+        position: any(String),
       })
-      expect(detected).toMatchObject({ id: '1', backfill: true })
-      expect(appended).toEqual({ entries: 2, duplicates: 0, ahead: 0, end: await log.positionAt('end') })
+      matches(detected, { id: '1', backfill: true })
+      equal(appended, { entries: 2, duplicates: 0, ahead: 0, end: await log.positionAt('end') })
     })
 
     it('keeps the name and the message of the error in a failure', async () => {
@@ -38,10 +39,10 @@ export function describeAppending(name: string, open: Open): void {
       const failures = [error, Object.assign(new Error('refused'), { toJSON: () => ({ status: 418 }) })]
       const events = failures.map((failure) => failureEvent('/v1/monitors/m', { error: failure }, 'poll'))
       await append(log, await log.claim('stream'), ...events)
-      expect((await readAll(log)).map(({ data }) => data)).toEqual([
-        { error: { name: 'TeapotError', message: 'no coffee' } },
-        { error: { status: 418 } },
-      ])
+      equal(
+        (await readAll(log)).map(({ data }) => data),
+        [{ error: { name: 'TeapotError', message: 'no coffee' } }, { error: { status: 418 } }],
+      )
     })
 
     it('refuses more than an append may have, and writes nothing of it', async () => {
@@ -50,26 +51,26 @@ export function describeAppending(name: string, open: Open): void {
       const many = Array.from({ length: MAX_APPEND_ENTRIES + 1 }, (_, n) => change(`${n}`))
       const half = 'x'.repeat(MAX_APPEND_LENGTH / 2)
       const long = [change(`1${half}`), change(`2${half}`)]
-      await expect(append(log, fence, ...many)).rejects.toThrow(LogValueError)
-      await expect(append(log, fence, ...long)).rejects.toThrow('Append them in parts')
-      expect(await readAll(log)).toEqual([])
+      await rejects(append(log, fence, ...many), LogValueError)
+      await rejects(append(log, fence, ...long), { message: containing('Append them in parts') })
+      equal(await readAll(log), [])
       await append(log, fence, ...many.slice(1))
-      expect(await readAll(log)).toHaveLength(MAX_APPEND_ENTRIES)
+      hasLength(await readAll(log), MAX_APPEND_ENTRIES)
     })
 
     it('takes a single entry of any length', async () => {
       const { log } = await open()
       await append(log, await log.claim('stream'), change('x'.repeat(MAX_APPEND_LENGTH)))
-      expect(await readAll(log)).toHaveLength(1)
+      hasLength(await readAll(log), 1)
     })
 
     it('shows entries of one open log to another', async () => {
       const { log, connect } = await open()
       const second = await connect('second')
       await append(log, await log.claim('stream'), change('1'))
-      expect(await readAll(second)).toEqual(await readAll(log))
+      equal(await readAll(second), await readAll(log))
       await append(log, await log.claim('stream'), change('2'))
-      expect(idsOf(await readAll(second))).toEqual(['1', '2'])
+      equal(idsOf(await readAll(second)), ['1', '2'])
     })
 
     it('keeps entries, positions of streams and readers when all are closed and one is opened again', async () => {
@@ -82,13 +83,13 @@ export function describeAppending(name: string, open: Open): void {
       await log.commit(await log.claim('billing'), { expect: null, cursor: end, acknowledged: [] })
       await log.close()
       const reopened = await connect('second')
-      expect(await readAll(reopened)).toEqual(entries)
-      expect(await reopened.streamPositions(['stream'])).toEqual(['p1'])
-      expect(await reopened.reader('billing')).toEqual({ cursor: end, acknowledged: [] })
+      equal(await readAll(reopened), entries)
+      equal(await reopened.streamPositions(['stream']), ['p1'])
+      equal(await reopened.reader('billing'), { cursor: end, acknowledged: [] })
       const again = await reopened.append([
         { fence: await reopened.claim('stream'), expect: 'p1', entries: entriesOf(change('2')) },
       ])
-      expect(again).toEqual({ entries: 0, duplicates: 1, ahead: 0, end })
+      equal(again, { entries: 0, duplicates: 1, ahead: 0, end })
     })
 
     it('keeps the order within a source', async () => {
@@ -101,22 +102,22 @@ export function describeAppending(name: string, open: Open): void {
         await append(log, fence, ...events)
       }
       const read = bySource(await readAll(log, undefined, { limit: 7 }))
-      expect(Object.keys(read)).toHaveLength(4)
-      for (const source of Object.values(read)) expect(source).toEqual(ids)
+      hasLength(Object.keys(read), 4)
+      for (const source of Object.values(read)) equal(source, ids)
     })
 
     it('takes an append without entries, and one without streams', async () => {
       const { log } = await open()
       const end = await log.positionAt('end')
-      expect(await log.append([])).toEqual({ entries: 0, duplicates: 0, ahead: 0, end })
+      equal(await log.append([]), { entries: 0, duplicates: 0, ahead: 0, end })
       const fence = await log.claim('stream')
-      expect(await log.append([{ fence, expect: null, position: 'p1', entries: [] }])).toEqual({
+      equal(await log.append([{ fence, expect: null, position: 'p1', entries: [] }]), {
         entries: 0,
         duplicates: 0,
         ahead: 0,
         end,
       })
-      expect(await log.streamPositions(['stream'])).toEqual(['p1'])
+      equal(await log.streamPositions(['stream']), ['p1'])
     })
 
     it('writes nothing for a writer whose name was claimed by another since', async () => {
@@ -130,23 +131,21 @@ export function describeAppending(name: string, open: Open): void {
         const write = log.append([
           { fence: lost, expect: expected, position: 'p2', entries: entriesOf(change('2')) },
         ])
-        await expect(write).rejects.toBeInstanceOf(FencedError)
-        await expect(write).rejects.toMatchObject({ claimed: 'stream', retryable: false })
+        await rejects(write, FencedError)
+        await rejects(write, { claimed: 'stream', retryable: false })
       }
-      expect(idsOf(await readAll(second))).toEqual(['1'])
-      expect(await second.streamPositions(['stream'])).toEqual(['p1'])
+      equal(idsOf(await readAll(second)), ['1'])
+      equal(await second.streamPositions(['stream']), ['p1'])
     })
 
     it('refuses a fence that was never given', async () => {
       const { log } = await open()
-      await expect(append(log, { name: 'stream', token: 1 }, change('1'))).rejects.toBeInstanceOf(FencedError)
+      await rejects(append(log, { name: 'stream', token: 1 }, change('1')), FencedError)
       const { token } = await log.claim('stream')
       for (const made of [token + 1, token - 1, token + 0.5, -1, Number.NaN]) {
-        await expect(append(log, { name: 'stream', token: made }, change('1'))).rejects.toBeInstanceOf(
-          FencedError,
-        )
+        await rejects(append(log, { name: 'stream', token: made }, change('1')), FencedError)
       }
-      expect(await readAll(log)).toEqual([])
+      equal(await readAll(log), [])
     })
 
     it('writes nothing of any stream when one of them does not stand where it was expected', async () => {
@@ -157,12 +156,12 @@ export function describeAppending(name: string, open: Open): void {
         { fence: a, expect: null, position: 'a1', entries: entriesOf(change('1')) },
         { fence: b, expect: 'b1', position: 'b2', entries: entriesOf(change('2')) },
       ])
-      await expect(write).rejects.toBeInstanceOf(LogConflictError)
-      await expect(write).rejects.toMatchObject({ subject: 'b', retryable: false })
-      expect(await readAll(log)).toEqual([])
-      expect(await log.streamPositions(['a', 'b'])).toEqual([null, null])
+      await rejects(write, LogConflictError)
+      await rejects(write, { subject: 'b', retryable: false })
+      equal(await readAll(log), [])
+      equal(await log.streamPositions(['a', 'b']), [null, null])
       // Nor are their identities known.
-      expect(await append(log, a, change('1'))).toMatchObject({ entries: 1 })
+      matches(await append(log, a, change('1')), { entries: 1 })
     })
 
     it('writes nothing of any stream when one of them is fenced', async () => {
@@ -174,9 +173,9 @@ export function describeAppending(name: string, open: Open): void {
         { fence: a, expect: null, position: 'a1', entries: entriesOf(change('1')) },
         { fence: b, expect: null, entries: entriesOf(change('2')) },
       ])
-      await expect(write).rejects.toMatchObject({ name: 'FencedError', claimed: 'b' })
-      expect(await readAll(log)).toEqual([])
-      expect(await log.streamPositions(['a'])).toEqual([null])
+      await rejects(write, { name: 'FencedError', claimed: 'b' })
+      equal(await readAll(log), [])
+      equal(await log.streamPositions(['a']), [null])
     })
 
     it('appends what several streams bring, and moves each of them', async () => {
@@ -187,11 +186,11 @@ export function describeAppending(name: string, open: Open): void {
         { fence: a, expect: null, position: 'a1', entries: entriesOf(change('1', 'a')) },
         { fence: b, expect: null, position: 'b1', entries: entriesOf(change('1', 'b'), change('2', 'b')) },
       ])
-      expect(bySource(await readAll(log))).toEqual({
+      equal(bySource(await readAll(log)), {
         '/v1/monitors/a': ['1'],
         '/v1/monitors/b': ['1', '2'],
       })
-      expect(await log.streamPositions(['b', 'unknown', 'a'])).toEqual(['b1', null, 'a1'])
+      equal(await log.streamPositions(['b', 'unknown', 'a']), ['b1', null, 'a1'])
     })
 
     it('refuses an append that expects no position where the stream has one, or another one', async () => {
@@ -202,10 +201,10 @@ export function describeAppending(name: string, open: Open): void {
         const write = log.append([
           { fence, expect: expected, position: 'p3', entries: entriesOf(change('1')) },
         ])
-        await expect(write).rejects.toBeInstanceOf(LogConflictError)
+        await rejects(write, LogConflictError)
       }
       await log.append([{ fence, expect: 'p1', position: 'p2', entries: entriesOf(change('1')) }])
-      expect(await log.streamPositions(['stream'])).toEqual(['p2'])
+      equal(await log.streamPositions(['stream']), ['p2'])
     })
 
     it('appends what one stream brings in several parts, each from where the earlier one ends', async () => {
@@ -217,11 +216,11 @@ export function describeAppending(name: string, open: Open): void {
         position: to,
         entries: entriesOf(change(to)),
       })
-      await expect(log.append([part(null, 'p1'), part(null, 'p2')])).rejects.toBeInstanceOf(LogConflictError)
-      expect(await log.streamPositions(['stream'])).toEqual([null])
+      await rejects(log.append([part(null, 'p1'), part(null, 'p2')]), LogConflictError)
+      equal(await log.streamPositions(['stream']), [null])
       await log.append([part(null, 'p1'), part('p1', 'p2')])
-      expect(idsOf(await readAll(log))).toEqual(['p1', 'p2'])
-      expect(await log.streamPositions(['stream'])).toEqual(['p2'])
+      equal(idsOf(await readAll(log)), ['p1', 'p2'])
+      equal(await log.streamPositions(['stream']), ['p2'])
     })
 
     it('leaves a stream where it is when an append has no position', async () => {
@@ -229,7 +228,7 @@ export function describeAppending(name: string, open: Open): void {
       const fence = await log.claim('stream')
       await log.append([{ fence, expect: null, position: 'p1', entries: [] }])
       await log.append([{ fence, expect: 'p1', entries: entriesOf(change('1')) }])
-      expect(await log.streamPositions(['stream'])).toEqual(['p1'])
+      equal(await log.streamPositions(['stream']), ['p1'])
     })
 
     it('keeps the positions of streams exactly as they are', async () => {
@@ -249,7 +248,7 @@ export function describeAppending(name: string, open: Open): void {
       let last: string | null = null
       for (const position of positions) {
         await log.append([{ fence, expect: last, position, entries: [] }])
-        expect(await log.streamPositions(['stream'])).toEqual([position])
+        equal(await log.streamPositions(['stream']), [position])
         last = position
       }
     })
@@ -264,7 +263,7 @@ export function describeAppending(name: string, open: Open): void {
       now = 7_000
       await append(log, await log.claim('a'), change('3', 'b'), change('3', 'a'))
       const recorded = (await readAll(log)).map((entry) => entry.recorded)
-      expect(recorded).toEqual([5_000, 5_000, 5_000, 5_000, 7_000, 7_000])
+      equal(recorded, [5_000, 5_000, 5_000, 5_000, 7_000, 7_000])
     })
 
     it('does not change what is read when the caller changes what it appended or read', async () => {
@@ -276,14 +275,14 @@ export function describeAppending(name: string, open: Open): void {
       Object.assign(event.data ?? {}, { output: 'changed' })
       await pending
       const [entry] = await readAll(log)
-      expect(entry).toMatchObject({ id: 'r:completed', data: { output: { content: 'found by r' } } })
+      matches(entry, { id: 'r:completed', data: { output: { content: 'found by r' } } })
       const intact = structuredClone(entry)
       try {
         Object.assign(entry?.data ?? {}, { output: 'changed' })
       } catch {
         // A frozen one is as good.
       }
-      expect(await readAll(log)).toEqual([intact])
+      equal(await readAll(log), [intact])
     })
   })
 }

@@ -1,0 +1,124 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { checkedStore } from '../checked-store.ts'
+import type { LogStore } from '../contract.ts'
+import { sharedPages } from '../shared-pages.ts'
+import { testAppending } from './appending.ts'
+import { testClaims } from './claims.ts'
+import { testClosing } from './closing.ts'
+import { testDeadLetters } from './dead-letters.ts'
+import { testDuplicates } from './duplicates.ts'
+import { testForgetting } from './forgetting.ts'
+import { testHostileEvents } from './hostile-events.ts'
+import { testInbox } from './inbox.ts'
+import { testProcesses } from './processes.ts'
+import { testReaders } from './readers.ts'
+import { testReading } from './reading.ts'
+import { testRetention } from './retention.ts'
+import { testSharing } from './sharing.ts'
+import { testStats } from './stats.ts'
+import { testWaiting } from './waiting.ts'
+import type { Area, Open, OpenFreshLog, TestRunner } from './area.ts'
+
+/** What the suite needs of a store. */
+export interface StoreHarness {
+  /** Name of the store in the names of the tests. */
+  readonly name: string
+  readonly open: OpenFreshLog
+  /** Whether `stats` counts nothing but entries. Default true. */
+  readonly isExact?: boolean
+  /** Default: all areas. */
+  readonly areas?: readonly ConformanceArea[]
+}
+
+const AREAS = {
+  claims: testClaims,
+  appending: testAppending,
+  duplicates: testDuplicates,
+  hostileEvents: testHostileEvents,
+  reading: testReading,
+  waiting: testWaiting,
+  readers: testReaders,
+  processes: testProcesses,
+  deadLetters: testDeadLetters,
+  inbox: testInbox,
+  retention: testRetention,
+  stats: testStats,
+  sharing: testSharing,
+  forgetting: testForgetting,
+  closing: testClosing,
+} satisfies Readonly<Record<string, (area: Area) => void>>
+
+/** An area of the suite. */
+export type ConformanceArea = keyof typeof AREAS
+
+/** The areas of the suite, in the order in which a store is written. */
+export const CONFORMANCE_AREAS: readonly ConformanceArea[] = [
+  'claims',
+  'appending',
+  'duplicates',
+  'hostileEvents',
+  'reading',
+  'waiting',
+  'readers',
+  'processes',
+  'deadLetters',
+  'inbox',
+  'retention',
+  'stats',
+  'sharing',
+  'forgetting',
+  'closing',
+]
+
+/**
+ * Declares the tests that each store of a log passes, see `docs/stores.md`. They call the store as `openLog` does, with the checks of
+ * arguments in front of it.
+ */
+export function storeConformance(
+  { describe, it }: TestRunner,
+  { name, open: openFresh, isExact = true, areas = CONFORMANCE_AREAS }: StoreHarness,
+): void {
+  const finishing = new AsyncLocalStorage<(() => Promise<void>)[]>()
+  const open = opening(openFresh, (finish) => finishing.getStore()?.push(finish))
+  const area: Area = {
+    describe,
+    it: (test, run) =>
+      it(test, async () => {
+        const finishes: (() => Promise<void>)[] = []
+        try {
+          await finishing.run(finishes, run)
+        } finally {
+          for (const finish of finishes.toReversed()) await finish()
+        }
+      }),
+    open,
+    isExact,
+  }
+  describe(name, () => {
+    for (const each of areas) AREAS[each](area)
+  })
+}
+
+/**
+ * Opens fresh logs for tests, as `openLog` does. Without a clock, it is always the same time.
+ *
+ * @param atEnd Called with a function that the end of the test awaits.
+ */
+export function opening(openFresh: OpenFreshLog, atEnd: (finish: () => Promise<void>) => void): Open {
+  return async (clock = () => 1_000, inbox = {}) => {
+    const underTest = await openFresh({ clock, inbox })
+    atEnd(() => underTest.remove())
+    const stores = new Map<LogStore, LogStore>()
+    const connect = async (owner: string) => {
+      const store = await underTest.connect(owner)
+      const log = checkedStore(sharedPages(store))
+      stores.set(log, store)
+      return log
+    }
+    return {
+      log: await connect('first'),
+      connect,
+      loseClaims: (log) => underTest.loseClaims(stores.get(log) ?? log),
+    }
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * What an author of a store of a log needs: the contract, its limits, what all stores share, and the suite that each store passes. See
+ * `docs/stores.md`.
+ *
+ * @module rivulet/log/store
+ */
+export { CONFORMANCE_AREAS, storeConformance } from './conformance/suite.ts'
+export type { ConformanceArea, StoreHarness } from './conformance/suite.ts'
+export type { FreshLogOptions, LogUnderTest, OpenFreshLog, TestRunner } from './conformance/area.ts'
+export {
+  MAX_APPEND_DONE,
+  MAX_APPEND_ENTRIES,
+  MAX_APPEND_LENGTH,
+  MAX_COMMIT_BYTES,
+  MAX_PAGE_LENGTH,
+} from './contract.ts'
+export type {
+  Appended,
+  Commit,
+  Entry,
+  Fence,
+  LogStore,
+  Page,
+  Position,
+  ReaderState,
+  ReadOptions,
+  StartAt,
+  StoredReader,
+  StreamAppend,
+} from './contract.ts'
+export { newEntry } from './new-entry.ts'
+export type { EntryIdentity, EntrySubject, NewEntry, PreparedEntry } from './new-entry.ts'
+export { isAtLeastAsComplete } from '../../protocol/event.ts'
+export { mergeDuplicates } from './completeness.ts'
+export { IDENTITY_LIMITS } from './identity-age.ts'
+export type { IdentityLimits } from './identity-age.ts'
+export { identityKey } from './identity-key.ts'
+export { clockEntry, clocksOf, isTimeCertain, nextTime } from './log-clock.ts'
+export type { Jump, LogTime, NextTime, WallAndMonotonic } from './log-clock.ts'
+export { gapPage } from './gap-page.ts'
+export type {
+  DeadLetterError,
+  DeadLetterStore,
+  NewDeadLetter,
+  Redeliveries,
+  RedeliveredDeadLetter,
+  Redelivery,
+  StoredDeadLetter,
+} from './dead-letter-store.ts'
+export { inboxLimits, MIN_KNOWN_IDS } from './inbox-store.ts'
+export type { InboxLimits, InboxPlace, InboxStore, PendingDelivery, PreparedDelivery } from './inbox-store.ts'
+export { compareStored, compareTimers, MAX_TOMBSTONES } from './process-store.ts'
+export type {
+  ChangesOptions,
+  ChangesPage,
+  ProcessCommit,
+  ProcessStore,
+  RangeOptions,
+  RangePage,
+  StateChange,
+  StoredChange,
+  Timer,
+  TimerChange,
+  TimerClock,
+  TimersOptions,
+} from './process-store.ts'
+export type { LogRoom, LogUsage, RetentionStore, StoreStats, Trimmed, TrimLimit } from './retention-store.ts'
+export { UNDIVIDED } from './sharing-store.ts'
+export type { Partitions, SharingStore } from './sharing-store.ts'
+export { UndividedGroups } from './undivided-groups.ts'
+export { originalText, storedText } from './stored-text.ts'
+export { isOfSource, isWebhookOfSource } from '../state/of-source.ts'
+export { keyRanges } from '../state/key-ranges.ts'
+export type { KeyRange } from '../state/key-ranges.ts'
+export { ProcessPositions } from '../state/process-position.ts'
+export type { ProcessChanges, ProcessGeneration, ProcessPlace } from '../state/process-position.ts'
