@@ -48,7 +48,8 @@ export type { LogOptions } from './log/open-log.ts'
 export type { EventLog, Forgotten } from './log/event-log.ts'
 export type { ConsumeOptions } from './log/consume/consume-options.ts'
 export type { LogReader } from './log/log-reader.ts'
-export type { LogProcess, OutputEvent, ProcessContext, ProcessOptions } from './log/process/process.ts'
+export type { LogProcess, ProcessOptions } from './log/process/process.ts'
+export type { OutputEvent, ProcessContext } from './streams/process-functions.ts'
 export type {
   ProcessChange,
   ProcessSnapshot,
@@ -59,20 +60,8 @@ export type {
 export type { LogJob } from './log/job.ts'
 export type { LogObserver } from './log/observer.ts'
 export type { ConsumerOptions, EntryOf } from './log/consume/consumer-options.ts'
-export type {
-  ChangesOptions,
-  ChangesPage,
-  ProcessCommit,
-  ProcessStore,
-  RangeOptions,
-  RangePage,
-  StateChange,
-  StoredChange,
-  Timer,
-  TimerChange,
-  TimerClock,
-  TimersOptions,
-} from './log/store/process-store.ts'
+export type { ChangesOptions, ChangesPage, ProcessCommit, ProcessStore, RangeOptions, RangePage, StateChange, StoredChange, TimersOptions } from './log/store/process-store.ts'
+export type { Timer, TimerChange, TimerClock } from './streams/timers.ts'
 export type {
   Appended,
   Commit,
@@ -100,22 +89,8 @@ export type {
   TrimLimit,
 } from './log/store/retention-store.ts'
 export type { Partitions, SharingStore } from './log/store/sharing-store.ts'
-export {
-  EffectError,
-  FencedError,
-  LogClosedError,
-  LogConflictError,
-  LogError,
-  LogGapError,
-  LogInUseError,
-  LogPositionError,
-  LogUnsupportedError,
-  LogValueError,
-  ProcessError,
-  ProcessVersionError,
-  SnapshotTooLargeError,
-  StalledConsumerError,
-} from './log/errors.ts'
+export { EffectError, FencedError, LogClosedError, LogConflictError, LogError, LogGapError, LogInUseError, LogPositionError, LogUnsupportedError, LogValueError, ProcessVersionError, SnapshotTooLargeError, StalledConsumerError } from './log/errors.ts'
+export { ProcessError } from './streams/process-error.ts'
 export type { PositionProblem } from './log/errors.ts'
 export { AcknowledgementError, keepPosition } from './protocol/acknowledgement.ts'
 export { createClient } from './client.ts'

@@ -3,20 +3,11 @@ import type { Position } from '../store/contract.ts'
 import { keyRanges } from '../state/key-ranges.ts'
 import { ProcessPositions } from '../state/process-position.ts'
 import type { ProcessChanges } from '../state/process-position.ts'
-import { compareStored, MAX_TOMBSTONES } from '../store/process-store.ts'
-import type {
-  ChangesOptions,
-  ChangesPage,
-  ProcessCommit,
-  RangeOptions,
-  RangePage,
-  StateChange,
-  StoredChange,
-  Timer,
-  TimerChange,
-  TimersOptions,
-} from '../store/process-store.ts'
-import { originalText, storedText } from '../store/stored-text.ts'
+import { MAX_TOMBSTONES } from '../store/process-store.ts'
+import { compareStored } from '../../protocol/stored-text.ts'
+import type { ChangesOptions, ChangesPage, ProcessCommit, RangeOptions, RangePage, StateChange, StoredChange, TimersOptions } from '../store/process-store.ts'
+import type { Timer, TimerChange } from '../../streams/timers.ts'
+import { originalText, storedText } from '../../protocol/stored-text.ts'
 import type { LogFile } from './log-file.ts'
 import type { Runs } from './runs.ts'
 

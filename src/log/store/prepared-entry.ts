@@ -1,5 +1,6 @@
 import { isObject } from '../../protocol/json.ts'
-import type { EventOf, ResearchEvent } from '../../protocol/event.ts'
+import { eventJson, tooDeep } from '../../protocol/event-json.ts'
+import type { ResearchEvent } from '../../protocol/event.ts'
 import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from './contract.ts'
 import type { NewEntry } from './contract.ts'
 import { LogValueError } from '../errors.ts'
@@ -44,7 +45,7 @@ export function prepareEntry(log: string, stream: string, entry: NewEntry): Prep
   if ('toJSON' in event && typeof event.toJSON === 'function') throw refused('its event has a method toJSON')
   let json: string
   try {
-    json = JSON.stringify(withErrorText(event))
+    json = eventJson(event)
   } catch (cause) {
     // A circle, a bigint, a nesting that overflows the stack, or a text that is too long for a string.
     throw refused('its event is not JSON', { cause })
@@ -95,12 +96,6 @@ export function entryWithJson(
   }
 }
 
-/** The event that is recorded instead of one that is nested too deeply: its identity and its type. */
-function tooDeep(event: ResearchEvent): EventOf<'unknown'> {
-  const { type } = event
-  return { ...event, type: 'unknown', data: { type, problem: 'nested too deeply to be stored' } }
-}
-
 /**
  * Checks the entries of one append.
  *
@@ -112,13 +107,4 @@ export function checkAppendSize(log: string, entries: readonly PreparedEntry[]):
   const limits = `${MAX_APPEND_ENTRIES} entries and ${MAX_APPEND_LENGTH} characters`
   const problem = `its ${entries.length} entries of ${length} characters are more than ${limits}. Append them in parts`
   throw new LogValueError(log, 'an append', problem)
-}
-
-/** The name and the message of an error are not enumerable: without this, a failure would be `{}` as JSON. */
-function withErrorText(event: ResearchEvent): ResearchEvent {
-  const data: unknown = event.data
-  if (event.type !== 'source.failed' || !isObject(data)) return event
-  const { error } = data
-  if (!(error instanceof Error) || 'toJSON' in error) return event
-  return { ...event, data: { ...data, error: { name: error.name, message: error.message } } }
 }

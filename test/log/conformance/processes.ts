@@ -10,7 +10,8 @@ import {
   LogValueError,
 } from '../../../src/log/errors.ts'
 import { MAX_TOMBSTONES } from '../../../src/log/store/process-store.ts'
-import type { ProcessCommit, Timer } from '../../../src/log/store/process-store.ts'
+import type { ProcessCommit } from '../../../src/log/store/process-store.ts'
+import type { Timer } from '../../../src/streams/timers.ts'
 import { change } from '../../operators/events.ts'
 import { append, entriesOf, idsOf, isSettled, readAll } from './fixture.ts'
 import type { Open } from './fixture.ts'
