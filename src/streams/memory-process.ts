@@ -40,17 +40,24 @@ export class MemoryProcess<State, Input extends StreamInput, Stored, Output> {
   next(entry: Input): readonly Output[] {
     const core = this.#core
     const clocks = advanced(this.#clocks, entry, arrivedAt(entry))
-    const keys = this.#caught(() => core.keysOf(entry))
+    let keys: readonly string[] = []
+    let failure: unknown
+    try {
+      keys = core.keysOf(entry)
+    } catch (error) {
+      failure = error
+    }
     this.#fire(clocks, entry)
-    if (keys instanceof ProcessError) this.#settings.failed(keys)
-    else if (keys.length > 0) {
-      const occasion = entryOccasion(core.name, entry, core.due(clocks))
-      for (const key of keys) {
-        const state = this.#states.get(key) ?? null
-        const call = state === null && this.#isFull ? this.#settings.full : undefined
-        const effects = this.#caught(() => core.event(occasion, entry, key, state, call))
-        if (effects instanceof ProcessError) this.#settings.failed(effects)
-        else this.#apply(key, effects)
+    if (failure !== undefined) this.#fail(failure)
+    if (keys.length === 0) return this.take()
+    const occasion = entryOccasion(core.name, entry, core.due(clocks))
+    for (const key of keys) {
+      const state = this.#states.get(key) ?? null
+      const call = state === null && this.#isFull ? this.#settings.full : undefined
+      try {
+        this.#apply(key, core.event(occasion, entry, key, state, call))
+      } catch (error) {
+        this.#fail(error)
       }
     }
     return this.take()
@@ -91,14 +98,13 @@ export class MemoryProcess<State, Input extends StreamInput, Stored, Output> {
     const until = core.due(clocks)
     for (let timer = this.#timers.due(until); timer !== undefined; timer = this.#timers.due(until)) {
       const { key } = timer
-      const fired = timer
       const occasion = timerOccasion(core.name, timer, until)
-      const state = this.#states.get(key) ?? null
-      const effects = this.#caught(() => core.timer(occasion, fired, state, entry))
-      if (effects instanceof ProcessError) {
-        this.#settings.failed(effects)
+      try {
+        this.#apply(key, core.timer(occasion, timer, this.#states.get(key) ?? null, entry))
+      } catch (error) {
+        this.#fail(error)
         this.#apply(key, core.ended(occasion, timer))
-      } else this.#apply(key, effects)
+      }
     }
   }
 
@@ -114,12 +120,8 @@ export class MemoryProcess<State, Input extends StreamInput, Stored, Output> {
     if (outputs.length > 0) this.#output.push(...outputs)
   }
 
-  #caught<Result>(call: () => Result): Result | ProcessError {
-    try {
-      return call()
-    } catch (error) {
-      if (error instanceof ProcessError) return error
-      throw error
-    }
+  #fail(error: unknown): void {
+    if (!(error instanceof ProcessError)) throw error
+    this.#settings.failed(error)
   }
 }

@@ -72,7 +72,13 @@ export class ProcessCore<State, Input, Stored, Output> {
     call = this.#functions.event,
   ): CallbackEffects<State, Stored, Output> {
     const effects = this.#effects(occasion, key)
-    return this.#run(effects, () => call(this.#stateOf(key, stored), entry, effects), { key, entry })
+    try {
+      return this.#checked(effects, call(this.#stateOf(key, stored), entry, effects))
+    } catch (error) {
+      throw this.#errorOf(error, { key, entry })
+    } finally {
+      effects.end()
+    }
   }
 
   /**
@@ -90,13 +96,19 @@ export class ProcessCore<State, Input, Stored, Output> {
     const { key, name, due } = timer
     // It is over, unless the function starts it again.
     const effects = this.ended(occasion, timer)
-    const fire = () => {
-      if (name === EXPIRY) return effects.expire(timer)
-      const { timer: callback } = this.#functions
-      if (callback === undefined) throw new RefusedEffect('a timer fires, and there is no function `timer`')
-      return callback(this.#stateOf(key, stored), due, effects, name)
+    try {
+      if (name === EXPIRY) {
+        effects.expire(timer)
+        return effects
+      }
+      const { timer: call } = this.#functions
+      if (call === undefined) throw new RefusedEffect('a timer fires, and there is no function `timer`')
+      return this.#checked(effects, call(this.#stateOf(key, stored), due, effects, name))
+    } catch (error) {
+      throw this.#errorOf(error, { key, entry, timer })
+    } finally {
+      effects.end()
     }
-    return this.#run(effects, fire, { key, entry, timer })
   }
 
   /** The one effect of a timer whose function has failed. */
@@ -115,33 +127,24 @@ export class ProcessCore<State, Input, Stored, Output> {
     return this.#representation.initial(this.#functions.init(key))
   }
 
-  #run(
+  /** @param result The result of the function. */
+  #checked(
     effects: CallbackEffects<State, Stored, Output>,
-    call: () => unknown,
-    at: Place,
+    result: unknown,
   ): CallbackEffects<State, Stored, Output> {
-    try {
-      const result = call()
-      if (isThenable(result)) {
-        result.then(undefined, () => {})
-        throw new RefusedEffect('its function returned a promise: functions of a process are synchronous')
-      }
-      const { maxEffectBytes } = this.#representation
-      if (maxEffectBytes !== Infinity && effects.bytes > maxEffectBytes) {
-        throw new RefusedEffect(
-          `what it changes takes ${effects.bytes} bytes: at most ${maxEffectBytes} fit into a commit`,
-        )
-      }
-      const { length } = effects.outputs
-      if (length > MAX_OUTPUTS) {
-        throw new RefusedEffect(`it appends ${length} events: at most ${MAX_OUTPUTS} at a time`)
-      }
-      return effects
-    } catch (error) {
-      throw this.#errorOf(error, at)
-    } finally {
-      effects.end()
+    if (isThenable(result)) {
+      result.then(undefined, () => {})
+      throw new RefusedEffect('its function returned a promise: functions of a process are synchronous')
     }
+    const { maxEffectBytes } = this.#representation
+    if (maxEffectBytes !== Infinity && effects.bytes > maxEffectBytes) {
+      throw new RefusedEffect(
+        `what it changes takes ${effects.bytes} bytes: at most ${maxEffectBytes} fit into a commit`,
+      )
+    }
+    const { length } = effects.outputs
+    if (length <= MAX_OUTPUTS) return effects
+    throw new RefusedEffect(`it appends ${length} events: at most ${MAX_OUTPUTS} at a time`)
   }
 
   #errorOf(error: unknown, at: Place): ProcessError {
