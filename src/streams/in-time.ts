@@ -38,7 +38,8 @@ export function inTime<Event, Entry extends StreamInput, Output>({
         steps.push(step)
         if (isBusy) return
         isBusy = true
-        for (let next = steps.shift(); next !== undefined; next = steps.shift()) if (!subscriber.closed) next()
+        for (let next = steps.shift(); next !== undefined; next = steps.shift())
+          if (!subscriber.closed) next()
         isBusy = false
       }
       const emit = (evaluate: () => readonly Output[]) => {

@@ -65,7 +65,9 @@ export function jsonOf(state: unknown): string {
 }
 
 /** The event as a log gives it back. */
-function eventOfJson(event: ResearchEvent): { readonly output: ResearchEvent; readonly bytes: number } | undefined {
+function eventOfJson(
+  event: ResearchEvent,
+): { readonly output: ResearchEvent; readonly bytes: number } | undefined {
   let json: string
   try {
     json = eventJson(event)

@@ -19,11 +19,10 @@ import type { ProcessState } from './process-state.ts'
 import type { StartAt } from '../store/contract.ts'
 
 /** Settings of a process over a log. */
-export interface ProcessOptions<State, Type extends ResearchEventType = ResearchEventType> extends ProcessFunctions<
+export interface ProcessOptions<
   State,
-  Type,
-  EntryOf<Type>
-> {
+  Type extends ResearchEventType = ResearchEventType,
+> extends ProcessFunctions<State, Type, EntryOf<Type>> {
   /**
    * Version of the functions, a positive integer. Raise it when their results change: `migrate` or `rebuild` then decides what happens
    * to the state. Another version is refused with a `ProcessVersionError`.

@@ -301,7 +301,9 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     if (this.#observers.isEmpty) return effectsOf(run)
     return effectsOf(() =>
       this.#observers.around(run, (observer, inner) =>
-        observer.handle === undefined ? inner() : observer.handle(this.#name, entry, () => void inner(), 'process'),
+        observer.handle === undefined
+          ? inner()
+          : observer.handle(this.#name, entry, () => void inner(), 'process'),
       ),
     )
   }

@@ -5,7 +5,16 @@ import { ProcessPositions } from '../state/process-position.ts'
 import type { ProcessChanges } from '../state/process-position.ts'
 import { MAX_TOMBSTONES } from '../store/process-store.ts'
 import { compareStored } from '../../protocol/stored-text.ts'
-import type { ChangesOptions, ChangesPage, ProcessCommit, RangeOptions, RangePage, StateChange, StoredChange, TimersOptions } from '../store/process-store.ts'
+import type {
+  ChangesOptions,
+  ChangesPage,
+  ProcessCommit,
+  RangeOptions,
+  RangePage,
+  StateChange,
+  StoredChange,
+  TimersOptions,
+} from '../store/process-store.ts'
 import type { Timer, TimerChange } from '../../streams/timers.ts'
 import { originalText, storedText } from '../../protocol/stored-text.ts'
 import type { LogFile } from './log-file.ts'

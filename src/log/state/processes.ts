@@ -9,7 +9,16 @@ import { keyRanges } from './key-ranges.ts'
 import type { KeyRange } from './key-ranges.ts'
 import { firstIndex } from './first-index.ts'
 import { Timers } from './timers.ts'
-import type { ChangesOptions, ChangesPage, ProcessCommit, RangeOptions, RangePage, StateChange, StoredChange, TimersOptions } from '../store/process-store.ts'
+import type {
+  ChangesOptions,
+  ChangesPage,
+  ProcessCommit,
+  RangeOptions,
+  RangePage,
+  StateChange,
+  StoredChange,
+  TimersOptions,
+} from '../store/process-store.ts'
 import type { Timer } from '../../streams/timers.ts'
 
 /** Maximum number of replaced changes that stay in the list before they are cleared away. */

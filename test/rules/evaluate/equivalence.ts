@@ -41,7 +41,10 @@ interface Engine {
 }
 
 /** Rules whose states are JSON after each call, as those in a log. */
-export class RestartedRules extends MemoryProcess<RuleState, RuleInput, string, AlertEvent> implements Engine {
+export class RestartedRules
+  extends MemoryProcess<RuleState, RuleInput, string, AlertEvent>
+  implements Engine
+{
   #program: RuleProgram
   readonly #begin: () => RuleProgram
 
