@@ -60,7 +60,17 @@ export type {
 export type { LogJob } from './log/job.ts'
 export type { LogObserver } from './log/observer.ts'
 export type { ConsumerOptions, EntryOf } from './log/consume/consumer-options.ts'
-export type { ChangesOptions, ChangesPage, ProcessCommit, ProcessStore, RangeOptions, RangePage, StateChange, StoredChange, TimersOptions } from './log/store/process-store.ts'
+export type {
+  ChangesOptions,
+  ChangesPage,
+  ProcessCommit,
+  ProcessStore,
+  RangeOptions,
+  RangePage,
+  StateChange,
+  StoredChange,
+  TimersOptions,
+} from './log/store/process-store.ts'
 export type { Timer, TimerChange, TimerClock } from './streams/timers.ts'
 export type {
   Appended,
@@ -89,7 +99,21 @@ export type {
   TrimLimit,
 } from './log/store/retention-store.ts'
 export type { Partitions, SharingStore } from './log/store/sharing-store.ts'
-export { EffectError, FencedError, LogClosedError, LogConflictError, LogError, LogGapError, LogInUseError, LogPositionError, LogUnsupportedError, LogValueError, ProcessVersionError, SnapshotTooLargeError, StalledConsumerError } from './log/errors.ts'
+export {
+  EffectError,
+  FencedError,
+  LogClosedError,
+  LogConflictError,
+  LogError,
+  LogGapError,
+  LogInUseError,
+  LogPositionError,
+  LogUnsupportedError,
+  LogValueError,
+  ProcessVersionError,
+  SnapshotTooLargeError,
+  StalledConsumerError,
+} from './log/errors.ts'
 export { ProcessError } from './streams/process-error.ts'
 export type { PositionProblem } from './log/errors.ts'
 export { AcknowledgementError, keepPosition } from './protocol/acknowledgement.ts'

@@ -1,5 +1,4 @@
 import type { ResearchEvent } from '../protocol/event.ts'
-import type { StreamInput } from './process-functions.ts'
 
 /** How far the time of a process has come, in Unix ms; -Infinity before its first entry. */
 export interface Clocks {
@@ -28,7 +27,10 @@ export function advanced(
 }
 
 /** When an event was recorded, else received. Unix ms. */
-export function arrivedAt({ received, recorded }: Pick<StreamInput, 'received' | 'recorded'>): number {
+export function arrivedAt({
+  received,
+  recorded,
+}: Pick<ResearchEvent, 'received'> & { readonly recorded?: number }): number {
   return recorded ?? parsedTime(received) ?? 0
 }
 

@@ -49,16 +49,16 @@ it(
         log.process('p', { ...functions, version: 1 })
         while ((await store.reader('process:p'))?.cursor !== (await store.positionAt('end'))) await turn()
         const deadLetters = new Map<string | undefined, string>()
-      for await (const { entry, error } of log.deadLetters({ process: 'p' }).list()) {
-        deadLetters.set(entry?.position, error.message)
-      }
+        for await (const { entry, error } of log.deadLetters({ process: 'p' }).list()) {
+          deadLetters.set(entry?.position, error.message)
+        }
         const expected = (await readAll(store)).filter(({ cause }) => cause !== undefined)
         await log.close()
 
         // A log keeps one dead letter for an entry, the last one.
-      const failures = new Map<string | undefined, string>()
-      const onDeadLetter = ({ message, entry }: ProcessError) => failures.set(entry?.position, message)
-      const output = await lastValueFrom(
+        const failures = new Map<string | undefined, string>()
+        const onDeadLetter = ({ message, entry }: ProcessError) => failures.set(entry?.position, message)
+        const output = await lastValueFrom(
           from(recorded).pipe(inMemory('p', functions, { onDeadLetter }), toArray()),
         )
         expect(output).toEqual(expected.map(eventOf))
