@@ -1,13 +1,5 @@
 import { cutText } from '../protocol/cut-text.ts'
 
-/** The entry at which a process failed. */
-interface FailedEntry {
-  readonly source: string
-  readonly id: string
-  /** Its position in the log; undefined without a log. */
-  readonly position?: string | undefined
-}
-
 /**
  * A function of a process failed at an entry or a timer, or asked for what a process cannot do. Nothing of what it did there
  * was kept. `cause` is what it threw.
@@ -18,8 +10,13 @@ export class ProcessError extends Error {
   readonly process: string
   /** The key; undefined if `key` or `where` failed, so that it is not known. */
   readonly key: string | undefined
-  /** The entry; of a timer, the one that was going to be processed when it fired. Undefined while states are migrated, and between entries. */
-  readonly entry: FailedEntry | undefined
+  /**
+   * The entry; of a timer, the one that was going to be processed when it fired. Undefined while states are migrated, and between entries.
+   * Without a log, it has no position.
+   */
+  readonly entry:
+    | { readonly source: string; readonly id: string; readonly position?: string | undefined }
+    | undefined
   /** The name of the timer, and when it was due, in Unix ms; undefined at an entry. */
   readonly timer: { readonly name: string; readonly due: number } | undefined
 
@@ -32,8 +29,8 @@ export class ProcessError extends Error {
       timer,
     }: {
       readonly key?: string | undefined
-      readonly entry?: FailedEntry | undefined
-      readonly timer?: { readonly name: string; readonly due: number } | undefined
+      readonly entry?: ProcessError['entry']
+      readonly timer?: ProcessError['timer']
     },
     problem: string,
     options?: ErrorOptions,

@@ -2,7 +2,7 @@ import { compareStored, storedText } from '../protocol/stored-text.ts'
 import type { Clocks } from './clocks.ts'
 
 /** The clock that a timer's `due` is compared with: the watermark, or the time of recording. */
-export type TimerClock = keyof Clocks
+export type TimerClock = 'event' | 'recorded'
 
 /** A timer of a process. Its name is unique for its key. */
 export interface Timer {
@@ -19,7 +19,7 @@ export interface Timer {
 export type TimerChange = Timer | (Pick<Timer, 'key' | 'name'> & { readonly due: null })
 
 /** The place of a timer in the order in which timers fire. */
-export type TimerPlace = Pick<Timer, 'due' | 'key' | 'name'>
+type TimerPlace = Pick<Timer, 'due' | 'key' | 'name'>
 
 /**
  * The order in which timers fire: by due time, then key, then name. Texts are compared by code point as they are stored, so

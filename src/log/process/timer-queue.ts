@@ -1,12 +1,14 @@
 import type { Clocks } from '../../streams/clocks.ts'
 import { compareTimers, timerId, Timers } from '../../streams/timers.ts'
-import type { Timer, TimerChange, TimerClock, TimerPlace } from '../../streams/timers.ts'
+import type { Timer, TimerChange, TimerClock } from '../../streams/timers.ts'
 import type { ProcessStore } from '../store/process-store.ts'
 
 /** Maximum number of timers that are read at once. */
 const PAGE = 500
 
 const CLOCKS: readonly TimerClock[] = ['event', 'recorded']
+
+type TimerPlace = Pick<Timer, 'due' | 'key' | 'name'>
 
 interface ReadPlace extends TimerPlace {
   /** Whether it is after all timers of its time, and not at a timer. */

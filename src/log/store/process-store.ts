@@ -1,4 +1,4 @@
-import type { Timer, TimerChange, TimerClock, TimerPlace } from '../../streams/timers.ts'
+import type { Timer, TimerChange, TimerClock } from '../../streams/timers.ts'
 import type { Position } from './entry.ts'
 import type { Fence } from './fence.ts'
 
@@ -81,7 +81,7 @@ export interface TimersOptions {
   /** Only timers that are due at this time or before, in Unix ms. */
   readonly until: number
   /** Only timers after this place in the order of `compareTimers`, which need not be that of a timer. */
-  readonly after?: TimerPlace | undefined
+  readonly after?: Pick<Timer, 'due' | 'key' | 'name'> | undefined
   /** Maximum number of timers. */
   readonly limit: number
 }
