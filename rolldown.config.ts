@@ -16,6 +16,7 @@ const INSTALLED = ['rivulet', ...Object.keys({ ...dependencies, ...peerDependenc
 const ENTRIES = [
   'src/index',
   'operators/index',
+  'src/streams/index',
   'src/webhooks/index',
   'src/log/sqlite',
   'src/log/store/index',

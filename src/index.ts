@@ -48,7 +48,8 @@ export type { LogOptions } from './log/open-log.ts'
 export type { EventLog, Forgotten } from './log/event-log.ts'
 export type { ConsumeOptions } from './log/consume/consume-options.ts'
 export type { LogReader } from './log/log-reader.ts'
-export type { LogProcess, OutputEvent, ProcessContext, ProcessOptions } from './log/process/process.ts'
+export type { LogProcess, ProcessOptions } from './log/process/process.ts'
+export type { OutputEvent, ProcessContext } from './streams/process-functions.ts'
 export type {
   ProcessChange,
   ProcessSnapshot,
@@ -68,11 +69,9 @@ export type {
   RangePage,
   StateChange,
   StoredChange,
-  Timer,
-  TimerChange,
-  TimerClock,
   TimersOptions,
 } from './log/store/process-store.ts'
+export type { Timer, TimerChange, TimerClock } from './streams/timers.ts'
 export type {
   Appended,
   Commit,
@@ -112,11 +111,11 @@ export {
   LogPositionError,
   LogUnsupportedError,
   LogValueError,
-  ProcessError,
   ProcessVersionError,
   SnapshotTooLargeError,
   StalledConsumerError,
 } from './log/errors.ts'
+export { ProcessError } from './streams/process-error.ts'
 export type { PositionProblem } from './log/errors.ts'
 export { AcknowledgementError, keepPosition } from './protocol/acknowledgement.ts'
 export { createClient } from './client.ts'

@@ -1,6 +1,7 @@
-import { asyncScheduler, Observable } from 'rxjs'
-import type { OperatorFunction, SchedulerLike, Subscription } from 'rxjs'
+import { asyncScheduler } from 'rxjs'
+import type { OperatorFunction, SchedulerLike } from 'rxjs'
 import type { ResearchEvent } from '../protocol/event.ts'
+import { inTime } from '../streams/in-time.ts'
 import { viewOf } from './cel/index.ts'
 import { InMemoryRules } from './evaluate/in-memory.ts'
 import type { AlertEvent } from './evaluate/in-memory.ts'
@@ -14,9 +15,6 @@ export interface AlertsOptions {
   /** Maximum number of keys of all rules together. Events of further keys are not evaluated. Default 100,000. */
   readonly maxKeys?: number
 }
-
-/** The longest wait for a deadline, in ms: a clock may be set, and a machine may sleep. */
-const MAX_WAIT = 60_000
 
 /**
  * Evaluates alert rules over a stream of events, in memory, and emits the changes of the alerts.
@@ -50,42 +48,9 @@ export function alerts(
   { scheduler = asyncScheduler, maxKeys }: AlertsOptions = {},
 ): OperatorFunction<ResearchEvent, AlertEvent> {
   const compiled = compiledRules(rules)
-  const create = () => new InMemoryRules(compiled, viewOf, maxKeys === undefined ? {} : { maxKeys })
-  return (source) =>
-    new Observable((subscriber) => {
-      const driver = create()
-      let wait: Subscription | undefined
-      let waitsUntil = Infinity
-      const emit = (evaluate: () => readonly AlertEvent[]) => {
-        try {
-          for (const alert of evaluate()) subscriber.next(alert)
-        } catch (error) {
-          return subscriber.error(error)
-        }
-        if (!subscriber.closed) schedule()
-      }
-      const schedule = () => {
-        const due = driver.nextDue ?? Infinity
-        if (due === waitsUntil) return
-        wait?.unsubscribe()
-        waitsUntil = due
-        if (due === Infinity) return
-        const delay = Math.min(Math.max(due - scheduler.now(), 0), MAX_WAIT)
-        wait = scheduler.schedule(() => {
-          waitsUntil = Infinity
-          emit(() => driver.tick(scheduler.now()))
-        }, delay)
-        subscriber.add(wait)
-      }
-      subscriber.add(
-        source.subscribe({
-          next: (event) => {
-            const recorded = scheduler.now()
-            emit(() => driver.next({ ...event, recorded }))
-          },
-          error: (error: unknown) => subscriber.error(error),
-          complete: () => subscriber.complete(),
-        }),
-      )
-    })
+  return inTime({
+    begin: () => new InMemoryRules(compiled, viewOf, maxKeys),
+    entryOf: (event) => ({ ...event, recorded: scheduler.now() }),
+    scheduler,
+  })
 }

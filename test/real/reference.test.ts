@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 const ENTRY_POINTS = [
   'rivulet',
   'rivulet/operators',
+  'rivulet/streams',
   'rivulet/live',
   'rivulet/webhooks',
   'rivulet/log/sqlite',

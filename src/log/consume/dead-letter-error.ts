@@ -1,9 +1,9 @@
 import type { DeadLetterError } from '../store/dead-letter-store.ts'
 import { cutText } from '../../protocol/cut-text.ts'
+import { NO_TEXT } from '../../protocol/error-text.ts'
 
 const MAX_NAME_LENGTH = 100
 const MAX_MESSAGE_LENGTH = 1_000
-const NO_TEXT = 'an error without a text'
 
 /** The error as a dead letter stores it: its name and message, truncated. */
 export function deadLetterError(error: unknown): DeadLetterError {
@@ -15,15 +15,6 @@ export function deadLetterError(error: unknown): DeadLetterError {
   } catch {
     // A getter of it throws, or it has no text.
     return { name: typeof error, message: NO_TEXT }
-  }
-}
-
-/** An error as text, whatever was thrown. */
-export function errorText(error: unknown): string {
-  try {
-    return String(error)
-  } catch {
-    return NO_TEXT
   }
 }
 

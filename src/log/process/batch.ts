@@ -1,19 +1,14 @@
-import { MAX_APPEND_ENTRIES, MAX_COMMIT_BYTES } from '../store/contract.ts'
+import { MAX_APPEND_ENTRIES } from '../store/contract.ts'
 import type { NewEntry } from '../store/contract.ts'
 import type { NewDeadLetter } from '../store/dead-letter-store.ts'
-import { deadLetterBytes, stateBytes, timerBytes } from '../store/commit-size.ts'
-import type { TimerChange } from '../store/process-store.ts'
-import { timerId } from './timer-queue.ts'
-import type { CallbackEffects } from './effects.ts'
+import { deadLetterBytes } from '../store/commit-size.ts'
+import type { CallbackEffects } from '../../streams/effects.ts'
+import { MAX_EFFECT_BYTES, stateBytes, timerBytes } from '../../streams/sizes.ts'
+import { timerId } from '../../streams/timers.ts'
+import type { TimerChange } from '../../streams/timers.ts'
 
-/**
- * Space for the cursor and the checkpoint of the process, in bytes: seven positions and a key. A position takes up to 7 KB, in a log
- * in memory of 1,000 partitions.
- */
-const RESERVE = 64 * 1024
-
-/** Maximum size of the changes of callbacks and of dead letters, in bytes. */
-export const MAX_EFFECT_BYTES = MAX_COMMIT_BYTES - RESERVE
+/** What one call of a function of a process over a log changes. */
+export type ProcessEffects<State> = CallbackEffects<State, string, NewEntry>
 
 /** Maximum number of calls of callbacks in a commit, those that failed included, so that its transaction stays short. */
 const MAX_CALLS = 500
@@ -56,16 +51,16 @@ export class Batch {
   }
 
   /** Whether the effects fit into the same commit. */
-  hasRoomFor({ bytes, entries }: CallbackEffects<unknown>): boolean {
+  hasRoomFor({ bytes, outputs }: ProcessEffects<unknown>): boolean {
     return (
       this.#calls < MAX_CALLS &&
       this.#bytes + bytes <= MAX_EFFECT_BYTES &&
-      this.#entries.length + entries.length <= MAX_APPEND_ENTRIES
+      this.#entries.length + outputs.length <= MAX_APPEND_ENTRIES
     )
   }
 
   /** @param isSuppressed Whether the output is dropped. */
-  add(key: string, effects: CallbackEffects<unknown>, isSuppressed: boolean): void {
+  add(key: string, effects: ProcessEffects<unknown>, isSuppressed: boolean): void {
     this.#calls += 1
     this.#bytes += effects.bytes
     if (effects.state !== undefined) {
@@ -74,12 +69,12 @@ export class Batch {
       this.#state.delete(key)
       this.#state.set(key, effects.state)
     }
-    for (const change of effects.timers.values()) {
+    for (const change of effects.timers) {
       const id = timerId(change)
       const earlier = this.#timers.get(id)
       if (earlier !== undefined) this.#bytes -= timerBytes(earlier)
       this.#timers.set(id, change)
     }
-    if (!isSuppressed) this.#entries.push(...effects.entries)
+    if (!isSuppressed) this.#entries.push(...effects.outputs)
   }
 }

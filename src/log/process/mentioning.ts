@@ -1,7 +1,7 @@
 import { LogPositionError } from '../errors.ts'
 import { wholeName } from '../part-name.ts'
 import type { LogStore } from '../store/contract.ts'
-import type { Timer, TimerClock } from '../store/process-store.ts'
+import type { Timer, TimerClock } from '../../streams/timers.ts'
 
 /** How many states and timers are read at once. */
 const PAGE = 1_000

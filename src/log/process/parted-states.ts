@@ -2,7 +2,7 @@ import { LogPositionError } from '../errors.ts'
 import { isDivided, partName } from '../part-name.ts'
 import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import type { LogStore, Position } from '../store/contract.ts'
-import { compareStored } from '../store/process-store.ts'
+import { compareStored } from '../../protocol/stored-text.ts'
 import type {
   ChangesOptions,
   ChangesPage,
@@ -11,7 +11,7 @@ import type {
   StoredChange,
   StoredStates,
 } from '../store/process-store.ts'
-import { storedText } from '../store/stored-text.ts'
+import { storedText } from '../../protocol/stored-text.ts'
 import { partOfKey, PROCESS_PARTS } from './process-parts.ts'
 
 /** Separator between the positions of parts. */

@@ -1,70 +1,28 @@
 import {
   checkBoolean,
-  checkDuration,
   checkFunction,
   checkInteger,
-  checkList,
   checkOneOf,
   checkOptions,
   checkSignal,
   checkText,
 } from '../../protocol/check.ts'
-import type { ResearchEventData, ResearchEventType } from '../../protocol/event.ts'
+import type { ResearchEventType } from '../../protocol/event.ts'
 import { checkStart } from '../store/checked-store.ts'
 import type { EntryOf } from '../consume/consumer-options.ts'
 import type { LogJob } from '../job.ts'
-import type { StoredStates, TimerClock } from '../store/process-store.ts'
+import type { StoredStates } from '../store/process-store.ts'
+import { checkFunctions, FUNCTION_DEFAULTS } from '../../streams/process-functions.ts'
+import type { ProcessFunctions } from '../../streams/process-functions.ts'
 import { StoredProcessState } from './process-state.ts'
 import type { ProcessState } from './process-state.ts'
 import type { StartAt } from '../store/contract.ts'
 
-/** An event that a process appends. Types of one's own are added to `ResearchEventData`. */
-export type OutputEvent = {
-  [Type in ResearchEventType]: {
-    readonly type: Type
-    readonly data: ResearchEventData[Type]
-    /** Default: `/processes/` and the name of the process. */
-    readonly source?: string
-  }
-}[ResearchEventType]
-
-/**
- * The actions of a function of a process. They take effect together when the function returns, and not at all when it throws.
- */
-export interface ProcessContext<State> {
-  /** Key of the entry or the timer. */
-  readonly key: string
-  /**
-   * The time that timers of this clock are compared with, in Unix ms: when the entry was recorded, or the one that makes the timer
-   * due; with `event`, the watermark. So a timer knows how late it fires, and `event` that an entry is before the watermark.
-   *
-   * @param clock Default `recorded`.
-   */
-  now(clock?: TimerClock): number
-  /** Stores the state of the key; null removes it. Timers stay. */
-  set(state: State | null): void
-  /**
-   * Starts a timer of the key, in the place of an earlier one of this name.
-   *
-   * A timer fires at the first entry that makes it due, before that entry. With the clock `recorded`, that is one that was
-   * recorded at `due` or later; with `event`, the one that moves the watermark there. A timer that was due while nothing ran fires once. A timer
-   * must not start one that is not due later than itself.
-   *
-   * @param due Unix ms.
-   * @param options `clock`, default `recorded`.
-   */
-  timer(name: string, due: number, options?: { readonly clock?: TimerClock }): void
-  /** Stops a timer of the key. Without effect for one that is not running. */
-  cancel(name: string): void
-  /**
-   * Appends an event to the log, with the time of the entry or the timer and an id that is the same in each run. The process
-   * does not receive it itself. At most 256 events at a time.
-   */
-  append(event: OutputEvent): void
-}
-
-/** Settings of a process. The functions must depend on their arguments alone, so that each run gives the same. */
-export interface ProcessOptions<State, Type extends ResearchEventType = ResearchEventType> {
+/** Settings of a process over a log. */
+export interface ProcessOptions<
+  State,
+  Type extends ResearchEventType = ResearchEventType,
+> extends ProcessFunctions<State, Type, EntryOf<Type>> {
   /**
    * Version of the functions, a positive integer. Raise it when their results change: `migrate` or `rebuild` then decides what happens
    * to the state. Another version is refused with a `ProcessVersionError`.
@@ -72,21 +30,6 @@ export interface ProcessOptions<State, Type extends ResearchEventType = Research
   readonly version: number
   /** Start of a process with a new name, and of one that is rebuilt. A known one resumes. Default `start`. */
   readonly startAt?: StartAt
-  /** Only entries of these types. Timers also fire at the others. Default: all. */
-  readonly types?: readonly Type[]
-  /** Only entries for which this returns true. */
-  readonly where?: (entry: EntryOf<Type>) => boolean
-  /**
-   * The key of an entry, of up to 1,024 characters, or several of them, up to 10,000. Undefined or none for an entry that the
-   * process does not want. `event` is called once for each key, in the order of their texts.
-   */
-  readonly key: (entry: EntryOf<Type>) => string | readonly string[] | undefined
-  /** The state of a key that has none. */
-  readonly init: (key: string) => State
-  /** Called for each entry and key, one after the other. */
-  readonly event: (state: State, entry: EntryOf<Type>, context: ProcessContext<State>) => void
-  /** Called for each timer that fires. `due` is the time that it was set to, in Unix ms, and `name` its name. */
-  readonly timer?: (state: State, due: number, context: ProcessContext<State>, name: string) => void
   /** The state of an earlier version in this one; null removes it. */
   readonly migrate?: (state: unknown, fromVersion: number, key: string) => State | null
   /**
@@ -101,17 +44,6 @@ export interface ProcessOptions<State, Type extends ResearchEventType = Research
    * next one. Default true.
    */
   readonly holdsRetention?: boolean
-  /** How late entries may come by their event time, in ms: the watermark is so much behind the latest one. Default 0. */
-  readonly lateness?: number
-  /** Removes a state that was not set for so long, in ms between recordings. Default: never. */
-  readonly timeToLive?: number
-  /** Maximum size of a state as JSON, in bytes. Up to 262,144; default 65,536. */
-  readonly maxStateBytes?: number
-  /**
-   * Reaction to a function that throws, and to effects that are refused. `stop` ends the process with a `ProcessError`;
-   * `dead-letter` stores the entry, or the one at which the timer fired, as a dead letter and goes on. Default `stop`.
-   */
-  readonly onError?: 'stop' | 'dead-letter'
   /** Waits for a name that another open log holds, until this signal is aborted; with `share`, only for a process that is not shared. Default: that is an error. */
   readonly wait?: AbortSignal
   /**
@@ -199,29 +131,17 @@ export function processSettings<State, Type extends ResearchEventType>(
     startAt: 'start',
     rebuild: false,
     holdsRetention: true,
-    lateness: 0,
-    maxStateBytes: 64 * 1024,
-    onError: 'stop',
     share: false,
+    ...FUNCTION_DEFAULTS,
     ...options,
   } as const
-  const { version, types, where, key, init, event, timer, migrate, timeToLive, wait } = settings
+  const { version, migrate, wait } = settings
   checkInteger('version', version, 1)
   checkStart('startAt', settings.startAt)
-  if (types !== undefined) {
-    checkList('types', types)
-    for (const type of types) checkText('types', type)
-  }
-  for (const [option, value] of Object.entries({ key, init, event })) checkFunction(option, value)
-  for (const [option, value] of Object.entries({ where, timer, migrate })) {
-    if (value !== undefined) checkFunction(option, value)
-  }
+  checkFunctions(settings)
+  if (migrate !== undefined) checkFunction('migrate', migrate)
   checkOneOf('rebuild', settings.rebuild, [true, false, 'available'])
   checkBoolean('holdsRetention', settings.holdsRetention)
-  checkDuration('lateness', settings.lateness)
-  if (timeToLive !== undefined) checkInteger('timeToLive', timeToLive, 1)
-  checkInteger('maxStateBytes', settings.maxStateBytes, 1, 256 * 1024)
-  checkOneOf('onError', settings.onError, ['stop', 'dead-letter'])
   if (wait !== undefined) checkSignal('wait', wait)
   checkBoolean('share', settings.share)
   return settings

@@ -1,15 +1,7 @@
 import { isObject, parseJson } from '../../protocol/json.ts'
+import type { Clocks } from '../../streams/clocks.ts'
 import type { Position } from '../store/contract.ts'
-import type { Entry } from '../store/entry.ts'
 import { LogError } from '../errors.ts'
-
-/** How far the time of a process has come, in Unix ms; -Infinity before its first entry. */
-export interface Clocks {
-  /** The greatest event time of all entries so far. */
-  readonly event: number
-  /** The greatest time of recording. */
-  readonly recorded: number
-}
 
 /** The checkpoint of a process beside its cursor. */
 export interface Progress {
@@ -40,22 +32,6 @@ export interface WithinEntry {
   readonly key: string
   /** Whether it is a `log.gap`, which has the position of the last entry that was deleted. */
   readonly isGap: boolean
-}
-
-/** The clocks before the first entry. */
-export const NO_TIME: Clocks = { event: -Infinity, recorded: -Infinity }
-
-/** The clocks after an entry. Its event time is `time`, else `received`, and never later than its recording. */
-export function advanced({ event, recorded }: Clocks, entry: Entry): Clocks {
-  const now = Math.max(recorded, entry.recorded)
-  return { event: Math.max(event, Math.min(eventTime(entry), now)), recorded: now }
-}
-
-function eventTime({ time, received, recorded }: Entry): number {
-  const at = time === null ? NaN : Date.parse(time)
-  if (!Number.isNaN(at)) return at
-  const arrived = Date.parse(received)
-  return Number.isNaN(arrived) ? recorded : arrived
 }
 
 /** The progress as the text that a commit stores. */

@@ -1,37 +1,33 @@
 import { firstValueFrom, fromEvent, race, timer as after } from 'rxjs'
-import type { Cause, ResearchEventType } from '../../protocol/event.ts'
-import { rfc3339 } from '../../protocol/timestamp.ts'
+import type { ResearchEvent, ResearchEventType } from '../../protocol/event.ts'
 import { Observers } from '../../protocol/observers.ts'
-import { isThenable } from '../../protocol/thenable.ts'
+import { advanced } from '../../streams/clocks.ts'
+import type { Clocks } from '../../streams/clocks.ts'
+import { entryOccasion, EXPIRY, RefusedEffect, timerOccasion } from '../../streams/effects.ts'
+import type { Occasion } from '../../streams/effects.ts'
+import { ProcessCore } from '../../streams/process-core.ts'
+import { ProcessError } from '../../streams/process-error.ts'
+import { asJson } from '../../streams/representation.ts'
+import { MAX_EFFECT_BYTES } from '../../streams/sizes.ts'
+import type { Timer } from '../../streams/timers.ts'
+import { deadLetterError } from '../consume/dead-letter-error.ts'
 import type { EntryOf } from '../consume/consumer-options.ts'
-import { MAX_APPEND_ENTRIES } from '../store/contract.ts'
-import type { Fence, LogStore, Page, Position } from '../store/contract.ts'
-import type { Entry } from '../store/entry.ts'
-import { deadLetterError, errorText } from '../consume/dead-letter-error.ts'
-import { LogClosedError, LogError, LogGapError, ProcessError } from '../errors.ts'
+import { LogClosedError, LogError, LogGapError, LogValueError } from '../errors.ts'
 import { macrotask } from '../macrotask.ts'
 import type { LogObserver } from '../observer.ts'
-import { deadLetterBytes } from '../store/commit-size.ts'
-import type { Timer } from '../store/process-store.ts'
 import { checkWhole, partName } from '../part-name.ts'
 import { hasRoom } from '../retention.ts'
+import type { Fence, LogStore, NewEntry, Page, Position } from '../store/contract.ts'
+import type { Entry } from '../store/entry.ts'
+import { deadLetterBytes, entryBytes } from '../store/commit-size.ts'
+import { newEntry } from '../store/new-entry.ts'
 import type { ProcessSettings } from './process.ts'
-import { Batch, MAX_EFFECT_BYTES } from './batch.ts'
+import { Batch } from './batch.ts'
+import type { ProcessEffects } from './batch.ts'
 import { begin } from './begin.ts'
-import {
-  causeOfEntry,
-  causeOfTimer,
-  chainOfTimer,
-  CallbackEffects,
-  EXPIRY,
-  RefusedEffect,
-  setTimeOf,
-} from './effects.ts'
-import type { Call } from './effects.ts'
-import { keysOf } from './keys.ts'
 import { partOfKey } from './process-parts.ts'
-import { advanced, checkpointOf } from './progress.ts'
-import type { Clocks, Progress, WithinEntry } from './progress.ts'
+import { checkpointOf } from './progress.ts'
+import type { Progress, WithinEntry } from './progress.ts'
 import { States } from './states.ts'
 import { TimerQueue } from './timer-queue.ts'
 
@@ -51,8 +47,8 @@ const MAX_BATCH_TIME = 100
 const PAUSED_INTERVAL = 1_000
 
 /** An entry, with its keys or the error of `key`. An entry that is not wanted has no keys. */
-interface KeyedEntry {
-  readonly entry: Entry
+interface KeyedEntry<Type extends ResearchEventType> {
+  readonly entry: EntryOf<Type>
   /** Keys in the order of texts; undefined for an entry that the process has appended itself. */
   readonly keys: readonly string[] | undefined
   readonly error?: ProcessError
@@ -73,6 +69,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   /** The part of the keys for which it runs the functions; undefined for all keys. */
   readonly #part: number | undefined
   readonly #settings: ProcessSettings<State, Type>
+  readonly #core: ProcessCore<State, EntryOf<Type>, string, NewEntry>
   readonly #stop: AbortSignal
   readonly #observers: Observers<LogObserver>
   readonly #states: States
@@ -106,6 +103,14 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     this.#store = store
     this.#name = name
     this.#settings = settings
+    this.#core = new ProcessCore(
+      name,
+      settings,
+      asJson((event) => {
+        const output = entryOf(event)
+        return output && { output, bytes: entryBytes(output) }
+      }),
+    )
     this.#stop = stop
     this.#states = new States(store.processes, this.#reader)
     this.#timers = new TimerQueue(store.processes, this.#reader)
@@ -189,8 +194,9 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   }
 
   async #runEntries(fence: Fence, entries: readonly Entry[]): Promise<void> {
-    const last = this.#due(
-      entries.filter((entry) => !this.#isOwn(entry)).reduce(advanced, this.#progress.clocks),
+    const others = entries.filter((entry) => !this.#isOwn(entry))
+    const last = this.#core.due(
+      others.reduce((clocks, entry) => advanced(clocks, entry, entry.recorded), this.#progress.clocks),
     )
     for (let at = 0; at < entries.length;) {
       const some = this.#keyed(entries, at)
@@ -206,12 +212,12 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   }
 
   /** The next entries with their keys, of about so many keys that their states are read at once. */
-  #keyed(entries: readonly Entry[], from: number): readonly KeyedEntry[] {
-    const keyed: KeyedEntry[] = []
+  #keyed(entries: readonly Entry[], from: number): readonly KeyedEntry<Type>[] {
+    const keyed: KeyedEntry<Type>[] = []
     for (let at = from, count = 0; count < KEYS_AHEAD; at++) {
       const entry = entries[at]
       if (entry === undefined) break
-      const next = this.#isOwn(entry) ? { entry, keys: undefined } : this.#keysOf(entry)
+      const next = this.#keysOf(entry as EntryOf<Type>)
       keyed.push(next)
       count += next.keys?.length ?? 0
       if (this.#isTurnOver) break
@@ -219,19 +225,20 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     return keyed
   }
 
-  async #runEntry(fence: Fence, { entry, keys, error }: KeyedEntry, last: Clocks): Promise<void> {
+  async #runEntry(fence: Fence, { entry, keys, error }: KeyedEntry<Type>, last: Clocks): Promise<void> {
     // A process does not receive what it has appended.
     if (keys === undefined) return this.#moveTo(entry.position, this.#progress.clocks)
-    const clocks = advanced(this.#progress.clocks, entry)
+    const clocks = advanced(this.#progress.clocks, entry, entry.recorded)
     const within = this.#within
     const { position } = entry
     const isGap = entry.type === 'log.gap'
     const isBegun = within?.position === position && within.isGap === isGap
     // Timers that an earlier key has started do not fire before the other keys, just as in a process that was not stopped here.
-    const due = this.#due(clocks)
+    const due = this.#core.due(clocks)
     if (!isBegun) await this.#fireTimers(fence, entry, due, last)
     if (this.#stop.aborted) return
     if (error !== undefined) await this.#fail(fence, error, entry)
+    const occasion = entryOccasion(this.#name, entry, due)
     const rest = isBegun ? keys.filter((key) => key > within.key) : keys
     for (const [index, key] of rest.entries()) {
       // Not after the call: the commit would then have the effects of the call with the cursor before the entry.
@@ -240,7 +247,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       if (index > 0 && index % KEYS_AHEAD === 0) {
         await this.#states.load(rest.slice(index, index + KEYS_AHEAD))
       }
-      await this.#runEvent(fence, entry, key, due)
+      await this.#runEvent(fence, entry, key, occasion)
       if (keys.length > 1) this.#within = { position, key, isGap }
     }
     this.#moveTo(position, clocks)
@@ -269,98 +276,36 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   }
 
   async #runTimer(fence: Fence, entry: Entry, timer: Timer, until: Clocks): Promise<void> {
-    const { key, name, due } = timer
-    const call = {
-      ...this.#callOf(key, causeOfTimer(this.#name, timer), rfc3339(due), until),
-      chain: chainOfTimer(timer),
-    }
+    const { key, name } = timer
+    const occasion = timerOccasion(this.#name, timer, until)
     const state = await this.#stateOf(key)
-    const fire = (effects: CallbackEffects<State>) => {
-      // It is over, unless the function starts it again.
-      effects.timers.set(name, { key, name, due: null })
-      if (name === EXPIRY) return effects.expire(setTimeOf(timer))
-      const { timer: callback } = this.#settings
-      if (callback === undefined) throw new RefusedEffect('a timer fires, and there is no function `timer`')
-      return callback(this.#parsed(key, state), due, effects, name)
-    }
-    const effects = this.#call(call, fire, { entry, timer })
+    const run = () => this.#core.timer(occasion, timer, state, entry)
+    // The end of a state is no function of the user.
+    const effects = name === EXPIRY ? effectsOf(run) : this.#observed(entry, run)
     if (effects instanceof ProcessError) {
       await this.#fail(fence, effects, entry)
-      const gone = new CallbackEffects<State>(call)
-      gone.timers.set(name, { key, name, due: null })
-      await this.#apply(fence, key, gone)
+      await this.#apply(fence, key, this.#core.ended(occasion, timer))
     } else await this.#apply(fence, key, effects)
   }
 
-  async #runEvent(fence: Fence, entry: Entry, key: string, due: Clocks): Promise<void> {
-    const cause = causeOfEntry(this.#name, entry)
-    const call = this.#callOf(key, cause, entry.time, due)
+  async #runEvent(fence: Fence, entry: EntryOf<Type>, key: string, occasion: Occasion): Promise<void> {
     const state = await this.#stateOf(key)
-    const run = (effects: CallbackEffects<State>) =>
-      this.#settings.event(this.#parsed(key, state), entry as EntryOf<Type>, effects)
-    const effects = this.#call(call, run, { entry })
+    const effects = this.#observed(entry, () => this.#core.event(occasion, entry, key, state))
     if (effects instanceof ProcessError) await this.#fail(fence, effects, entry)
     else await this.#apply(fence, key, effects)
   }
 
-  /** Calls a function. Returns what it changes, or why nothing of it is kept. */
-  #call(
-    call: Call,
-    run: (effects: CallbackEffects<State>) => unknown,
-    at: { readonly entry: Entry; readonly timer?: Timer },
-  ): CallbackEffects<State> | ProcessError {
-    const effects = new CallbackEffects<State>(call)
-    const proceed = () => this.#runFunction(effects, run, { key: call.key, ...at })
-    try {
-      // Without observers, a call costs one check. The end of a state is no function of the user.
-      if (this.#observers.isEmpty || at.timer?.name === EXPIRY) proceed()
-      else {
-        this.#observers.around(proceed, (observer, inner) =>
-          observer.handle === undefined ? inner() : observer.handle(this.#name, at.entry, inner, 'process'),
-        )
-      }
-      return effects
-    } catch (error) {
-      if (error instanceof ProcessError) return error
-      throw error
-    } finally {
-      effects.end()
-    }
-  }
-
-  /** @throws {ProcessError} where nothing of the effects is kept. */
-  #runFunction(
-    effects: CallbackEffects<State>,
-    run: (effects: CallbackEffects<State>) => unknown,
-    at: { readonly key: string; readonly entry: Entry; readonly timer?: Timer },
-  ): void {
-    try {
-      const result = run(effects)
-      if (isThenable(result)) {
-        result.then(undefined, () => {})
-        throw new RefusedEffect('its function returned a promise: functions of a process are synchronous')
-      }
-      if (effects.bytes > MAX_EFFECT_BYTES) {
-        throw new RefusedEffect(
-          `what it changes takes ${effects.bytes} bytes: at most ${MAX_EFFECT_BYTES} fit into a commit`,
-        )
-      }
-      if (effects.entries.length > MAX_APPEND_ENTRIES) {
-        throw new RefusedEffect(
-          `it appends ${effects.entries.length} events: at most ${MAX_APPEND_ENTRIES} at a time`,
-        )
-      }
-    } catch (error) {
-      throw this.#errorOf(error, at)
-    }
-  }
-
-  #errorOf(
-    error: unknown,
-    at: { readonly key?: string; readonly entry: Entry; readonly timer?: Timer },
-  ): ProcessError {
-    const problem = error instanceof RefusedEffect ? error.message : `its function threw ${errorText(error)}`
-    return new ProcessError(this.#name, at, problem, { cause: error })
+  /** Calls a function within the observers. Returns what it changes, or why nothing of it is kept. */
+  #observed(entry: Entry, run: () => ProcessEffects<State>): ProcessEffects<State> | ProcessError {
+    // Without observers, a call costs one check.
+    if (this.#observers.isEmpty) return effectsOf(run)
+    return effectsOf(() =>
+      this.#observers.around(run, (observer, inner) =>
+        observer.handle === undefined
+          ? inner()
+          : observer.handle(this.#name, entry, () => void inner(), 'process'),
+      ),
+    )
   }
 
   /** Ends the process, or stores a dead letter. */
@@ -381,7 +326,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   }
 
   /** Adds effects to the commit, or to the next one where there is no room. */
-  async #apply(fence: Fence, key: string, effects: CallbackEffects<State>): Promise<void> {
+  async #apply(fence: Fence, key: string, effects: ProcessEffects<State>): Promise<void> {
     if (!this.#batch.hasRoomFor(effects)) {
       await this.#commit(fence)
       // Timers may keep it busy for long.
@@ -391,7 +336,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     // A state that stays the same is no change.
     if (state !== undefined && state === (await this.#stateOf(key))) effects.state = undefined
     else if (state !== undefined) this.#states.set(key, state)
-    for (const change of effects.timers.values()) this.#timers.set(change)
+    for (const change of effects.timers) this.#timers.set(change)
     this.#batch.add(key, effects, this.#progress.rebuild !== undefined)
     this.#isChanged = true
   }
@@ -449,44 +394,21 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     this.#turnBegan = performance.now()
   }
 
-  /** The times up to which timers fire. */
-  #due({ event, recorded }: Clocks): Clocks {
-    return { event: Math.floor(event - this.#settings.lateness), recorded }
-  }
-
-  #keysOf(entry: Entry): KeyedEntry {
-    const { types, where, key: keyOf } = this.#settings
-    const wanted: readonly string[] | undefined = types
-    if (wanted !== undefined && !wanted.includes(entry.type)) return { entry, keys: [] }
+  #keysOf(entry: EntryOf<Type>): KeyedEntry<Type> {
+    if (this.#isOwn(entry)) return { entry, keys: undefined }
     try {
-      const typed = entry as EntryOf<Type>
-      const isWanted = where === undefined || where(typed)
-      const keys = isWanted ? keysOf(keyOf(typed)) : []
+      const keys = this.#core.keysOf(entry)
       return {
         entry,
         keys: this.#part === undefined ? keys : keys.filter((key) => partOfKey(key) === this.#part),
       }
     } catch (error) {
+      if (!(error instanceof ProcessError)) throw error
       // Only part 0 stores the dead letter, or each part would. With `stop`, each part fails: once `key` is mended, each
       // of them reads the entry again and finds its keys.
       const isOther = this.#part !== undefined && this.#part > 0
       if (isOther && this.#settings.onError === 'dead-letter') return { entry, keys: [] }
-      return { entry, keys: [], error: this.#errorOf(error, { entry }) }
-    }
-  }
-
-  #callOf(key: string, cause: Cause, time: string | null, clocks: Clocks): Call {
-    const { maxStateBytes, timeToLive, timer } = this.#settings
-    return {
-      process: this.#name,
-      key,
-      cause,
-      chain: undefined,
-      time,
-      clocks,
-      maxStateBytes,
-      timeToLive,
-      hasTimers: timer !== undefined,
+      return { entry, keys: [], error }
     }
   }
 
@@ -496,9 +418,23 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     await this.#states.load([key])
     return this.#states.peek(key) ?? null
   }
+}
 
-  /** A state of its own for each call: what a function does to it without `set` has no effect. */
-  #parsed(key: string, state: string | null): State {
-    return JSON.parse(state ?? JSON.stringify(this.#settings.init(key)))
+function effectsOf<State>(run: () => ProcessEffects<State>): ProcessEffects<State> | ProcessError {
+  try {
+    return run()
+  } catch (error) {
+    if (error instanceof ProcessError) return error
+    throw error
+  }
+}
+
+/** The entry of an output; undefined if its event is not JSON. */
+function entryOf(event: ResearchEvent): NewEntry | undefined {
+  try {
+    return newEntry(event)
+  } catch (error) {
+    if (error instanceof LogValueError) return undefined
+    throw error
   }
 }

@@ -1,7 +1,7 @@
-import { compareTimers } from '../store/process-store.ts'
-import type { ProcessStore, Timer, TimerChange, TimerClock } from '../store/process-store.ts'
-import type { Clocks } from './progress.ts'
-import { TimerHeap } from './timer-heap.ts'
+import type { Clocks } from '../../streams/clocks.ts'
+import { compareTimers, timerId, Timers } from '../../streams/timers.ts'
+import type { Timer, TimerChange, TimerClock } from '../../streams/timers.ts'
+import type { ProcessStore } from '../store/process-store.ts'
 
 /** Maximum number of timers that are read at once. */
 const PAGE = 500
@@ -15,11 +15,6 @@ interface ReadPlace extends TimerPlace {
   readonly isAll: boolean
 }
 
-/** The text is different for each key and name. */
-export function timerId({ key, name }: Pick<Timer, 'key' | 'name'>): string {
-  return `${key.length}:${key}${name}`
-}
-
 /**
  * The timers of a process in the order in which they fire. Those that are not due yet stay in the store. For each clock, all
  * timers up to a place are known; the next ones are read when they become due.
@@ -27,8 +22,7 @@ export function timerId({ key, name }: Pick<Timer, 'key' | 'name'>): string {
 export class TimerQueue {
   readonly #store: ProcessStore
   readonly #name: string
-  readonly #known = new Map<string, Timer>()
-  readonly #queues = { event: new TimerHeap<Timer>(), recorded: new TimerHeap<Timer>() }
+  readonly #known = new Timers()
   /** All timers up to this place are known. */
   readonly #read: Record<TimerClock, ReadPlace> = {
     event: { ...placeAt(-Infinity), isAll: true },
@@ -66,48 +60,26 @@ export class TimerQueue {
         if (compareTimers(change, after) > 0 && compareTimers(change, end) <= 0) added.push(change)
       }
     }
-    for (const timer of added) this.#add(timer)
+    for (const timer of added) this.#known.set(timer)
     return added
   }
 
-  /** The first timer that is due by then; it stays. Undefined where there is none. */
+  /** The first timer that is due by then. It stays. */
   next(until: Clocks): Timer | undefined {
-    const [event, recorded] = [this.#due('event', until), this.#due('recorded', until)]
-    if (event === undefined || recorded === undefined) return event ?? recorded
-    return compareTimers(event, recorded) <= 0 ? event : recorded
+    return this.#known.due(until)
   }
 
   /** Applies a change. The caller also puts it into the store. */
   set(change: TimerChange): void {
-    this.#known.delete(timerId(change))
-    if (change.due !== null && compareTimers(change, this.#read[change.clock]) <= 0) this.#add(change)
-  }
-
-  #add(timer: Timer): void {
-    this.#known.set(timerId(timer), timer)
-    this.#queues[timer.clock].push(timer)
+    const isKnown = change.due !== null && compareTimers(change, this.#read[change.clock]) <= 0
+    this.#known.set(isKnown ? change : { key: change.key, name: change.name, due: null })
   }
 
   #isRead(clock: TimerClock, until: Clocks): boolean {
-    if (this.#first(clock) !== undefined) return true
+    if (this.#known.first(clock) !== undefined) return true
     const { due, isAll } = this.#read[clock]
     // If reading has ended at a timer that is due at this very time, others of the same time may follow it.
     return isAll ? due >= until[clock] : due > until[clock]
-  }
-
-  #due(clock: TimerClock, until: Clocks): Timer | undefined {
-    const timer = this.#first(clock)
-    return timer !== undefined && timer.due <= until[clock] ? timer : undefined
-  }
-
-  /** The first one that was neither removed nor replaced. */
-  #first(clock: TimerClock): Timer | undefined {
-    const queue = this.#queues[clock]
-    for (let first = queue.first; first !== undefined; first = queue.first) {
-      if (this.#known.get(timerId(first)) === first) return first
-      queue.shift()
-    }
-    return undefined
   }
 }
 

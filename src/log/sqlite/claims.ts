@@ -4,7 +4,7 @@ import { FencedError, LogInUseError } from '../errors.ts'
 import type { LogFile } from './log-file.ts'
 import { Slots } from './slots.ts'
 import type { Slot } from './slots.ts'
-import { originalText, storedText } from '../store/stored-text.ts'
+import { originalText, storedText } from '../../protocol/stored-text.ts'
 
 /**
  * The claims of names, as one open log has them. Its own claims rest on its slot, which it takes with its first claim, so that

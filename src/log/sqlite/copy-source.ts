@@ -9,7 +9,7 @@ import type { CopiedEntry, CopiedRecord, CopyHead, CopySource } from '../store/c
 import type { Position } from '../store/entry.ts'
 import { identityBytes } from '../store/identity-key.ts'
 import { UNDIVIDED } from '../store/sharing-store.ts'
-import { originalText } from '../store/stored-text.ts'
+import { originalText } from '../../protocol/stored-text.ts'
 import type { Row } from './log-file.ts'
 import { SqlitePositions } from './position.ts'
 import { ENTRIES, Runs } from './runs.ts'

@@ -1,6 +1,6 @@
 import { LogInUseError } from '../errors.ts'
 import type { CopySource, CopyStore, CopyTarget } from '../store/copy-store.ts'
-import { originalText } from '../store/stored-text.ts'
+import { originalText } from '../../protocol/stored-text.ts'
 import { SqliteClaims } from './claims.ts'
 import { SqliteCopySource } from './copy-source.ts'
 import { SqliteCopyTarget } from './copy-target.ts'

@@ -5,7 +5,7 @@ import type { LogFile, Row } from './log-file.ts'
 import type { SqlitePositions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
 import { parseStoredEvent } from './stored-event.ts'
-import { originalText, storedText } from '../store/stored-text.ts'
+import { originalText, storedText } from '../../protocol/stored-text.ts'
 
 const COLUMNS = 'position, recorded, revision, backfill, event, error_name, error_message, attempts, failed'
 

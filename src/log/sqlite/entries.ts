@@ -16,7 +16,7 @@ import type { Runs } from './runs.ts'
 import { damaged } from './sqlite-error.ts'
 import { parseStoredEvent } from './stored-event.ts'
 import type { UnplacedEntry } from './stored-event.ts'
-import { storedText } from '../store/stored-text.ts'
+import { storedText } from '../../protocol/stored-text.ts'
 
 /** Maximum number of entries that one read parses, and of those that it looks at: some ms each, in which the event loop is blocked. */
 const MAX_PARSED = 1_000

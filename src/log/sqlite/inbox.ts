@@ -6,7 +6,7 @@ import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import { MIN_KNOWN_IDS } from '../store/inbox-store.ts'
 import type { InboxLimits, InboxPlace, PendingDelivery, PreparedDelivery } from '../store/inbox-store.ts'
 import type { LogFile } from './log-file.ts'
-import { originalText, storedText } from '../store/stored-text.ts'
+import { originalText, storedText } from '../../protocol/stored-text.ts'
 
 /** Ids that one transaction examines to forget them, beside one for each delivery that it stores. */
 const EXAMINED = 16

@@ -14,7 +14,7 @@ import { SqliteReaders } from './readers.ts'
 import { Runs } from './runs.ts'
 import { Stats } from './stats.ts'
 import { SqliteTrimming } from './trimming.ts'
-import { originalText, storedText } from '../store/stored-text.ts'
+import { originalText, storedText } from '../../protocol/stored-text.ts'
 
 /** Transactions for the parts of a store: they wait while the file is busy, and what SQLite throws becomes a LogFileError. */
 export interface Transactions {

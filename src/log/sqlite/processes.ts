@@ -3,7 +3,8 @@ import type { Position, StoredReader } from '../store/contract.ts'
 import { keyRanges } from '../state/key-ranges.ts'
 import { ProcessPositions } from '../state/process-position.ts'
 import type { ProcessChanges } from '../state/process-position.ts'
-import { compareStored, MAX_TOMBSTONES } from '../store/process-store.ts'
+import { MAX_TOMBSTONES } from '../store/process-store.ts'
+import { compareStored } from '../../protocol/stored-text.ts'
 import type {
   ChangesOptions,
   ChangesPage,
@@ -12,11 +13,10 @@ import type {
   RangePage,
   StateChange,
   StoredChange,
-  Timer,
-  TimerChange,
   TimersOptions,
 } from '../store/process-store.ts'
-import { originalText, storedText } from '../store/stored-text.ts'
+import type { Timer, TimerChange } from '../../streams/timers.ts'
+import { originalText, storedText } from '../../protocol/stored-text.ts'
 import type { LogFile } from './log-file.ts'
 import type { Runs } from './runs.ts'
 

@@ -4,7 +4,7 @@ import { LogConflictError } from '../errors.ts'
 import type { LogFile } from './log-file.ts'
 import type { SqlitePositions } from './position.ts'
 import { damaged } from './sqlite-error.ts'
-import { storedText } from '../store/stored-text.ts'
+import { storedText } from '../../protocol/stored-text.ts'
 
 /** How far each reader has come. All methods run within a transaction. */
 export class SqliteReaders {

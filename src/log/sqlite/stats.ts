@@ -1,5 +1,5 @@
 import { parseJson } from '../../protocol/json.ts'
-import { originalText } from '../store/stored-text.ts'
+import { originalText } from '../../protocol/stored-text.ts'
 import type { StoreStats } from '../store/retention-store.ts'
 import type { SqliteClaims } from './claims.ts'
 import type { SqliteDeadLetters } from './dead-letters.ts'

@@ -3,7 +3,7 @@ import type { IdentityLimits } from '../store/identity-age.ts'
 import type { LogRoom, LogUsage, Trimmed, TrimLimit } from '../store/retention-store.ts'
 import type { LogFile } from './log-file.ts'
 import { damaged } from './sqlite-error.ts'
-import { originalText, storedText } from '../store/stored-text.ts'
+import { originalText, storedText } from '../../protocol/stored-text.ts'
 
 /** The length of the events that one step deletes, in bytes: some ms, in which no other process writes. */
 const MAX_STEP_BYTES = 4 * 1024 * 1024

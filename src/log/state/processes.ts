@@ -2,8 +2,9 @@ import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import type { Fence, Position, StoredReader } from '../store/contract.ts'
 import { ProcessPositions } from './process-position.ts'
 import type { ProcessChanges } from './process-position.ts'
-import { compareStored, MAX_TOMBSTONES } from '../store/process-store.ts'
-import { originalText, storedText } from '../store/stored-text.ts'
+import { MAX_TOMBSTONES } from '../store/process-store.ts'
+import { compareStored } from '../../protocol/stored-text.ts'
+import { originalText, storedText } from '../../protocol/stored-text.ts'
 import { keyRanges } from './key-ranges.ts'
 import type { KeyRange } from './key-ranges.ts'
 import { firstIndex } from './first-index.ts'
@@ -16,9 +17,9 @@ import type {
   RangePage,
   StateChange,
   StoredChange,
-  Timer,
   TimersOptions,
 } from '../store/process-store.ts'
+import type { Timer } from '../../streams/timers.ts'
 
 /** Maximum number of replaced changes that stay in the list before they are cleared away. */
 const SLACK = 1_000

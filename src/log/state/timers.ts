@@ -1,5 +1,6 @@
-import { compareTimers } from '../store/process-store.ts'
-import type { Timer, TimerChange, TimersOptions } from '../store/process-store.ts'
+import { compareTimers } from '../../streams/timers.ts'
+import type { Timer, TimerChange } from '../../streams/timers.ts'
+import type { TimersOptions } from '../store/process-store.ts'
 import { firstIndex } from './first-index.ts'
 
 /** The timers of a process, in their order. */

@@ -1,6 +1,7 @@
 import type { DeadLetterError } from './dead-letter-store.ts'
 import type { Position } from './entry.ts'
-import type { StateChange, Timer } from './process-store.ts'
+import type { StateChange } from './process-store.ts'
+import type { Timer } from '../../streams/timers.ts'
 import type { Partitions } from './sharing-store.ts'
 
 /** The property of a store that can be copied as a whole, into another one. */

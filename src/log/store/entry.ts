@@ -1,4 +1,5 @@
 import type { ResearchEvent } from '../../protocol/event.ts'
+import type { StreamEntry } from '../../streams/process-functions.ts'
 
 /**
  * A position in a log: after an entry, or at the start. Opaque: it carries the epoch of its log, and nothing but equality may
@@ -10,13 +11,7 @@ import type { ResearchEvent } from '../../protocol/event.ts'
 export type Position = string
 
 /** An event with what the log knows of it. Entries of one source are read in the order in which they were appended. */
-export type Entry<Event extends ResearchEvent = ResearchEvent> = Event & {
+export type Entry<Event extends ResearchEvent = ResearchEvent> = StreamEntry<Event> & {
   /** The position after this entry. */
   readonly position: Position
-  /** When it was appended, in Unix ms. Never decreases from entry to entry. */
-  readonly recorded: number
-  /** 1 for the first entry of an event's identity; a more complete duplicate is an entry with the next number. */
-  readonly revision: number
-  /** Whether it comes from a first walk into the past of its source. */
-  readonly backfill: boolean
 }

@@ -49,7 +49,7 @@ export type {
 } from './dead-letter-store.ts'
 export { inboxLimits, MIN_KNOWN_IDS } from './inbox-store.ts'
 export type { InboxLimits, InboxPlace, InboxStore, PendingDelivery, PreparedDelivery } from './inbox-store.ts'
-export { compareStored, compareTimers, MAX_TOMBSTONES } from './process-store.ts'
+export { MAX_TOMBSTONES } from './process-store.ts'
 export type {
   ChangesOptions,
   ChangesPage,
@@ -59,16 +59,15 @@ export type {
   RangePage,
   StateChange,
   StoredChange,
-  Timer,
-  TimerChange,
-  TimerClock,
   TimersOptions,
 } from './process-store.ts'
 export type { LogRoom, LogUsage, RetentionStore, StoreStats, Trimmed, TrimLimit } from './retention-store.ts'
 export { UNDIVIDED } from './sharing-store.ts'
 export type { Partitions, SharingStore } from './sharing-store.ts'
 export { UndividedGroups } from './undivided-groups.ts'
-export { originalText, storedText } from './stored-text.ts'
+export { compareStored, originalText, storedText } from '../../protocol/stored-text.ts'
+export { compareTimers } from '../../streams/timers.ts'
+export type { Timer, TimerChange, TimerClock } from '../../streams/timers.ts'
 export { isOfSource, isWebhookOfSource } from '../state/of-source.ts'
 export { keyRanges } from '../state/key-ranges.ts'
 export type { KeyRange } from '../state/key-ranges.ts'

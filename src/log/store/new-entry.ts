@@ -1,5 +1,6 @@
 import { isObject } from '../../protocol/json.ts'
-import type { EventOf, ResearchEvent } from '../../protocol/event.ts'
+import { eventJson, tooDeep } from '../../protocol/event-json.ts'
+import type { ResearchEvent } from '../../protocol/event.ts'
 import { LogValueError } from '../errors.ts'
 import { logCompleteness } from './completeness.ts'
 
@@ -56,7 +57,7 @@ export function newEntry(
   if ('toJSON' in event && typeof event.toJSON === 'function') throw refused('its event has a method toJSON')
   let json: string
   try {
-    json = JSON.stringify(withErrorText(event))
+    json = eventJson(event)
   } catch (cause) {
     // The stack has overflown, or the text is too long for a string. The replacement is flat and short.
     if (cause instanceof RangeError) return newEntry(tooDeep(event), backfill, { log, stream })
@@ -81,19 +82,4 @@ function causeOf({ cause }: ResearchEvent): EntryIdentity | undefined {
   if (!isObject(given)) return undefined
   const { source, id } = given
   return typeof source === 'string' && typeof id === 'string' ? { source, id } : undefined
-}
-
-/** The event that is recorded instead of one that is nested too deeply: its identity and its type. */
-function tooDeep(event: ResearchEvent): EventOf<'unknown'> {
-  const { type } = event
-  return { ...event, type: 'unknown', data: { type, problem: 'nested too deeply to be stored' } }
-}
-
-/** The name and the message of an error are not enumerable: without this, a failure would be `{}` as JSON. */
-function withErrorText(event: ResearchEvent): ResearchEvent {
-  const data: unknown = event.data
-  if (event.type !== 'source.failed' || !isObject(data)) return event
-  const { error } = data
-  if (!(error instanceof Error) || 'toJSON' in error) return event
-  return { ...event, data: { ...data, error: { name: error.name, message: error.message } } }
 }

@@ -1,9 +1,6 @@
-import { storedText } from './stored-text.ts'
+import type { Timer, TimerChange, TimerClock } from '../../streams/timers.ts'
 import type { Position } from './entry.ts'
 import type { Fence } from './fence.ts'
-
-/** The clock that a timer's `due` is compared with: the watermark, or the time of recording. */
-export type TimerClock = 'event' | 'recorded'
 
 /** The state of one key after a commit. */
 export interface StateChange {
@@ -11,20 +8,6 @@ export interface StateChange {
   /** The state as JSON; null if it was removed. */
   readonly state: string | null
 }
-
-/** A timer of a process. Its name is unique for its key. */
-export interface Timer {
-  readonly key: string
-  readonly name: string
-  readonly clock: TimerClock
-  /** Due time, in Unix ms. */
-  readonly due: number
-  /** The cause of the timer, as the process has stored it. */
-  readonly cause: string
-}
-
-/** A timer that was set, in the place of an earlier one of its key and name, or one that is gone (`due` null). */
-export type TimerChange = Timer | (Pick<Timer, 'key' | 'name'> & { readonly due: null })
 
 /** The part of a commit that makes a reader a process. */
 export interface ProcessCommit {
@@ -141,33 +124,3 @@ export type StoredStates = Pick<ProcessStore, 'states' | 'start' | 'end' | 'chan
 
 /** The number of removed keys that a log remembers of each process. */
 export const MAX_TOMBSTONES = 10_000
-
-/**
- * The order in which timers fire: by due time, then key, then name. Texts are compared by code point as they are stored, so
- * that every store has the same order.
- */
-export function compareTimers(
-  a: Pick<Timer, 'due' | 'key' | 'name'>,
-  b: Pick<Timer, 'due' | 'key' | 'name'>,
-): number {
-  return a.due - b.due || compareTexts(a.key, b.key) || compareTexts(a.name, b.name)
-}
-
-function compareTexts(a: string, b: string): number {
-  return a === b ? 0 : compareStored(storedText(a), storedText(b))
-}
-
-/** The order of texts that are stored: by code point. */
-export function compareStored(first: string, second: string): number {
-  const length = Math.min(first.length, second.length)
-  let at = 0
-  while (at < length && first.charCodeAt(at) === second.charCodeAt(at)) at++
-  if (at === length) return first.length - second.length
-  return codeOrder(first.charCodeAt(at)) - codeOrder(second.charCodeAt(at))
-}
-
-/** In UTF-16, a character beyond U+FFFF begins with a smaller number than those from U+E000. */
-function codeOrder(code: number): number {
-  if (code < 0xd800) return code
-  return code < 0xe000 ? code + 0x2000 : code - 0x800
-}

@@ -1,5 +1,6 @@
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { isObject } from '../../protocol/json.ts'
+import { parsedTime } from '../../streams/clocks.ts'
 
 /** An event, with the fields of its log entry if it comes from a log. */
 export type RuleInput = ResearchEvent & {
@@ -12,15 +13,10 @@ export type RuleInput = ResearchEvent & {
 /** A day, a month or a year (§2.2). */
 const EVENT_DATE = /^\d{4}(?:-\d{2}(?:-\d{2})?)?$/
 
-/** When an event was recorded, else received. Unix ms. */
-export function arrivedAt({ received, recorded }: Pick<RuleInput, 'received' | 'recorded'>): number {
-  return recorded ?? validTime(received) ?? 0
-}
-
 /** The time of an event: `time`, else `received`, never later than its recording. Unix ms. */
 export function eventTime({ time, received, recorded }: RuleInput): number {
-  const arrived = validTime(received) ?? recorded ?? 0
-  return Math.min(validTime(time) ?? arrived, recorded ?? arrived)
+  const arrived = parsedTime(received) ?? recorded ?? 0
+  return Math.min(parsedTime(time) ?? arrived, recorded ?? arrived)
 }
 
 /**
@@ -30,7 +26,7 @@ export function eventTime({ time, received, recorded }: RuleInput): number {
 export function placedAt(event: RuleInput): number {
   const { received, recorded, revision = 1, backfill = false } = event
   if (revision > 1) {
-    const arrived = validTime(received) ?? recorded ?? 0
+    const arrived = parsedTime(received) ?? recorded ?? 0
     return Math.min(arrived, recorded ?? arrived)
   }
   const at = eventTime(event)
@@ -40,17 +36,5 @@ export function placedAt(event: RuleInput): number {
 
 function dateOf(data: unknown): number | undefined {
   const date = isObject(data) ? data['event_date'] : undefined
-  return typeof date === 'string' && EVENT_DATE.test(date) ? validTime(date) : undefined
-}
-
-/** The last text that was parsed: the times of an event are needed several times. */
-let last: { readonly text: string; readonly at: number | undefined } = { text: '', at: undefined }
-
-function validTime(text: unknown): number | undefined {
-  if (typeof text !== 'string') return undefined
-  if (text !== last.text) {
-    const at = Date.parse(text)
-    last = { text, at: Number.isNaN(at) ? undefined : at }
-  }
-  return last.at
+  return typeof date === 'string' && EVENT_DATE.test(date) ? parsedTime(date) : undefined
 }

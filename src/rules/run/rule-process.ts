@@ -1,5 +1,6 @@
 import type { EventLog } from '../../log/event-log.ts'
-import type { ProcessContext, ProcessOptions } from '../../log/process/process.ts'
+import type { ProcessOptions } from '../../log/process/process.ts'
+import type { ProcessContext } from '../../streams/process-functions.ts'
 import type { Entry } from '../../log/store/entry.ts'
 import { viewOf } from '../cel/index.ts'
 import type { CompiledRule } from '../compiled-rule.ts'

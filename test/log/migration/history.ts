@@ -3,7 +3,7 @@ import type { ResearchEvent } from 'rivulet'
 import { runEvent } from '../../../src/protocol/event.ts'
 import { checkpointOf } from '../../../src/log/process/progress.ts'
 import type { Fence, LogStore, Position } from '../../../src/log/store/contract.ts'
-import type { TimerChange } from '../../../src/log/store/process-store.ts'
+import type { TimerChange } from '../../../src/streams/timers.ts'
 import { change, taskRun } from '../../operators/events.ts'
 import { newEntry } from '../../../src/log/store/new-entry.ts'
 

@@ -18,7 +18,7 @@ export interface LogWithFaults {
   remove(): Promise<void>
 }
 
-const appended = fc.record({
+export const appended = fc.record({
   monitor: fc.nat({ max: 3 }),
   /** How much later than the entry before it is recorded, in ms. */
   delay: fc.oneof(fc.nat({ max: 3 }), fc.nat({ max: 60 })),
@@ -60,7 +60,7 @@ export const scenario = fc.record({
 type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never
 
 /** A process that does what the bits of its entries and times say. */
-function randomProcess(lateness: number, timeToLive: number | undefined): PlainProcess {
+export function randomProcess(lateness: number, timeToLive: number | undefined): PlainProcess {
   const act = (state: Tally, bits: number, from: number, context: ProcessContext<Tally>) => {
     const next = { seen: state.seen + 1, trace: (state.trace * 31 + bits) % 65_521 }
     const now = [context.now(), context.now('event')]

@@ -1,7 +1,14 @@
 /** The property that the engine gives what the reference gives, for one kind of rule. */
 import * as fc from 'fast-check'
-import type { InMemoryRules } from '../../../src/rules/evaluate/in-memory.ts'
 import type { AlertEvent } from '../../../src/rules/evaluate/in-memory.ts'
+import { ruleProgram } from '../../../src/rules/evaluate/program.ts'
+import type { RuleProgram, ViewOf } from '../../../src/rules/evaluate/program.ts'
+import type { RuleInput } from '../../../src/rules/evaluate/event-time.ts'
+import type { RuleState } from '../../../src/rules/evaluate/state.ts'
+import type { CompiledRule } from '../../../src/rules/compiled-rule.ts'
+import { MemoryProcess } from '../../../src/streams/memory-process.ts'
+import { FUNCTION_DEFAULTS } from '../../../src/streams/process-functions.ts'
+import { asJson } from '../../../src/streams/representation.ts'
 import { BASE, compiled, inputOf, viewOf } from './plain-rule.ts'
 import type { Condition, Fields, PlainRule, PlainWindow, Sample } from './plain-rule.ts'
 import { absenceReference } from './absence-reference.ts'
@@ -25,7 +32,52 @@ export const KINDS = [
 
 export type Kind = (typeof KINDS)[number]
 
-type Engine = typeof InMemoryRules
+/** Evaluates rules, without a log. */
+interface Engine {
+  next(event: RuleInput): readonly AlertEvent[]
+  tick(at: number): readonly AlertEvent[]
+  /** Goes on as another process would that has only the states. */
+  restart?(): void
+}
+
+/** Rules whose states are JSON after each call, as those in a log. */
+export class RestartedRules
+  extends MemoryProcess<RuleState, RuleInput, string, AlertEvent>
+  implements Engine
+{
+  #program: RuleProgram
+  readonly #begin: () => RuleProgram
+
+  constructor(rules: readonly CompiledRule[], view: ViewOf) {
+    const begin = () => ruleProgram(rules, view)
+    super({
+      name: 'rules',
+      functions: {
+        ...FUNCTION_DEFAULTS,
+        key: (entry) => this.#program.keys(entry),
+        init: (key) => this.#program.init(key),
+        event: (state, entry, context) => this.#program.event(state, entry, context),
+        timer: (state, due, context, name) => this.#program.timer(state, due, context, name),
+      },
+      representation: asJson((event) => ({ output: JSON.parse(JSON.stringify(event)), bytes: 0 })),
+      maxKeys: Infinity,
+      full: () => {},
+      failed: (error) => {
+        throw error
+      },
+    })
+    this.#program = begin()
+    this.#begin = () => {
+      const program = begin()
+      for (const { name } of rules) program.resume(JSON.parse(this.states.get(name) ?? '{}'))
+      return program
+    }
+  }
+
+  restart(): void {
+    this.#program = this.#begin()
+  }
+}
 
 /** The last event is at most here, in ms. */
 const LENGTH = 80
@@ -243,21 +295,18 @@ export function caseOf(kind: Kind): fc.Arbitrary<Case> {
     }))
 }
 
-/** What the engine emits. `cut`: it is stopped at the cuts, and goes on from JSON. */
+/** What the engine emits. It is restarted at the cuts, if it can be. */
 export function run(
-  engine: Engine,
+  EngineClass: new (rules: readonly CompiledRule[], view: ViewOf) => Engine,
   { rule, samples, ticks, cuts }: Case,
-  cut = false,
 ): readonly AlertEvent[] {
-  const rules = [compiled(rule)]
-  let driver = new engine(rules, viewOf)
+  const driver = new EngineClass([compiled(rule)], viewOf)
   const output: AlertEvent[] = []
   let steps = 0
   const step = (work: () => readonly AlertEvent[]) => {
     output.push(...work())
     steps++
-    if (cut && cuts.includes(steps))
-      driver = new engine(rules, viewOf, { from: JSON.parse(JSON.stringify(driver.snapshot())) })
+    if (cuts.includes(steps)) driver.restart?.()
   }
   const rest = ticks.toSorted((a, b) => a - b)
   for (const sample of samples) {

@@ -17,7 +17,7 @@ import type {
 } from '../../store/copy-store.ts'
 import type { Position } from '../../store/contract.ts'
 import { identityKey } from '../../store/identity-key.ts'
-import type { Timer } from '../../store/process-store.ts'
+import type { Timer } from '../../../streams/timers.ts'
 import { LogMetadata } from '../server/log-metadata.ts'
 import { Changes } from '../server/changes.ts'
 import { Connection } from '../server/connection.ts'

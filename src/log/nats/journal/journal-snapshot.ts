@@ -1,7 +1,7 @@
 import type { ReaderDeadLetter } from '../../state/reader-dead-letters.ts'
 import type { NumberedState } from '../../state/processes.ts'
 import { isObject } from '../../../protocol/json.ts'
-import type { Timer } from '../../store/process-store.ts'
+import type { Timer } from '../../../streams/timers.ts'
 import { TextReader, TextWriter } from './framed-texts.ts'
 import { decodeState, decodeTimer, encodeState, encodeTimer } from './journal-message.ts'
 import type { EncodedTimer } from './journal-message.ts'

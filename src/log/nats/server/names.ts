@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Partitions } from '../../store/sharing-store.ts'
-import { storedText } from '../../store/stored-text.ts'
+import { storedText } from '../../../protocol/stored-text.ts'
 
 /**
  * The names of a log's streams, bucket and subjects in JetStream. Names of resources, readers and deliveries may have any

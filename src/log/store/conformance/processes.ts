@@ -9,7 +9,8 @@ import {
   LogValueError,
 } from '../../errors.ts'
 import { MAX_TOMBSTONES } from '../process-store.ts'
-import type { ProcessCommit, Timer } from '../process-store.ts'
+import type { ProcessCommit } from '../process-store.ts'
+import type { Timer } from '../../../streams/timers.ts'
 import { change } from './events.ts'
 import { append, entriesOf, idsOf, isSettled, readAll } from './fixture.ts'
 import type { Area } from './area.ts'

@@ -1,0 +1,22 @@
+import type { EventOf, ResearchEvent } from './event.ts'
+import { isObject } from './json.ts'
+
+/** An event as JSON. Throws for one that is not JSON: a RangeError if it is nested too deeply. */
+export function eventJson(event: ResearchEvent): string {
+  return JSON.stringify(withErrorText(event))
+}
+
+/** The event that stands for one that is nested too deeply: its identity and its type. */
+export function tooDeep(event: ResearchEvent): EventOf<'unknown'> {
+  const { type } = event
+  return { ...event, type: 'unknown', data: { type, problem: 'nested too deeply to be stored' } }
+}
+
+/** The name and the message of an error are not enumerable: without this, a failure would be `{}` as JSON. */
+function withErrorText(event: ResearchEvent): ResearchEvent {
+  const data: unknown = event.data
+  if (event.type !== 'source.failed' || !isObject(data)) return event
+  const { error } = data
+  if (!(error instanceof Error) || 'toJSON' in error) return event
+  return { ...event, data: { ...data, error: { name: error.name, message: error.message } } }
+}

@@ -1,0 +1,144 @@
+import { compareStored, storedText } from '../protocol/stored-text.ts'
+import type { Clocks } from './clocks.ts'
+
+/** The clock that a timer's `due` is compared with: the watermark, or the time of recording. */
+export type TimerClock = 'event' | 'recorded'
+
+/** A timer of a process. Its name is unique for its key. */
+export interface Timer {
+  readonly key: string
+  readonly name: string
+  readonly clock: TimerClock
+  /** Due time, in Unix ms. */
+  readonly due: number
+  /** The cause of the timer, as the process has stored it. */
+  readonly cause: string
+}
+
+/** A timer that was set, in the place of an earlier one of its key and name, or one that is gone (`due` null). */
+export type TimerChange = Timer | (Pick<Timer, 'key' | 'name'> & { readonly due: null })
+
+/** The place of a timer in the order in which timers fire. */
+type TimerPlace = Pick<Timer, 'due' | 'key' | 'name'>
+
+/**
+ * The order in which timers fire: by due time, then key, then name. Texts are compared by code point as they are stored, so
+ * that every store has the same order.
+ */
+export function compareTimers(a: TimerPlace, b: TimerPlace): number {
+  return a.due - b.due || compareTexts(a.key, b.key) || compareTexts(a.name, b.name)
+}
+
+function compareTexts(a: string, b: string): number {
+  return a === b ? 0 : compareStored(storedText(a), storedText(b))
+}
+
+/** The text is different for each key and name. */
+export function timerId({ key, name }: Pick<Timer, 'key' | 'name'>): string {
+  return `${key.length}:${key}${name}`
+}
+
+/** Timers in memory, in the order in which they fire. One for each key and name. */
+export class Timers {
+  readonly #byId = new Map<string, Timer>()
+  readonly #queues: Readonly<Record<TimerClock, TimerHeap>> = {
+    event: new TimerHeap(),
+    recorded: new TimerHeap(),
+  }
+
+  get size(): number {
+    return this.#byId.size
+  }
+
+  /** Sets a timer in the place of the one of its key and name, or removes that one. */
+  set(change: TimerChange): void {
+    if (change.due === null) {
+      this.#byId.delete(timerId(change))
+      return
+    }
+    this.#byId.set(timerId(change), change)
+    this.#queues[change.clock].push(change)
+    this.#compact()
+  }
+
+  /** The first timer of a clock. */
+  first(clock: TimerClock): Timer | undefined {
+    const queue = this.#queues[clock]
+    for (let first = queue.first; first !== undefined; first = queue.first) {
+      if (this.#byId.get(timerId(first)) === first) return first
+      queue.shift()
+    }
+    return undefined
+  }
+
+  /** The first timer that is due by then, on either clock. It stays. */
+  due(until: Clocks): Timer | undefined {
+    const [event, recorded] = [this.#due('event', until), this.#due('recorded', until)]
+    if (event === undefined || recorded === undefined) return event ?? recorded
+    return compareTimers(event, recorded) <= 0 ? event : recorded
+  }
+
+  #due(clock: TimerClock, until: Clocks): Timer | undefined {
+    const first = this.first(clock)
+    return first !== undefined && first.due <= until[clock] ? first : undefined
+  }
+
+  /** Timers that were replaced or removed stay in the queues until they come first. They must not outnumber the others. */
+  #compact(): void {
+    const count = this.#queues.event.size + this.#queues.recorded.size
+    if (count < 1_000 || count < 4 * this.#byId.size) return
+    this.#queues.event.clear()
+    this.#queues.recorded.clear()
+    for (const timer of this.#byId.values()) this.#queues[timer.clock].push(timer)
+  }
+}
+
+/** A binary heap of timers. */
+class TimerHeap {
+  readonly #timers: Timer[] = []
+
+  /** The next one to fire. */
+  get first(): Timer | undefined {
+    return this.#timers[0]
+  }
+
+  get size(): number {
+    return this.#timers.length
+  }
+
+  clear(): void {
+    this.#timers.length = 0
+  }
+
+  push(timer: Timer): void {
+    const timers = this.#timers
+    let at = timers.length
+    while (at > 0) {
+      const above = (at - 1) >> 1
+      const parent = timers[above]
+      if (parent === undefined || compareTimers(parent, timer) <= 0) break
+      timers[at] = parent
+      at = above
+    }
+    timers[at] = timer
+  }
+
+  /** Removes the first one. */
+  shift(): void {
+    const timers = this.#timers
+    const last = timers.pop()
+    if (last === undefined || timers.length === 0) return
+    let at = 0
+    for (;;) {
+      const left = timers[2 * at + 1]
+      const right = timers[2 * at + 2]
+      if (left === undefined) break
+      const isRight = right !== undefined && compareTimers(right, left) < 0
+      const child = isRight ? right : left
+      if (compareTimers(last, child) <= 0) break
+      timers[at] = child
+      at = 2 * at + (isRight ? 2 : 1)
+    }
+    timers[at] = last
+  }
+}
