@@ -57,14 +57,14 @@ export class Lease {
    * by whose renewals the absence of the server is known. Resolves with true when the signal is aborted.
    */
   async isAlive(instance: string, signal?: AbortSignal): Promise<boolean> {
-    while (signal?.aborted !== true) {
+    for (;;) {
+      if (signal?.aborted === true) return true
       await this.hold()
       const renewal = await this.renewal(instance)
       if (typeof renewal === 'number') return true
       if (renewal === 'ended' || this.isExpiryFinal) return false
       await delay(INTERVAL, undefined, { signal }).catch(() => {})
     }
-    return true
   }
 
   /** The number of the last renewal of an open log, which changes with each renewal. Without one, whether the lease has ended or has expired. */
