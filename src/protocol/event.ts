@@ -57,7 +57,7 @@ export interface Cause {
 export interface Envelope<Type extends string, Data> {
   /** Duplicates of an event have the same id, however they arrived. */
   readonly id: string
-  /** The resource of the event: `/v1/monitors/{id}`, `/v1/tasks/groups/{id}`, `/v1/tasks/runs/{id}` or `/v1beta/findall/runs/{id}`; `/log` for events of a log itself, `/processes/{name}` of a process. */
+  /** The resource of the event: `/v1/monitors/{id}`, `/v1/tasks/groups/{id}`, `/v1/tasks/runs/{id}` or `/v1beta/findall/runs/{id}`; `/log` for events of a log itself, `/log/clock` of its clock, `/processes/{name}` of a process. */
   readonly source: string
   /** Discriminates `data`. */
   readonly type: Type

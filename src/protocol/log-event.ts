@@ -4,6 +4,9 @@ import { rfc3339 } from './timestamp.ts'
 /** The source of the events of a log itself. */
 const LOG_SOURCE = '/log'
 
+/** The source of the changes of its clock, which a log reads apart from the ticks. */
+export const CLOCK_SOURCE = `${LOG_SOURCE}/clock`
+
 /** Time passed. `number` counts the ticks of a log. */
 export function tickEvent(number: number, now: number): EventOf<'log.tick'> {
   const at = rfc3339(now)
@@ -23,7 +26,7 @@ export function clockEvent(change: LogClock): EventOf<'log.clock'> {
   const at = rfc3339(change.at)
   return {
     id: `clock:${change.state}:${change.at}`,
-    source: LOG_SOURCE,
+    source: CLOCK_SOURCE,
     type: 'log.clock',
     time: at,
     data: change,

@@ -27,12 +27,20 @@ const newLog = (lease?: number) => new LogOfJournals(server, `log${++logs}`, lea
 /** As when the process of an open log was killed, or is suspended. */
 const loseLease = async ({ connection, claims }: OpenedJournals) => connection.leases.delete(claims.instance)
 
-/** As when its process is suspended: nothing renews its lease. */
-function suspend({ connection }: OpenedJournals): void {
-  connection.leases.put = async () => {
+/** As when its process is suspended: nothing renews its lease. Returns a function that resumes it. */
+function suspend({ connection: { leases } }: OpenedJournals): () => void {
+  const put = leases.put.bind(leases)
+  leases.put = async () => {
     throw new TypeError('suspended')
   }
+  return () => {
+    leases.put = put
+  }
 }
+
+/** As when the server was away for longer than all leases. */
+const expireLeases = ({ connection }: OpenedJournals) =>
+  retryTransient(connection, () => connection.jsm.streams.purge(connection.names.leaseStream))
 
 /** A message without what the server recognises it by. */
 function withoutId({ fields = {}, ...message }: StreamPublication): StreamPublication {
@@ -158,34 +166,79 @@ describe('the claims of a log at a NATS server', () => {
     await second.claims.check(taken)
   })
 
-  it('are not taken over at once where leases have run out while the server was down', async () => {
+  it('stay with an owner that lives where leases have run out while the server was down', async () => {
     const log = newLog(5_000)
     const [first, second] = [await log.open('first'), await log.open('second')]
     await first.claims.claim('billing')
-    suspend(first)
-    const { connection } = second
-    await restarted(connection)
-    await retryTransient(connection, () => connection.jsm.streams.purge(connection.names.leaseStream))
-    await expect(second.claims.claim('billing')).rejects.toMatchObject({ owner: 'first' })
-    await second.claims.claim('billing', new AbortController().signal)
+    await second.claims.claim('mailing')
+    const resume = suspend(first)
+    await restarted(second.connection)
+    await expireLeases(second)
+    const claim = second.claims.claim('billing')
+    resume()
+    await expect(claim).rejects.toMatchObject({ owner: 'first' })
   })
 
-  it('are not taken over at once where leases have run out while the server was suspended', async () => {
+  it.each(['another name', 'nothing'])(
+    'stay with an owner that lives where leases have run out while the server was suspended, and one that waits for them holds %s',
+    async (held) => {
+      const log = newLog(2_000)
+      const [first, second] = [await log.open('first'), await log.open('second')]
+      const fence = await first.claims.claim('billing')
+      if (held !== 'nothing') await second.claims.claim('mailing')
+      const stop = new AbortController()
+      const waiting = second.claims.claim('billing', stop.signal)
+      // It has looked at the owner by then.
+      await expect(second.claims.claim('billing')).rejects.toMatchObject({ owner: 'first' })
+      const resume = suspend(first)
+      process.kill(server.pid, 'SIGSTOP')
+      await after(2_500)
+      process.kill(server.pid, 'SIGCONT')
+      const { jsm, names } = second.connection
+      const query = { last_by_subj: names.lease(first.claims.instance) }
+      await expect
+        .poll(() => retryTransient(second.connection, () => jsm.streams.getMessage(names.leaseStream, query)))
+        .toBeNull()
+      const claim = second.claims.claim('billing')
+      resume()
+      await expect(claim).rejects.toMatchObject({ owner: 'first' })
+      await first.claims.check(fence)
+      stop.abort(new Error('enough'))
+      await expect(waiting).rejects.toThrow('enough')
+    },
+  )
+
+  it('stay with an owner that lives where a log is opened after leases have run out', async () => {
     const log = newLog(2_000)
-    const [first, second] = [await log.open('first'), await log.open('second')]
+    const first = await log.open('first')
+    const fence = await first.claims.claim('billing')
+    const resume = suspend(first)
+    await expireLeases(first)
+    const second = await log.open('second')
+    const claims = [second.claims.claim('billing'), second.readers.remove('billing')]
+    resume()
+    for (const claim of claims) await expect(claim).rejects.toMatchObject({ owner: 'first' })
+    await first.claims.check(fence)
+  })
+
+  it('are given to a log that is opened later once an owner that is gone had the time of a lease', async () => {
+    const log = newLog(2_000)
+    const first = await log.open('first')
     await first.claims.claim('billing')
-    await second.claims.claim('mailing')
     suspend(first)
-    process.kill(server.pid, 'SIGSTOP')
-    await after(2_500)
-    process.kill(server.pid, 'SIGCONT')
-    const { jsm, names } = second.connection
-    const query = { last_by_subj: names.lease(first.claims.instance) }
-    await expect
-      .poll(() => retryTransient(second.connection, () => jsm.streams.getMessage(names.leaseStream, query)))
-      .toBeNull()
-    await expect(second.claims.claim('billing')).rejects.toMatchObject({ owner: 'first' })
-    await second.claims.claim('billing', new AbortController().signal)
+    await expireLeases(first)
+    const opened = performance.now()
+    const second = await log.open('second')
+    const stop = new AbortController()
+    const [waiting, removed] = [
+      second.claims.claim('billing', stop.signal),
+      second.readers.remove('billing').then(() => 'removed'),
+    ]
+    stop.abort(new Error('enough'))
+    await expect(Promise.race([waiting, removed])).rejects.toThrow('enough')
+    await removed
+    expect(performance.now() - opened).toBeGreaterThanOrEqual(2_000)
+    await second.claims.claim('billing')
   })
 
   it('have their lease renewed as soon as the server is back', async () => {

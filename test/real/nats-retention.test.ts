@@ -4,6 +4,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { natsLog } from '../../src/log/nats.ts'
 import { NatsLogStore } from '../../src/log/nats/store.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
+import { Retention } from '../../src/log/retention.ts'
+import { machine } from '../log/conformance/clock.ts'
 import { append, readAll } from '../log/conformance/fixture.ts'
 import { change } from '../operators/events.ts'
 import { NatsServer } from './nats/server.ts'
@@ -47,6 +49,41 @@ describe('a writer to a source whose entries another one appends and trims', () 
     await other.retention.trim({ limit: 1 })
     expect(await append(one, fence, change('3'))).toMatchObject({ entries: 0, duplicates: 1 })
     expect(await readAll(one)).toEqual([])
+  })
+})
+
+describe('retention of a log whose writers begin after a long pause', () => {
+  it('does not take what they record at first for old when the pause is confirmed', async () => {
+    const [MINUTE, DAY] = [60_000, 24 * 3_600_000]
+    const { pass, jump } = machine()
+    const named = { servers: server.url, name: 'paused' }
+    const before = natsLog({ ...named, clock: () => Date.now() - 3 * DAY })
+    await append(before, await before.claim('stream:s'), change('before'))
+    await before.close()
+    // Later the server's clock says the same.
+    jump(-11 * MINUTE)
+    const log = natsLog(named)
+    onTestFinished(() => log.close())
+    const fence = await log.claim('stream:s')
+    await append(log, fence, change('early 0'))
+    pass(6 * MINUTE)
+    await append(log, fence, change('early 1'))
+    expect(await log.retention.usage()).toMatchObject({ isTimeCertain: false })
+    pass(5 * MINUTE)
+    expect(await append(log, fence, change('accepted'))).toMatchObject({ clock: { state: 'accepted' } })
+    expect(await log.retention.usage()).toMatchObject({ isTimeCertain: true })
+    const kept = async (maxAge: number) => {
+      const other = natsLog(named)
+      const retention = new Retention(other.retention, { maxAge })
+      await retention.appended()
+      await retention.stop()
+      const entries = await readAll(other)
+      await other.close()
+      return entries.flatMap(({ id, type }) => (type === 'log.clock' ? [] : [id]))
+    }
+    expect(await kept(DAY)).toEqual(['early 0', 'early 1', 'accepted'])
+    expect(await kept(8 * MINUTE)).toEqual(['early 1', 'accepted'])
+    expect(await kept(MINUTE)).toEqual(['accepted'])
   })
 })
 

@@ -1,11 +1,11 @@
-import type { ResearchEvent } from '../../protocol/event.ts'
+import type { LogClock, ResearchEvent } from '../../protocol/event.ts'
 import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import type { Appended, Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
 import { LogPositionError } from '../errors.ts'
 import { gapPage } from '../store/gap-page.ts'
 import { IDENTITY_LIMITS } from '../store/identity-age.ts'
 import type { IdentityLimits } from '../store/identity-age.ts'
-import { clockEntry, isTimeCertain, nextTime } from '../store/log-clock.ts'
+import { ageLimit, clockEntry, isTimeCertain, nextTime } from '../store/log-clock.ts'
 import type { LogTime, WallAndMonotonic } from '../store/log-clock.ts'
 import type { PreparedEntry } from '../store/new-entry.ts'
 import type { Partitions as SourcePartitions } from '../store/sharing-store.ts'
@@ -43,6 +43,8 @@ export class MemoryPartitions {
   #bytes = 0
   /** The time of the log at the newest entry. */
   #time: LogTime = { time: 0, monotonic: 0, jump: null }
+  /** The changes of the wall clock since the last entry that was trimmed. */
+  #changes: readonly LogClock[] = []
   #group = 0
   /** Whether the order within the group may be known to a reader. No entry is added to it then. */
   #isGroupRead = false
@@ -126,6 +128,9 @@ export class MemoryPartitions {
       this.#bytes += bytesOf(entry)
     }
     const isReported = change !== undefined && added[0]?.type === 'log.clock'
+    if (isReported) {
+      this.#changes = [...this.#changes.filter(({ at }) => at >= this.#trimmedRecorded), change]
+    }
     return { entries: added.length - Number(isReported), ahead, ...(isReported && { clock: change }) }
   }
 
@@ -225,9 +230,10 @@ export class MemoryPartitions {
 
   /** Deletes the oldest entries, up to the first one after one of these cursors. */
   trim(
-    { recordedBefore = Infinity, bytes = Infinity, limit }: TrimLimit,
+    { recordedBefore: before = Infinity, bytes = Infinity, limit }: TrimLimit,
     cursors: ReadonlyMap<string, Position>,
   ): Trimmed {
+    const recordedBefore = ageLimit(before, this.#changes)
     // The order of the entries that are left is not to change.
     this.#isGroupRead = true
     const needs = Array.from(cursors, ([name, cursor]) => ({ name, cursor: this.#parse(cursor) }))

@@ -1,6 +1,9 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
+import type { LogClock } from '../../protocol/event.ts'
+import { parseJson } from '../../protocol/json.ts'
+import { CLOCK_SOURCE } from '../../protocol/log-event.ts'
 import type { Appended, Position, StreamAppend } from '../store/contract.ts'
-import { clockEntry, clocksOf } from '../store/log-clock.ts'
+import { clockChangeOf, clockEntry, clocksOf } from '../store/log-clock.ts'
 import { machineClock } from '../store/machine-clock.ts'
 import { IDENTITY_LIMITS } from '../store/identity-age.ts'
 import type { IdentityLimits } from '../store/identity-age.ts'
@@ -17,6 +20,7 @@ import { NatsInbox } from './inbox.ts'
 import type { JournaledEntries } from './journal/journaled-entries.ts'
 import type { JournalLimits } from './journal/journal-state.ts'
 import { ChunkedPayloads } from './server/chunked-payloads.ts'
+import { MessageCursor } from './server/message-cursor.ts'
 import { OpenJournals } from './open-journals.ts'
 import { retryTransient } from './server/retry-transient.ts'
 import { NatsPositions } from './entries/positions.ts'
@@ -56,6 +60,7 @@ export class OpenNatsLog implements JournaledEntries {
   readonly trimming: NatsTrimming
   readonly forgetting: Forgetting
   readonly journals: OpenJournals
+  readonly #payloads: ChunkedPayloads
   readonly #identities: NatsIdentities
   readonly #appending: Appending
   /** The last of the appends, which run one after the other. */
@@ -89,6 +94,7 @@ export class OpenNatsLog implements JournaledEntries {
   ) {
     const { epoch } = about.current
     const payloads = new ChunkedPayloads(connection)
+    this.#payloads = payloads
     const times = new RecordedTimes(connection, about, clocksOf(clock, machineClock))
     this.times = times
     this.connection = connection
@@ -139,6 +145,17 @@ export class OpenNatsLog implements JournaledEntries {
     this.changes.notify()
   }
 
+  /** The changes of the clock that the log still has, in order. */
+  async clockChanges(): Promise<readonly LogClock[]> {
+    const { names } = this.connection
+    const options = { stream: names.events, subject: names.entries(CLOCK_SOURCE) }
+    const changes: (LogClock | undefined)[] = []
+    for await (const message of new MessageCursor(this.connection, options).all()) {
+      changes.push(clockChangeOf(parseJson(this.#payloads.whole(message) ?? '')))
+    }
+    return changes.filter((change) => change !== undefined)
+  }
+
   /** Gives up its claims, after the writes that are under way. */
   async close(): Promise<void> {
     let timer: NodeJS.Timeout | undefined
@@ -158,11 +175,13 @@ export class OpenNatsLog implements JournaledEntries {
   #append(entries: readonly PreparedEntry[], check: () => Promise<unknown>) {
     const append = this.#lastAppend.then(async () => {
       if (entries.length === 0) return { count: 0, last: 0, ahead: 0 }
-      const { change, jump } = await this.times.advance()
+      const { jump } = await this.times.advance()
+      const change = this.times.unreported
       const ahead = jump?.by ?? 0
       const kept = await this.#notForgotten(entries)
       const added = change === undefined ? kept : [clockEntry(change), ...kept]
       const { count, last } = await this.#appending.append(added, check)
+      if (change !== undefined) this.times.reported(change)
       if (count > 0) this.changes.notify()
       return change === undefined ? { count, last, ahead } : { count: count - 1, last, ahead, clock: change }
     })

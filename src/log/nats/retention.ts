@@ -1,3 +1,4 @@
+import { ageLimit } from '../store/log-clock.ts'
 import type { RetentionStore, StoreStats } from '../store/retention-store.ts'
 import type { JournalHead } from './journal/journal-message.ts'
 import type { OpenNatsLog } from './open-log.ts'
@@ -45,9 +46,10 @@ export function natsRetention(call: LogCall): RetentionStore {
           // Mostly there is nothing to delete.
           const { trimmed } = await log.about.read()
           const oldest = await log.reading.first(trimmed.sequence + 1)
-          if (oldest === undefined || oldest.recorded >= recordedBefore) {
-            return { deleted: 0, isDone: true, blockedBy: null }
-          }
+          const isOld = (before: number) => oldest !== undefined && oldest.recorded < before
+          const before = isOld(recordedBefore) ? ageLimit(recordedBefore, await log.clockChanges()) : 0
+          if (!isOld(before)) return { deleted: 0, isDone: true, blockedBy: null }
+          return log.trimming.trim({ ...limit, recordedBefore: before }, await holdersOf(log))
         }
         return log.trimming.trim(limit, await holdersOf(log))
       }),

@@ -2,7 +2,7 @@
 const APPLICATION = 0x52564c54
 
 /** `user_version` of a log: the layout of its tables. It grows with each change of the layout. A file with another one is refused. */
-const LAYOUT = 3
+const LAYOUT = 4
 
 /** Marks the header of a file as that of a log. Part of the transaction that creates the tables. */
 export const IDENTIFY = `PRAGMA application_id = ${APPLICATION}; PRAGMA user_version = ${LAYOUT};`
@@ -77,6 +77,9 @@ export const SCHEMA = `
     backfill INTEGER NOT NULL,
     event TEXT NOT NULL -- JSON
   ) STRICT;
+
+  -- The changes of the clock, for retention by age. No other entry is in it.
+  CREATE INDEX rivulet_clock ON rivulet_entry (position) WHERE type = 'log.clock';
 
   -- Apart from the entries, which may be deleted earlier.
   CREATE TABLE rivulet_identity (

@@ -1,9 +1,11 @@
 import { isSweepDue } from '../store/identity-age.ts'
 import type { IdentityLimits } from '../store/identity-age.ts'
 import type { LogRoom, LogUsage, Trimmed, TrimLimit } from '../store/retention-store.ts'
+import { ageLimit, clockChangeOf } from '../store/log-clock.ts'
 import type { LogFile } from './log-file.ts'
 import { damaged } from './sqlite-error.ts'
 import { originalText, storedText } from '../../protocol/stored-text.ts'
+import { parseStoredEvent } from './stored-event.ts'
 
 /** The length of the events that one step deletes, in bytes: some ms, in which no other process writes. */
 const MAX_STEP_BYTES = 4 * 1024 * 1024
@@ -66,12 +68,13 @@ export class SqliteTrimming {
 
   /** The result that {@link trim} would have. */
   plan(limit: TrimLimit): Trimmed {
-    const { deleted, isDone, blockedBy } = this.#plan(limit)
+    const { deleted, isDone, blockedBy } = this.#plan(this.#confirmed(limit))
     return { deleted, isDone, blockedBy }
   }
 
   /** Deletes at least one chunk, and others until the time of a step is over. */
-  trim({ limit, bytes: maxBytes = Infinity, ...rest }: TrimLimit): Trimmed {
+  trim(given: TrimLimit): Trimmed {
+    const { limit, bytes: maxBytes = Infinity, ...rest } = this.#confirmed(given)
     const until = performance.now() + MAX_STEP_TIME
     let sum = 0
     for (let bytes = 0; ;) {
@@ -98,6 +101,18 @@ export class SqliteTrimming {
     const found = this.#statements.trimmed.get()?.['trimmed_position']
     if (typeof found !== 'number') throw damaged(this.#file.name, 'it has no end')
     return found
+  }
+
+  /** The limit with the time before which entries are old enough: see `ageLimit`. */
+  #confirmed(limit: TrimLimit): TrimLimit {
+    const { recordedBefore } = limit
+    // Mostly nothing is that old.
+    if (recordedBefore === undefined || this.#plan({ recordedBefore, limit: 1 }).deleted === 0) return limit
+    const changes = this.#statements.clockChanges
+      .all()
+      .map(({ event }) => clockChangeOf(parseStoredEvent(event)))
+      .filter((change) => change !== undefined)
+    return { ...limit, recordedBefore: ageLimit(recordedBefore, changes) }
   }
 
   #plan({ recordedBefore = Infinity, bytes: maxBytes = Infinity, limit }: TrimLimit): SqliteTrimPlan {
@@ -188,6 +203,9 @@ function prepare({ database }: LogFile) {
     oldest: database.prepare(
       `SELECT position, recorded, octet_length(event) AS bytes FROM rivulet_entry WHERE position > ?
        ORDER BY position LIMIT ?`,
+    ),
+    clockChanges: database.prepare(
+      "SELECT event FROM rivulet_entry WHERE type = 'log.clock' ORDER BY position",
     ),
     delete: database.prepare('DELETE FROM rivulet_entry WHERE position <= ?'),
     move: database.prepare(

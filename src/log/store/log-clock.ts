@@ -1,5 +1,6 @@
-import type { LogClock } from '../../protocol/event.ts'
-import { clockEvent } from '../../protocol/log-event.ts'
+import type { EventOf, LogClock } from '../../protocol/event.ts'
+import { isObject } from '../../protocol/json.ts'
+import { CLOCK_SOURCE, clockEvent } from '../../protocol/log-event.ts'
 import { newEntry } from './new-entry.ts'
 import type { PreparedEntry } from './new-entry.ts'
 
@@ -101,6 +102,47 @@ export function isOwn({ wall, monotonic }: WallAndMonotonic): boolean {
 /** Whether entries may be deleted by their age: not while the wall clock may be right in that more time has passed. */
 export function isTimeCertain({ jump }: LogTime): boolean {
   return jump === null || jump.by < 0
+}
+
+/**
+ * Returns the time before which entries may be deleted by their age.
+ *
+ * The entries that were recorded while a jump forward was not confirmed have times that are too early by this jump, and also by the
+ * next one if the clock had jumped again before the confirmation. They count as recorded so much later.
+ *
+ * @param recordedBefore The same, by the times of the entries alone.
+ * @param changes All changes of the clock that the log still has, in order.
+ */
+export function ageLimit(recordedBefore: number, changes: Iterable<LogClock>): number {
+  let limit = recordedBefore
+  /** Since when no jump was confirmed, since when none was at the jump before, and that jump. */
+  let [start, from, earlier] = [-Infinity, -Infinity, 0]
+  let isUnconfirmed = false
+  for (const { state, by, at } of changes) {
+    if (state === 'ahead') {
+      if (!isUnconfirmed) [start, from, earlier] = [at, at, 0]
+    } else if (state === 'accepted') {
+      const isWithin = from < recordedBefore && recordedBefore < at
+      if (isWithin && by > 0) limit = Math.min(limit, Math.max(from, recordedBefore - by - earlier))
+      ;[start, from, earlier] = [at, start, by]
+    }
+    isUnconfirmed = state === 'ahead'
+  }
+  return limit
+}
+
+/** The change of the clock that an entry reports; undefined for any other event. */
+export function clockChangeOf(event: unknown): LogClock | undefined {
+  return isClockEvent(event) ? event.data : undefined
+}
+
+function isClockEvent(event: unknown): event is EventOf<'log.clock'> {
+  return (
+    isObject(event) &&
+    event['type'] === 'log.clock' &&
+    event['source'] === CLOCK_SOURCE &&
+    isObject(event['data'])
+  )
 }
 
 /** The entry that reports a change of the wall clock. */

@@ -23,7 +23,10 @@ export interface LogRoom extends LogUsage {
 
 /** Which entries to delete. */
 export interface TrimLimit {
-  /** Only entries that were recorded before this time, in Unix ms. Default: any. */
+  /**
+   * Only entries that were recorded before this time, in Unix ms. While the clock of the log was not confirmed, entries have a time that is too
+   * early: see `ageLimit`. Default: any.
+   */
   readonly recordedBefore?: number
   /** Deletes no more entries once their events have this size together, in bytes, about. Default: no limit. */
   readonly bytes?: number

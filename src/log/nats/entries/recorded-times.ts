@@ -1,4 +1,5 @@
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
+import type { LogClock } from '../../../protocol/event.ts'
 import { CONFIRMATION, isOwn, isTimeCertain, nextTime, TOLERANCE } from '../../store/log-clock.ts'
 import type { LogTime, NextTime, WallAndMonotonic } from '../../store/log-clock.ts'
 import type { LogMetadata } from '../server/log-metadata.ts'
@@ -35,6 +36,7 @@ export class RecordedTimes {
   readonly #clocks: WallAndMonotonic
   /** The time by the clocks of this process; undefined until it is needed. */
   #time: LogTime | undefined
+  #unreported: LogClock | undefined
   /** All entries up to this number are known, and the latest time in them. */
   #known: { readonly sequence: number; readonly recorded: number }
   /** The highest number that was written. */
@@ -56,7 +58,17 @@ export class RecordedTimes {
     return { recorded: Math.max(recorded, time), known: sequence }
   }
 
-  /** The time of the log now, and the change of the wall clock since the last call. */
+  /** The last change of the wall clock, if the log has no entry about it; undefined for none. */
+  get unreported(): LogClock | undefined {
+    return this.#unreported
+  }
+
+  /** Notes that the log has an entry about a change. */
+  reported(change: LogClock): void {
+    if (this.#unreported === change) this.#unreported = undefined
+  }
+
+  /** The time of the log now. */
   async advance(): Promise<NextTime> {
     const before = await this.#before()
     let next = nextTime(before, this.#clocks)
@@ -67,10 +79,13 @@ export class RecordedTimes {
         // As far as both clocks agree. The server is asked again after as long, and not by each append.
         const agreed = Math.max(time, server)
         const jump = { since: monotonic, by: this.#clocks.wall() - agreed }
-        next = { time: agreed, monotonic, jump, change: undefined }
+        const by = agreed - time
+        const change: LogClock = { state: 'accepted', by, at: agreed }
+        next = { time: agreed, monotonic, jump, change: by > TOLERANCE ? change : undefined }
       }
     }
     this.#time = next
+    this.#unreported = next.change ?? this.#unreported
     return next
   }
 

@@ -64,7 +64,7 @@ export class NatsClaims {
     const fence = await this.#changes.until(
       name,
       async () => {
-        const result = await this.#tryClaim(journal)
+        const result = await this.#tryClaim(journal, wait)
         return typeof result === 'string' ? undefined : result
       },
       wait,
@@ -140,7 +140,8 @@ export class NatsClaims {
   async ownerOf(name: string): Promise<string | null> {
     const head = await this.#journals.head(name)
     if (head === undefined || !head.claim.isHeld) return null
-    return (await this.#claimer.lease.isAlive(head.claim.instance)) ? head.claim.owner : null
+    const { lease, closed } = this.#claimer
+    return (await lease.isAlive(head.claim.instance, closed)) ? head.claim.owner : null
   }
 
   /** The owners of held names, from the last messages of their journals. */
@@ -156,13 +157,12 @@ export class NatsClaims {
   async revoke(name: string, change: { readonly head: Partial<JournalHead>; readonly isDropped: boolean }) {
     const journal = this.#journals.of(name)
     for (;;) {
-      const holder = await journal.read((state) => {
+      const { holder, sequence } = await journal.read(async (state) => {
         const { claim } = state.head
         const isOwn = claim.isHeld && claim.instance === this.instance
-        return isOwn ? claim.owner : this.#holder(state)
+        return { sequence: state.sequence, holder: isOwn ? claim.owner : await this.#holder(state) }
       })
       if (holder !== undefined) throw new LogInUseError(this.#journals.log, name, holder)
-      const { sequence } = journal.known
       if (sequence === 0) return
       const revoked = await journal.write((state) =>
         // Others may have claimed it meanwhile.
@@ -191,11 +191,11 @@ export class NatsClaims {
   }
 
   /** Claims a name, or returns the owner if another open log holds it. */
-  async #tryClaim(journal: Journal): Promise<Fence | string> {
+  async #tryClaim(journal: Journal, wait?: AbortSignal): Promise<Fence | string> {
     const { name } = journal
     this.#claiming.set(name, (this.#claiming.get(name) ?? 0) + 1)
     try {
-      return await this.#storeClaim(journal)
+      return await this.#storeClaim(journal, wait)
     } finally {
       const others = (this.#claiming.get(name) ?? 0) - 1
       if (others === 0) this.#claiming.delete(name)
@@ -203,14 +203,17 @@ export class NatsClaims {
     }
   }
 
-  async #storeClaim(journal: Journal): Promise<Fence | string> {
+  async #storeClaim(journal: Journal, wait?: AbortSignal): Promise<Fence | string> {
     const { lease, owner, closed } = this.#claimer
     const { name } = journal
     for (;;) {
-      const holder = await journal.read((state) => this.#holder(state))
+      // The state moves on while the lease of its owner is read.
+      const { holder, sequence } = await journal.read(async (state) => ({
+        sequence: state.sequence,
+        holder: await this.#holder(state, wait),
+      }))
       if (holder !== undefined) return holder
       await lease.hold()
-      const { sequence } = journal.known
       closed.throwIfAborted()
       const token = await journal
         .write((state) =>
@@ -233,10 +236,13 @@ export class NatsClaims {
   }
 
   /** The owner of a name, if it is another open log that lives. */
-  async #holder({ head: { claim } }: JournalState): Promise<string | undefined> {
-    const { lease } = this.#claimer
+  async #holder({ head: { claim } }: JournalState, wait?: AbortSignal): Promise<string | undefined> {
+    const { lease, closed } = this.#claimer
     if (!claim.isHeld || claim.instance === lease.instance) return undefined
-    return (await lease.isAlive(claim.instance)) ? claim.owner : undefined
+    const signal = wait === undefined ? closed : AbortSignal.any([wait, closed])
+    const isAlive = await lease.isAlive(claim.instance, signal)
+    closed.throwIfAborted()
+    return isAlive ? claim.owner : undefined
   }
 
   /** Whether a claim of this open log was stored without an answer to the call. */

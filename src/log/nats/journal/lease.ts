@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { isObject, parseJson } from '../../../protocol/json.ts'
 import type { Connection } from '../server/connection.ts'
 import { MessageCursor } from '../server/message-cursor.ts'
@@ -6,6 +7,9 @@ import { retryTransient } from '../server/retry-transient.ts'
 
 /** Number of renewals within the duration of a lease. */
 const RENEWALS = 3
+
+/** Interval at which a lease is read that has run out and may be renewed, in ms. */
+const INTERVAL = 200
 
 /**
  * The lease of an open log: a key of a bucket whose keys expire, which the log renews while it lives. It only says when others may take
@@ -48,10 +52,19 @@ export class Lease {
     }, this.duration / RENEWALS).unref()
   }
 
-  /** Whether an open log lives. */
-  async isAlive(instance: string): Promise<boolean> {
-    const renewal = await this.renewal(instance)
-    return typeof renewal === 'number' || (renewal === 'expired' && this.#mayBeLate)
+  /**
+   * Whether an open log lives. If its lease has run out, it first has the time to renew it: see {@link isExpiryFinal}. Takes the own lease,
+   * by whose renewals the absence of the server is known. Resolves with true when the signal is aborted.
+   */
+  async isAlive(instance: string, signal?: AbortSignal): Promise<boolean> {
+    for (;;) {
+      if (signal?.aborted === true) return true
+      await this.hold()
+      const renewal = await this.renewal(instance)
+      if (typeof renewal === 'number') return true
+      if (renewal === 'ended' || this.isExpiryFinal) return false
+      await delay(INTERVAL, undefined, { signal }).catch(() => {})
+    }
   }
 
   /** The number of the last renewal of an open log, which changes with each renewal. Without one, whether the lease has ended or has expired. */
@@ -67,8 +80,8 @@ export class Lease {
   }
 
   /**
-   * Whether a lease that has run out is that of an open log that is gone. Otherwise the server may have been away, or this process
-   * suspended: others have not had the time of a lease since.
+   * Whether a lease that has run out is that of an open log that is gone. Otherwise the server may have been away, also just before this
+   * log was opened, or this process suspended: others have not had the time of a lease since.
    */
   get isExpiryFinal(): boolean {
     const isKnown = this.#renewed > -Infinity && performance.now() >= this.#opened + this.duration
