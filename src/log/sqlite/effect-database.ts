@@ -16,6 +16,7 @@ import type {
 import { EffectError, FencedError } from '../errors.ts'
 import type { LogError } from '../errors.ts'
 import { anotherPathOf, ONE_PATH } from './file-system.ts'
+import { openFilesAt } from './log-file.ts'
 import { damaged, isConstraint, isNestedBegin, logFileError, mayRollBack } from './sqlite-error.ts'
 import { whileBusy } from './write-queue.ts'
 
@@ -292,11 +293,19 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
   #transaction<Result>(work: (statements: ReturnType<typeof prepare>) => Result): Promise<Result> {
     return this.#attempt(() =>
       this.#withoutTimeout(() => {
+        // The log itself may be in the file.
+        const logs = openFilesAt(this.#database.location())
+        for (const log of logs) log.checkSound()
         const statements = this.#statements
         statements.begin.run()
         try {
           const result = work(statements)
-          statements.commit.run()
+          try {
+            statements.commit.run()
+          } catch (error) {
+            for (const log of logs) log.commitFailed(error)
+            throw error
+          }
           return result
         } catch (error) {
           // After a commit that failed, the transaction may be open. After a full disk, SQLite has rolled back.

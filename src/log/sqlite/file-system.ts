@@ -4,14 +4,17 @@ import {
   closeSync,
   constants,
   existsSync,
+  fsyncSync,
   linkSync,
   openSync,
   readdirSync,
   readFileSync,
+  readSync,
   realpathSync,
   rmSync,
   statfsSync,
   statSync,
+  writeSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
@@ -86,6 +89,28 @@ export function createPrivateFile(file: string): void {
   } finally {
     // Another process may have removed it: see `anotherPathOf`.
     rmSync(unnamed, { force: true })
+  }
+}
+
+/** The size of a part of a file that is written again at once, in bytes. */
+const PART = 1024 * 1024
+
+/**
+ * Writes over a file with what it has, and syncs it. A sync alone does not help after one that failed: the system takes for synced what it could
+ * not write. The caller keeps others from writing.
+ */
+export function writeAgain(file: string): void {
+  const descriptor = openSync(file, 'r+')
+  try {
+    const part = Buffer.allocUnsafe(PART)
+    for (let at = 0; ;) {
+      const length = readSync(descriptor, part, 0, PART, at)
+      if (length === 0) break
+      at += writeSync(descriptor, part, 0, length, at)
+    }
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
   }
 }
 

@@ -11,9 +11,10 @@ import {
   isFolder,
   networkFileSystemOf,
   ONE_PATH,
+  writeAgain,
 } from './file-system.ts'
 import { CHECKED_TABLES, IDENTIFY, problemOfHeader, SCHEMA } from './schema.ts'
-import { damaged, isBusy } from './sqlite-error.ts'
+import { damaged, isBusy, isUndone } from './sqlite-error.ts'
 
 /** How surely a commit survives a power cut: `FULL` syncs it before it becomes visible. */
 export type Durability = 'NORMAL' | 'FULL'
@@ -34,6 +35,14 @@ const CHECKPOINT_PAGES = 4_000
 /** The size of the -wal file, in bytes, above which it is truncated. */
 const MAX_WAL_BYTES = 64 * 1024 * 1024
 
+/** The log files that are open in this process. */
+const openFiles = new Set<LogFile>()
+
+/** The log files at a path, as SQLite names it, that are open in this process: a user's connection may write there too. */
+export function openFilesAt(path: string | null): readonly LogFile[] {
+  return path === null ? [] : [...openFiles].filter((file) => file.path === path)
+}
+
 /** A connection without SQLite's own waiting, which would block the event loop. */
 export const connect: Connect = (file) => new DatabaseSync(file, { timeout: 0 })
 
@@ -53,6 +62,10 @@ export class LogFile {
   readonly #present: FileIdentity
   readonly #wal: FileIdentity
   #durability: Durability | undefined
+  /** Whether all of the -wal file that this log has found is on the disk. */
+  #isWalSynced = false
+  /** Why nothing more is written. */
+  #failure: unknown
 
   /**
    * @param create Whether a missing log is created.
@@ -84,6 +97,7 @@ export class LogFile {
       // Both stay the same files while a connection is open.
       this.#present = new FileIdentity(this.path)
       this.#wal = new FileIdentity(this.walPath)
+      openFiles.add(this)
     } catch (error) {
       this.database.close()
       throw error
@@ -97,15 +111,22 @@ export class LogFile {
   /**
    * Runs the work in one transaction that no other connection can write into: all of it is stored, or nothing.
    *
-   * @throws {LogFileError} where the file was removed or replaced.
+   * @throws {LogFileError} if the file was removed or replaced, or an earlier commit has failed.
    */
   write<Result>(durability: Durability, work: () => Result): Result {
     this.checkPresent()
+    this.checkSound()
     if (this.#durability !== durability) {
       this.database.exec(`PRAGMA synchronous = ${durability}`)
+      // SQLite ignores it when its own checkpoint after a commit fails. After a synced commit, the sync of that checkpoint has nothing to lose.
+      const pages = durability === 'FULL' ? CHECKPOINT_PAGES : 0
+      this.database.exec(`PRAGMA wal_autocheckpoint = ${pages}`)
       this.#durability = durability
     }
-    const result = this.#transaction('BEGIN IMMEDIATE', work)
+    const result = this.#transaction('BEGIN IMMEDIATE', () => {
+      if (durability === 'FULL') this.#syncWal()
+      return work()
+    })
     this.#truncateWal()
     return result
   }
@@ -130,7 +151,28 @@ export class LogFile {
     )
   }
 
+  /**
+   * Refuses to write after a commit that has failed otherwise than for want of space or a lock. The system takes what it could not sync for synced.
+   * Commits that were not synced may be missing there, and a recovery would end before all that is committed behind them.
+   *
+   * @throws {LogFileError} if that happened.
+   */
+  checkSound(): void {
+    if (this.#failure === undefined) return
+    throw new LogFileError(
+      this.name,
+      'is no longer written, since its disk failed in an earlier commit or checkpoint: check the disk, close the log, and open it again',
+      { cause: this.#failure },
+    )
+  }
+
+  /** Takes note of the error of a commit to the file: see {@link checkSound}. */
+  commitFailed(error: unknown): void {
+    if (!isUndone(error)) this.#failure ??= error
+  }
+
   close(): void {
+    openFiles.delete(this)
     if (this.database.isOpen) this.database.close()
   }
 
@@ -138,13 +180,39 @@ export class LogFile {
     this.database.exec(begin)
     try {
       const result = work()
-      this.database.exec('COMMIT')
+      this.#commit()
       return result
     } catch (error) {
       // After some errors, such as a full disk, SQLite has already rolled back.
       if (this.database.isTransaction) this.database.exec('ROLLBACK')
       throw error
     }
+  }
+
+  #commit(): void {
+    try {
+      this.database.exec('COMMIT')
+    } catch (error) {
+      this.commitFailed(error)
+      throw error
+    }
+  }
+
+  /**
+   * Within a write transaction: makes durable what this log has found in the -wal file, once. A sync of it may have failed in an earlier process.
+   * A checkpoint would do too, if it could begin the -wal file anew; that takes a moment without readers.
+   */
+  #syncWal(): void {
+    if (this.#isWalSynced) return
+    try {
+      writeAgain(this.walPath)
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error)
+      throw new LogFileError(this.name, `cannot sync its -wal file (${problem}): check the disk`, {
+        cause: error,
+      })
+    }
+    this.#isWalSynced = true
   }
 
   /** The size of the -wal file, in bytes. */
@@ -156,7 +224,13 @@ export class LogFile {
    * Copies the -wal file into the file and makes it empty. Returns whether that was possible: another connection may read it.
    */
   emptyWal(): boolean {
-    return this.database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.['busy'] === 0
+    try {
+      return this.database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.['busy'] === 0
+    } catch (error) {
+      // It syncs the -wal file first.
+      this.commitFailed(error)
+      throw error
+    }
   }
 
   /** A reader that held an old snapshot made the WAL grow. Checkpoints alone write it over, they do not shorten it. */

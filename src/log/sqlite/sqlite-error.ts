@@ -5,13 +5,14 @@ import { isOnReadOnlyFileSystem } from './file-system.ts'
 const BUSY = 5
 const READ_ONLY = 8
 const CORRUPT = 11
+const FULL = 13
 const CANNOT_OPEN = 14
 const PROTOCOL = 15
 const CONSTRAINT = 19
 const NOT_A_DATABASE = 26
 
 /** SQLITE_BUSY, NOMEM, INTERRUPT, IOERR and FULL: SQLite may roll back the whole transaction by itself. */
-const ROLLING_BACK = new Set([BUSY, 7, 9, 10, 13])
+const ROLLING_BACK = new Set([BUSY, 7, 9, 10, FULL])
 
 interface Problem {
   /** Message: what happened, and what to do. */
@@ -30,7 +31,7 @@ const PROBLEMS: Readonly<Record<number, Problem>> = {
     retryable: false,
   },
   10: { text: 'could not be read or written, since its disk failed: check the disk', retryable: false },
-  13: { text: 'could not be written, since the disk is full: free some space', retryable: true },
+  [FULL]: { text: 'could not be written, since the disk is full: free some space', retryable: true },
   [CANNOT_OPEN]: {
     text: 'cannot be opened: create its folder, and give this process permission to it',
     retryable: false,
@@ -47,6 +48,11 @@ export function isBusy(error: unknown): boolean {
 /** Whether a constraint is violated. The commit checks the deferred ones. */
 export function isConstraint(error: unknown): boolean {
   return resultCode(error) === CONSTRAINT
+}
+
+/** Whether a commit or checkpoint with this error has left everything as it was: another program has a lock, the disk is full, a constraint is violated. */
+export function isUndone(error: unknown): boolean {
+  return isBusy(error) || isConstraint(error) || resultCode(error) === FULL
 }
 
 /** Whether SQLite may have rolled the transaction back because of it. */
