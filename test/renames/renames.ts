@@ -95,12 +95,6 @@ export const CHANGED: Readonly<Record<string, Readonly<Record<string, string>>>>
       'it reads a field of stored states by its former name of one letter; ruleStatus has it',
   },
   'test/interface/endpoints.test.ts': { 'the table of all endpoints has a call': IN_THE_TABLE },
-  'test/log/memory-log.test.ts': {
-    'a log in memory: hostile events writes nothing of an append': PREPARED,
-    'a log in memory of 3 partitions: hostile events writes nothing of an append': PREPARED,
-    'a slow log in memory: hostile events writes nothing of an append': PREPARED,
-    'a slow log in memory of 3 partitions: hostile events writes nothing of an append': PREPARED,
-  },
   'test/log/sqlite-log.test.ts': {
     'a log in an SQLite file: hostile events writes nothing of an append': PREPARED,
     'a log in an SQLite file: claims refuses a name without text': IN_FRONT,
