@@ -97,6 +97,12 @@ export const CHANGED: Readonly<Record<string, Readonly<Record<string, string>>>>
   'test/interface/endpoints.test.ts': { 'the table of all endpoints has a call': IN_THE_TABLE },
   'test/log/sqlite-log.test.ts': {
     'a log in an SQLite file: hostile events writes nothing of an append': PREPARED,
+    'a log in an SQLite file: appending refuses more than an append may have': IN_FRONT,
+    'a log in an SQLite file: dead letters are not stored by a commit that is refused': IN_FRONT,
+    'a log in an SQLite file: its inbox refuses more ids that are done': IN_FRONT,
+    'a log in an SQLite file: processes changes nothing by a commit that it refuses': IN_FRONT,
+    'a log in an SQLite file: readers takes a commit of up to 10,000 acknowledged positions': IN_FRONT,
+    'a log in an SQLite file: reading refuses the position of another log': IN_FRONT,
     'a log in an SQLite file: claims refuses a name without text': IN_FRONT,
     'a log in an SQLite file: its inbox refuses the payload': IN_FRONT,
     'a log in an SQLite file: reading begins at a time': IN_FRONT,
