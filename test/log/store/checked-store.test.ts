@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { memoryLog } from '../../../src/log/memory/memory-log.ts'
 import { checkedStore } from '../../../src/log/store/checked-store.ts'
+import { MAX_APPEND_DONE, MAX_APPEND_ENTRIES, MAX_COMMIT_BYTES } from '../../../src/log/store/contract.ts'
 import type { LogStore } from '../../../src/log/store/contract.ts'
 import { change } from '../../operators/events.ts'
 import { newEntry } from '../../../src/log/store/new-entry.ts'
@@ -54,6 +55,29 @@ describe('a checked store', () => {
       expect(reached).toBe(0)
     },
   )
+
+  it('refuses an append and a commit over the limits, and the store gets no call', async () => {
+    const store = memoryLog()
+    const fence = await store.claim('stream')
+    const cursor = await store.positionAt('start')
+    let reached = 0
+    const log = checkedStore(store.connect({ latency: async () => (reached += 1) }))
+    const many = Array.from({ length: MAX_APPEND_ENTRIES + 1 }, (_, n) => newEntry(change(String(n))))
+    const done = Array.from({ length: MAX_APPEND_DONE + 1 }, String)
+    const process = { checkpoint: 'é'.repeat(MAX_COMMIT_BYTES / 2 + 1), state: [], timers: [] }
+    const commit = { expect: null, cursor, acknowledged: [] }
+    const refused = { name: 'LogValueError', message: expect.stringContaining('the log in memory') }
+    for (const call of [
+      log.append([{ fence, expect: null, entries: many }]),
+      log.append([{ fence, expect: null, entries: [] }], done),
+      log.append([], ['msg_1']),
+      log.commit(fence, { ...commit, process }),
+      log.commit(fence, { ...commit, entries: many }),
+    ]) {
+      await expect(call).rejects.toMatchObject(refused)
+    }
+    expect(reached).toBe(0)
+  })
 
   it('refuses a partition that the log does not have', async () => {
     const log = checkedStore(memoryLog({ partitions: 3 }))
