@@ -8,6 +8,7 @@ import { Retention } from '../../src/log/retention.ts'
 import { machine } from '../log/conformance/clock.ts'
 import { append, readAll } from '../log/conformance/fixture.ts'
 import { change } from '../operators/events.ts'
+import { LossyProxy } from './nats/lossy-proxy.ts'
 import { NatsServer } from './nats/server.ts'
 
 let server: NatsServer
@@ -114,6 +115,42 @@ describe('retention of a log with many upstream streams', () => {
     const cursor = await log.positionAt('start')
     const refused = log.commit(fence, { expect: null, cursor, acknowledged: [] })
     await expect(refused).rejects.toMatchObject({ name: 'ArgumentError', argument: 'fence' })
+  })
+})
+
+describe('retention of a log whose server says too early that there are no more messages', () => {
+  const requests = (stream: string) => `$JS.API.CONSUMER.MSG.NEXT.${stream}.`
+
+  async function opened(name: string) {
+    const proxy = await LossyProxy.start(server.port)
+    onTestFinished(() => proxy.close())
+    const log = natsLog({ servers: proxy.url, name })
+    onTestFinished(() => log.close())
+    const fence = await log.claim('stream:s')
+    const entries = [{ event: change('1') }, { event: change('2') }]
+    await log.append([{ fence, expect: null, position: 'p2', entries }])
+    return { proxy, log }
+  }
+
+  it('deletes nothing that a reader needs', async () => {
+    const { proxy, log } = await opened('unlisted')
+    const reader = await log.claim('consumer:c')
+    const start = await log.positionAt('start')
+    await log.commit(reader, { expect: null, cursor: start, acknowledged: [] })
+    proxy.answerEmpty(requests('rivulet_unlisted_state'))
+    expect(await log.retention.room()).toMatchObject({ neededBy: 'consumer:c' })
+    expect(await log.retention.trim({ limit: 2 })).toMatchObject({ deleted: 0, blockedBy: 'consumer:c' })
+    const { streams, readers } = await log.retention.stats()
+    expect(streams).toMatchObject([{ name: 'stream:s' }])
+    expect(readers).toMatchObject([{ name: 'consumer:c' }])
+    expect(proxy.hasAnsweredEmpty).toBe(true)
+  })
+
+  it('reads on to the end by which it deletes', async () => {
+    const { proxy, log } = await opened('cut')
+    proxy.answerEmpty(requests('rivulet_cut_events'))
+    expect(await log.retention.trim({ limit: 3 })).toMatchObject({ deleted: 2, isDone: true })
+    expect(proxy.hasAnsweredEmpty).toBe(true)
   })
 })
 

@@ -5,6 +5,9 @@ import type { AddressInfo, Server } from 'node:net'
 /** What is lost when the connection breaks: the write, or the answer to it. */
 export type Loss = 'write' | 'answer'
 
+/** The answer to a request for messages where there are none: fields without a payload. */
+const NONE = 'NATS/1.0 404 No Messages\r\n\r\n'
+
 /** A TCP proxy that breaks the connection at a write, or holds it up there. */
 export class LossyProxy {
   readonly #server: Server
@@ -14,6 +17,7 @@ export class LossyProxy {
     | { readonly subject: string; readonly reached: () => void; readonly released: Promise<void> }
     | undefined
   #unanswered: string | undefined
+  #emptied: string | undefined
   /** How often a connection was broken. */
   broken = 0
 
@@ -51,6 +55,16 @@ export class LossyProxy {
           // The answer goes to a subject that is not subscribed to.
           return server.write(data.toString('latin1').replace(`${request}_`, `${request}x`), 'latin1')
         }
+        if (this.#emptied !== undefined && data.includes(`PUB ${this.#emptied}`)) {
+          const text = data.toString('latin1')
+          const start = text.indexOf(`PUB ${this.#emptied}`)
+          const payload = text.indexOf('\r\n', start) + 2
+          const [, , reply, size] = text.slice(start, payload).split(/[ \r]/)
+          this.#emptied = undefined
+          // The client answers itself, in place of the request.
+          const answer = `HPUB ${reply} ${NONE.length} ${NONE.length}\r\n${NONE}`
+          return server.write(text.slice(0, start) + answer + text.slice(payload + Number(size)), 'latin1')
+        }
         return server.write(data)
       })
       server.on('data', (data) => (isLosingAnswers ? end() : client.write(data)))
@@ -78,6 +92,16 @@ export class LossyProxy {
   /** The next request to this subject gets no answer. */
   leaveUnanswered(subject: string): void {
     this.#unanswered = subject
+  }
+
+  /** The next request for messages to a subject that begins so is answered as if there were none. */
+  answerEmpty(subject: string): void {
+    this.#emptied = subject
+  }
+
+  /** Whether the request of {@link answerEmpty} has been sent. */
+  get hasAnsweredEmpty(): boolean {
+    return this.#emptied === undefined
   }
 
   /** Whether the request of {@link leaveUnanswered} has been sent. */
