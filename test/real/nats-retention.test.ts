@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { natsLog } from '../../src/log/nats.ts'
 import { NatsLogStore } from '../../src/log/nats/store.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
+import { newEntry } from '../../src/log/store/new-entry.ts'
 import { Retention } from '../../src/log/retention.ts'
 import { machine } from '../log/conformance/clock.ts'
 import { append, readAll } from '../log/conformance/fixture.ts'
@@ -127,7 +128,7 @@ describe('retention of a log whose server says too early that there are no more 
     const log = natsLog({ servers: proxy.url, name })
     onTestFinished(() => log.close())
     const fence = await log.claim('stream:s')
-    const entries = [{ event: change('1') }, { event: change('2') }]
+    const entries = [newEntry(change('1')), newEntry(change('2'))]
     await log.append([{ fence, expect: null, position: 'p2', entries }])
     return { proxy, log }
   }

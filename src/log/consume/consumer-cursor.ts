@@ -22,10 +22,11 @@ const PAGE = 500
 /** Dead letters in one commit: texts of errors are up to some kB. */
 const DEAD_LETTERS = 100
 
-/** The error of a dead letter that was lost with the state of the log. */
+/** The error of a dead letter that the log no longer knows. */
 const LOST = {
   name: 'Error',
-  message: 'an earlier state of the log was put back, so the error of this dead letter is no longer known',
+  message:
+    'the error of this dead letter is no longer known, since an earlier state of the log was put back, or its consumer was removed from the log',
 } as const
 
 /** The consumer of a {@link ConsumerCursor}, and its callbacks. */

@@ -70,6 +70,7 @@ const POSITION_TEXTS = [
   ['rivulet_effect_applied', 'position'],
   ['rivulet_effect_dead_letter', 'position'],
   ['rivulet_effect_dead_letter', 'letter'],
+  ['rivulet_effect_moved', 'state'],
 ] as const
 
 /** Positions of the copy are not those of the source once both were written to, so they get another epoch. No name is claimed. */

@@ -57,6 +57,16 @@ export function isFolder(path: string): boolean {
   }
 }
 
+/** Whether a file has a write-ahead log beside it. */
+export function hasWal(file: string): boolean {
+  try {
+    return existsSync(`${realpathSync(file)}-wal`)
+  } catch {
+    // There is no file yet, or it is out of reach. SQLite reports which.
+    return false
+  }
+}
+
 /** Whether nothing can be written to the folder of a file, since its file system is mounted read-only. */
 export function isOnReadOnlyFileSystem(file: string): boolean {
   try {

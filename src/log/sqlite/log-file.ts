@@ -8,6 +8,7 @@ import {
   anotherPathOf,
   createPrivateFile,
   FileIdentity,
+  hasWal,
   isFolder,
   networkFileSystemOf,
   ONE_PATH,
@@ -76,6 +77,7 @@ export class LogFile {
     checkPlace(name)
     if (create) createPrivateFile(name)
     else if (!existsSync(name)) throw new LogFileError(name, 'does not exist: name the file of a log')
+    if (hasWal(name)) this.#checkUntouched(create)
     this.database = open(name)
     try {
       this.path = this.database.location() ?? name
@@ -86,8 +88,7 @@ export class LogFile {
       this.database.exec(
         `PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`,
       )
-      const isNew = this.#check()
-      if (isNew && !create) throw new LogFileError(name, 'has no log: name the file of a log')
+      const isNew = this.#check(this.database, create)
       this.#useWal()
       if (isNew) this.#create()
       else this.#checkWritable()
@@ -244,19 +245,30 @@ export class LogFile {
     }
   }
 
+  /** A connection that may write copies the -wal file into the file when it is closed, also that of another program. */
+  #checkUntouched(create: boolean): void {
+    const database = new DatabaseSync(this.name, { readOnly: true, timeout: 0 })
+    try {
+      this.#check(database, create)
+    } finally {
+      database.close()
+    }
+  }
+
   /** Reads only: a file that is refused stays as it is. Returns whether the log has to be created. */
-  #check(): boolean {
+  #check(database: DatabaseSync, create: boolean): boolean {
     const isNew =
-      this.database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'rivulet_log'").get() === undefined
+      database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'rivulet_log'").get() === undefined
     const header = {
-      application: Number(this.database.prepare('PRAGMA application_id').get()?.['application_id']),
-      layout: Number(this.database.prepare('PRAGMA user_version').get()?.['user_version']),
+      application: Number(database.prepare('PRAGMA application_id').get()?.['application_id']),
+      layout: Number(database.prepare('PRAGMA user_version').get()?.['user_version']),
     }
     const problem = problemOfHeader(header, !isNew)
     if (problem !== undefined) throw new LogFileError(this.name, problem)
+    if (isNew && !create) throw new LogFileError(this.name, 'has no log: name the file of a log')
     if (isNew) return true
     for (const table of CHECKED_TABLES) {
-      const verdict = this.database.prepare(`PRAGMA quick_check('${table}')`).get()?.['quick_check']
+      const verdict = database.prepare(`PRAGMA quick_check('${table}')`).get()?.['quick_check']
       if (verdict !== 'ok') throw damaged(this.name, String(verdict))
     }
     return false
@@ -275,7 +287,7 @@ export class LogFile {
     this.database.exec('PRAGMA synchronous = FULL')
     this.#transaction('BEGIN IMMEDIATE', () => {
       // Another process may have been faster.
-      if (!this.#check()) return
+      if (!this.#check(this.database, true)) return
       this.database.exec(SCHEMA + IDENTIFY)
       this.database
         .prepare('INSERT INTO rivulet_log (one, epoch, last_position, last_recorded) VALUES (1, ?, 0, 0)')

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest'
 import type { Entry, Fence, LogStore, Position } from '../../../src/log/store/contract.ts'
 import { LogPositionError } from '../../../src/log/errors.ts'
 import { openLog as openEventLog } from '../../../src/log/open-log.ts'
+import { EffectDatabase } from '../../../src/log/sqlite/effect-database.ts'
 import { exactlyOnce } from '../../../src/log/sqlite/exactly-once.ts'
 import { begin } from '../../../src/log/process/begin.ts'
 import { appendTo, detections, readAll } from './events.ts'
@@ -239,6 +240,27 @@ describe('a backup', () => {
     await copy.deadLetters.redeliver('consumer:ledger', letter?.entry.position ?? '')
     const applied = await run(copy, file)
     expect(applied.toSorted()).toEqual(['mevt_1', 'mevt_2', 'mevt_3', 'mevt_4', 'mevt_5'])
+  })
+
+  it("has the states in copies that are kept beside effects of the log's own file", async () => {
+    const source = scratchFile()
+    const log = openLog(source)
+    await appendTo(log, detections(1, 1))
+    const cursor = await log.positionAt('end')
+    const effects = new DatabaseSync(source)
+    const kept = { deadLetters: [], applied: [], redelivered: [], sent: [] }
+    await new EffectDatabase(effects).moved.store(
+      'ledger',
+      ['consumer:ledger'],
+      () => new Map([['consumer:ledger', { ...kept, state: { cursor, acknowledged: [] } }]]),
+    )
+    effects.close()
+    const file = scratchFile()
+    await log.retention.backup(file)
+    const copied = new DatabaseSync(file)
+    const moved = await new EffectDatabase(copied).moved.peek('consumer:ledger')
+    copied.close()
+    expect(moved?.state?.cursor).toBe(await openLog(file).positionAt('end'))
   })
 
   it("has what an effect of the log's own file has committed by itself, as applied", async () => {

@@ -179,6 +179,20 @@ describe('a file that cannot be a log is refused and left as it is', () => {
     },
   )
 
+  it('the database of another program that has left its -wal file', async () => {
+    const file = scratchFile()
+    const database = connection(file)
+    database.exec('PRAGMA application_id = 7; PRAGMA journal_mode = WAL; CREATE TABLE own (one TEXT)')
+    const left = scratchFile()
+    const [main, wal] = [readFileSync(file), readFileSync(`${file}-wal`)]
+    writeFileSync(left, main)
+    writeFileSync(`${left}-wal`, wal)
+
+    expect((await refusal(left)).message).toContain('is a file of another program')
+    expect(readFileSync(left).equals(main)).toBe(true)
+    expect(readFileSync(`${left}-wal`).equals(wal)).toBe(true)
+  })
+
   it('a file that has another name, by which another program could write to it', async () => {
     const file = await writtenFile()
     const other = join(dirname(file), 'other.db')
