@@ -182,6 +182,14 @@ describe('a position that was kept elsewhere, of a log that was put back', () =>
     expect(await again.read(before, { limit: 10 })).toMatchObject({ gap: { to: start } })
   })
 
+  it('is accepted where retention has passed it since, and nothing is left to compare', async () => {
+    const { again, lost, trimmed } = await putBack(OTHERS)
+    await again.retention.trim({ limit: 10 })
+    await expect(again.read(lost, { limit: 10 })).rejects.toMatchObject(diverged)
+    const { gap } = await again.read(trimmed, { limit: 10 })
+    expect(gap).toEqual({ from: trimmed, to: await again.positionAt('start') })
+  })
+
   it('is accepted where its entry was forgotten since, and nothing is left to compare', async () => {
     const log = opened('first')
     await append(log, await log.claim('stream:a'), change('1', 'm'), change('2', 'other'), change('3', 'm'))

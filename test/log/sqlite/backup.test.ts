@@ -256,7 +256,7 @@ describe('a backup', () => {
     )
     effects.close()
     const file = scratchFile()
-    await log.retention.backup(file)
+    await log.backup(file)
     const copied = new DatabaseSync(file)
     const moved = await new EffectDatabase(copied).moved.peek('consumer:ledger')
     copied.close()

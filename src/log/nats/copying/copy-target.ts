@@ -100,7 +100,8 @@ export class NatsCopyTarget implements CopyTarget {
       const partitions = settings.partitions ?? found?.partitions ?? DEFAULT_PARTITIONS
       connection.names.partitions = partitions
       if (found?.madeBy !== undefined) {
-        if (await lease.isAlive(found.madeBy)) {
+        // Also one that lives after its lease has run out cannot finish what is begun anew.
+        if (typeof (await lease.renewal(found.madeBy)) === 'number') {
           throw new LogServerError(connection.log, 'is being made by another process: wait for it')
         }
         await createAnew(connection)

@@ -83,6 +83,7 @@ export class NatsPositions {
   /**
    * The place of a position. Rejects with a LogPositionError for one that is not of this log, beyond its end, or of a state that was lost.
    * Where the message was deleted since, and is not the last one that was trimmed, nothing is left to compare, and the position is accepted.
+   * After the server was put back, its reader may have missed more than the gap says.
    */
   async check(position: Position): Promise<StreamPlace> {
     const place = await this.#parse(position)

@@ -56,9 +56,9 @@ export class Lease {
    * Whether an open log lives. If its lease has run out, it first has the time to renew it: see {@link isExpiryFinal}. Takes the own lease,
    * by whose renewals the absence of the server is known. Resolves with true when the signal is aborted.
    */
-  async isAlive(instance: string, signal?: AbortSignal): Promise<boolean> {
+  async isAlive(instance: string, signal: AbortSignal): Promise<boolean> {
     for (;;) {
-      if (signal?.aborted === true) return true
+      if (signal.aborted) return true
       await this.hold()
       const renewal = await this.renewal(instance)
       if (typeof renewal === 'number') return true
