@@ -28,7 +28,16 @@ export function rivulet(
   env: Readonly<Record<string, string>> = {},
   input: string | null = '',
 ) {
-  const child = spawn(process.execPath, [COMMAND, ...args], {
+  return started([COMMAND, ...args], env, input)
+}
+
+/** Runs the command as `npm start` does in the repository, from the sources and beside the packages that are installed there. */
+export function rivuletInRepository(args: readonly string[]) {
+  return started(['--conditions=rivulet-source', 'src/cli/main.ts', ...args], {}, '')
+}
+
+function started(args: readonly string[], env: Readonly<Record<string, string>>, input: string | null) {
+  const child = spawn(process.execPath, args, {
     // Without the settings of this machine's user.
     env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'], ...env },
     stdio: 'pipe',

@@ -267,6 +267,6 @@ describe('rivulet run', () => {
     const { code, stderr } = await run.ended
 
     expect(code).toBe(130)
-    expect(stderr).toMatch(/^The run continues at the service: npm run rivulet -- watch --group tgrp_\w+\n$/)
+    expect(stderr).toMatch(/^The run continues at the service: rivulet watch --group tgrp_\w+\n$/)
   })
 })

@@ -1,12 +1,12 @@
 import { describe, expect, it, vi } from 'vitest'
-import { DOCUMENTS, folderOf, rivulet } from './command.ts'
+import { DOCUMENTS, folderOf, rivulet, rivuletInRepository } from './command.ts'
 
 // The demonstration has its own timeout.
 vi.setConfig({ testTimeout: 60_000 })
 
 describe('rivulet start', () => {
   it('prints everything on real documents as NDJSON, with nothing lost or doubled', async () => {
-    const { code, stdout, stderr } = await rivulet(['start', '--json']).ended
+    const { code, stdout, stderr } = await rivuletInRepository(['start', '--json']).ended
     const lines = stdout
       .trimEnd()
       .split('\n')
