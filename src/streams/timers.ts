@@ -19,7 +19,7 @@ export interface Timer {
 export type TimerChange = Timer | (Pick<Timer, 'key' | 'name'> & { readonly due: null })
 
 /** The place of a timer in the order in which timers fire. */
-type TimerPlace = Pick<Timer, 'due' | 'key' | 'name'>
+export type TimerPlace = Pick<Timer, 'due' | 'key' | 'name'>
 
 /**
  * The order in which timers fire: by due time, then key, then name. Texts are compared by code point as they are stored, so

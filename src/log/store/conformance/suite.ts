@@ -19,40 +19,8 @@ import { testStats } from './stats.ts'
 import { testWaiting } from './waiting.ts'
 import type { Area, Open, OpenFreshLog, TestRunner } from './area.ts'
 
-/** What the suite needs of a store. */
-export interface StoreHarness {
-  /** Name of the store in the names of the tests. */
-  readonly name: string
-  readonly open: OpenFreshLog
-  /** Whether `stats` counts nothing but entries. Default true. */
-  readonly isExact?: boolean
-  /** Default: all areas. */
-  readonly areas?: readonly ConformanceArea[]
-}
-
-const AREAS = {
-  claims: testClaims,
-  appending: testAppending,
-  duplicates: testDuplicates,
-  hostileEvents: testHostileEvents,
-  reading: testReading,
-  waiting: testWaiting,
-  readers: testReaders,
-  processes: testProcesses,
-  deadLetters: testDeadLetters,
-  inbox: testInbox,
-  retention: testRetention,
-  stats: testStats,
-  sharing: testSharing,
-  forgetting: testForgetting,
-  closing: testClosing,
-} satisfies Readonly<Record<string, (area: Area) => void>>
-
-/** An area of the suite. */
-export type ConformanceArea = keyof typeof AREAS
-
 /** The areas of the suite, in the order in which a store is written. */
-export const CONFORMANCE_AREAS: readonly ConformanceArea[] = [
+export const CONFORMANCE_AREAS = [
   'claims',
   'appending',
   'duplicates',
@@ -68,7 +36,39 @@ export const CONFORMANCE_AREAS: readonly ConformanceArea[] = [
   'sharing',
   'forgetting',
   'closing',
-]
+] as const
+
+/** An area of the suite. */
+export type ConformanceArea = (typeof CONFORMANCE_AREAS)[number]
+
+/** What the suite needs of a store. */
+export interface StoreHarness {
+  /** Name of the store in the names of the tests. */
+  readonly name: string
+  readonly open: OpenFreshLog
+  /** Whether `stats` counts nothing but entries. Default true. */
+  readonly isExact?: boolean
+  /** Default: all areas. */
+  readonly areas?: readonly ConformanceArea[]
+}
+
+const AREAS: Readonly<Record<ConformanceArea, (area: Area) => void>> = {
+  claims: testClaims,
+  appending: testAppending,
+  duplicates: testDuplicates,
+  hostileEvents: testHostileEvents,
+  reading: testReading,
+  waiting: testWaiting,
+  readers: testReaders,
+  processes: testProcesses,
+  deadLetters: testDeadLetters,
+  inbox: testInbox,
+  retention: testRetention,
+  stats: testStats,
+  sharing: testSharing,
+  forgetting: testForgetting,
+  closing: testClosing,
+}
 
 /**
  * Declares the tests that each store of a log passes, see `docs/stores.md`. They call the store as `openLog` does, with the checks of
