@@ -3,13 +3,13 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { JournalReader } from './journal.ts'
 import type { Line, ProcessSettings } from './journal.ts'
 import type { MutantName } from '../soak/mutants.ts'
-import { sourceFile, programFiles } from '../support/programs.ts'
 
-const PROGRAM = 'test/outside/process.ts'
-const fileOf = await programFiles()
+// From its source: the clock is imported before it, and a bundle would have a second one.
+const PROGRAM = fileURLToPath(new URL('process.ts', import.meta.url))
 const CLOCK = new URL('clock.ts', import.meta.url).href
 const MUTATE = new URL('../soak/mutate.ts', import.meta.url).href
 
@@ -35,7 +35,7 @@ export class Session {
   constructor(settings: ProcessSettings, clock: number, mutant: MutantName | undefined) {
     this.settings = settings
     this.#journal = new JournalReader(settings.journal)
-    this.#child = fork(mutant === undefined ? fileOf(PROGRAM) : sourceFile(PROGRAM), {
+    this.#child = fork(PROGRAM, {
       env: {
         ...process.env,
         OUTSIDE_PROCESS: JSON.stringify(settings),

@@ -11,7 +11,6 @@ export const PROGRAMS = [
   'test/log/exactly-once-process.ts',
   'test/log/sqlite/log-process.ts',
   'test/log/sqlite/receiving-process.ts',
-  'test/outside/process.ts',
   'test/rules/run/killed-process.ts',
   'test/service/database-process.ts',
   'test/service/find-all/service-process.ts',
