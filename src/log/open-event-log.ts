@@ -98,6 +98,9 @@ export class OpenEventLog implements EventLog {
     givenHandler?: AnyHandler<EntryOf<Type>>,
   ): LogJob {
     const isHandler = typeof given === 'function' || hasEffects<EntryOf<Type>>(given)
+    // Its options would be ignored.
+    if (isHandler && givenHandler !== undefined)
+      throw new ArgumentError('handler', 'the last argument, after the options', givenHandler)
     const [options, handler] = isHandler ? [{}, given] : [given, givenHandler]
     const effects = hasEffects<EntryOf<Type>>(handler) ? new ConsumerEffects(handler) : undefined
     const handle = handlerOf(handler, effects)

@@ -572,6 +572,13 @@ describe('a consumer of the log', () => {
     expect(call).toThrow(argument)
   })
 
+  it('of `consume` is refused at the call with the options after the handler, which would be ignored', async () => {
+    const log = await opened(memoryLog())
+    const call = () => Reflect.apply(log.consume, log, ['a', () => {}, { types: ['monitor.completion'] }])
+    expect(call).toThrow(expect.objectContaining({ name: 'ArgumentError' }))
+    expect(call).toThrow('after the options')
+  })
+
   it.each([[undefined], [null], ['a text'], [{}]])(
     'of `consume` is refused at the call without a handler: %j',
     async (handler) => {

@@ -137,7 +137,7 @@ const shared = {
   enabled: z.boolean({ error: 'true or false' }).meta({ description: 'Default true.' }).optional(),
 }
 
-/** A rule, by its properties alone. Their combinations are checked in `check-rule.ts`. */
+/** A rule, by its properties alone. Their combinations are checked in `check-meaning.ts`. */
 export const ruleSchema = object(
   {
     alert: z
