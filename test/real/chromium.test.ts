@@ -48,7 +48,8 @@ it('runs in Chromium, where a page reads through a proxy of its own origin, with
     if (path.startsWith('/research/')) {
       passOn(incoming, outgoing, baseUrl + path.slice('/research'.length), service.apiKey)
     } else if (path === '/') {
-      outgoing.setHeader('content-type', 'text/html')
+      // Without it, Chromium guesses the encoding from the text.
+      outgoing.setHeader('content-type', 'text/html; charset=utf-8')
       outgoing.end(`<!doctype html><title>rivulet</title><script type="module">${code}</script>`)
     } else {
       outgoing.writeHead(404).end()
