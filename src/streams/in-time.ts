@@ -1,6 +1,8 @@
 import { Observable, Subject, takeUntil } from 'rxjs'
 import type { OperatorFunction, SchedulerLike, Subscription } from 'rxjs'
 import { Queue } from '../../operators/queue.ts'
+import { underGate } from '../../operators/under-gate.ts'
+import { gateOf } from '../protocol/gate.ts'
 import type { MemoryProcess } from './memory-process.ts'
 import type { StreamInput } from './process-functions.ts'
 
@@ -20,6 +22,8 @@ interface Timing<Event, Entry extends StreamInput, Output> {
 
 /**
  * Runs a process in memory over a stream of events, and moves its time while the source is silent.
+ *
+ * A consumer that is slow pauses the source, but not the timers.
  *
  * What a subscriber causes while it takes an output, such as an event of the source, comes after the other outputs of the same event.
  */
@@ -72,7 +76,7 @@ export function inTime<Event, Entry extends StreamInput, Output>({
         ended.next()
         wait?.unsubscribe()
       })
-      source.pipe(takeUntil(ended)).subscribe({
+      source.pipe(takeUntil(ended), underGate(gateOf(subscriber))).subscribe({
         next: (event) => {
           const entry = entryOf(event)
           inTurn(() => {

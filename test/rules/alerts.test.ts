@@ -1,6 +1,8 @@
+import type { ResearchEvent } from 'rivulet'
+import { Gate, gateOf, underGate } from 'rivulet/operators'
 import { alerts, defineRules } from 'rivulet/rules'
-import { map } from 'rxjs'
-import { describe, it } from 'vitest'
+import { map, Observable, Subject, switchMap } from 'rxjs'
+import { describe, expect, it } from 'vitest'
 import { revokedEvent } from '../../src/protocol/gateway-event.ts'
 import { change } from '../operators/events.ts'
 import { inVirtualTime } from '../operators/virtual-time.ts'
@@ -25,6 +27,24 @@ describe('alerts', () => {
       })
       expectSubscriptions(source.subscriptions).toBe('^---------!')
     }))
+
+  it('lets a slow consumer pause a source, also one that is subscribed later', () => {
+    const gate = new Gate()
+    const gates: unknown[] = []
+    const source = new Observable<ResearchEvent>((subscriber) => {
+      gates.push(gateOf(subscriber))
+    })
+    const begin = new Subject<void>()
+    begin
+      .pipe(
+        switchMap(() => source),
+        alerts(burst),
+        underGate(gate),
+      )
+      .subscribe()
+    begin.next()
+    expect(gates).toEqual([gate])
+  })
 
   it('emits that an alert is pending, and that it fires or does not', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {

@@ -7,12 +7,14 @@ import {
   Observable,
   of,
   Subject,
+  switchMap,
   take,
   throwError,
   toArray,
 } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { ResearchEvent } from 'rivulet'
+import { Gate, gateOf, underGate } from 'rivulet/operators'
 import { inMemory, ProcessError } from 'rivulet/streams'
 import type { InMemoryOptions, ProcessFunctions } from 'rivulet/streams'
 import { change } from '../operators/events.ts'
@@ -166,6 +168,25 @@ describe('a process in memory', () => {
     const taken: unknown[] = []
     endless.pipe(inMemory('p', counting), data, take(2)).subscribe((value) => taken.push(value))
     expect([taken, emitted]).toEqual([[1, 2], 2])
+  })
+
+  it('lets a slow consumer pause a source, also one that is subscribed later', () => {
+    const gate = new Gate()
+    const gates: unknown[] = []
+    const source = new Observable<ResearchEvent>((subscriber) => {
+      gates.push(gateOf(subscriber))
+    })
+    const begin = new Subject<void>()
+    begin
+      .pipe(
+        switchMap(() => source),
+        inMemory('p', counting),
+        data,
+        underGate(gate),
+      )
+      .subscribe()
+    begin.next()
+    expect(gates).toEqual([gate])
   })
 
   it('processes an event that its output causes after the rest of that output', () => {

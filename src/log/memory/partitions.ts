@@ -93,7 +93,6 @@ export class MemoryPartitions {
     return { count, oldest: this.#next(at)?.entry.recorded ?? null }
   }
 
-  /** Whether entries were trimmed. */
   /**
    * Appends entries, and merges or skips duplicates. Returns the number of new ones, and the change of the wall clock, if there is one:
    * the log then has an entry about it before them.

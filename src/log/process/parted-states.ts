@@ -2,7 +2,6 @@ import { LogPositionError } from '../errors.ts'
 import { isDivided, partName } from '../part-name.ts'
 import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import type { LogStore, Position } from '../store/contract.ts'
-import { compareStored } from '../../protocol/stored-text.ts'
 import type {
   ChangesOptions,
   ChangesPage,
@@ -11,7 +10,7 @@ import type {
   StoredChange,
   StoredStates,
 } from '../store/process-store.ts'
-import { storedText } from '../../protocol/stored-text.ts'
+import { compareStored, storedText } from '../../protocol/stored-text.ts'
 import { partOfKey, PROCESS_PARTS } from './process-parts.ts'
 
 /** Separator between the positions of parts. */

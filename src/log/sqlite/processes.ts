@@ -4,7 +4,6 @@ import { keyRanges } from '../state/key-ranges.ts'
 import { ProcessPositions } from '../state/process-position.ts'
 import type { ProcessChanges } from '../state/process-position.ts'
 import { MAX_TOMBSTONES } from '../store/process-store.ts'
-import { compareStored } from '../../protocol/stored-text.ts'
 import type {
   ChangesOptions,
   ChangesPage,
@@ -16,7 +15,7 @@ import type {
   TimersOptions,
 } from '../store/process-store.ts'
 import type { Timer, TimerChange } from '../../streams/timers.ts'
-import { originalText, storedText } from '../../protocol/stored-text.ts'
+import { compareStored, originalText, storedText } from '../../protocol/stored-text.ts'
 import type { LogFile } from './log-file.ts'
 import type { Runs } from './runs.ts'
 

@@ -1,5 +1,4 @@
-import { compareStored } from '../../protocol/stored-text.ts'
-import { storedText } from '../../protocol/stored-text.ts'
+import { compareStored, storedText } from '../../protocol/stored-text.ts'
 
 /** Keys as they are stored: those from `from` on and before `to`, which is undefined where all after `from` are meant. */
 export interface KeyRange {

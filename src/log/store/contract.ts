@@ -144,7 +144,7 @@ export interface LogStore {
   /** Gives a name up, which makes the fence void. A fence that is void already is ignored. */
   release(fence: Fence): Promise<void>
   /**
-   * Appends the changes of streams, in one transaction that survives a power cut. Rejects with a `FencedError`, a
+   * Appends the changes of streams, in one transaction that survives a power cut. Rejects with a `FencedError`, or a
    * `LogConflictError` that names the stream. `openLog` rejects with a `LogValueError` for more than {@link MAX_APPEND_ENTRIES},
    * {@link MAX_APPEND_LENGTH} or {@link MAX_APPEND_DONE}.
    *

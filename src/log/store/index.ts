@@ -35,7 +35,7 @@ export { mergeDuplicates } from './completeness.ts'
 export { IDENTITY_LIMITS } from './identity-age.ts'
 export type { IdentityLimits } from './identity-age.ts'
 export { identityKey } from './identity-key.ts'
-export { clockEntry, clocksOf, isTimeCertain, nextTime } from './log-clock.ts'
+export { ageLimit, clockChangeOf, clockEntry, clocksOf, isTimeCertain, nextTime } from './log-clock.ts'
 export type { Jump, LogTime, NextTime, WallAndMonotonic } from './log-clock.ts'
 export { gapPage } from './gap-page.ts'
 export type {
