@@ -42,12 +42,12 @@ export type {
   SentDeadLetters,
   StatesInCopy,
 } from './log/store/effect-store.ts'
-export type { DeadLetterQueue } from './log/dead-letters.ts'
-export { openLog } from './log/open-log.ts'
-export type { LogOptions } from './log/open-log.ts'
-export type { EventLog, Forgotten } from './log/event-log.ts'
+export type { DeadLetterQueue } from './log/event-log/dead-letters.ts'
+export { openLog } from './log/event-log/open-log.ts'
+export type { LogOptions } from './log/event-log/open-log.ts'
+export type { EventLog, Forgotten } from './log/event-log/event-log.ts'
 export type { ConsumeOptions } from './log/consume/consume-options.ts'
-export type { LogReader } from './log/log-reader.ts'
+export type { LogReader } from './log/event-log/log-reader.ts'
 export type { LogProcess, ProcessOptions } from './log/process/process.ts'
 export type { OutputEvent, ProcessContext } from './streams/process-functions.ts'
 export type {
@@ -57,8 +57,8 @@ export type {
   StatePage,
   StatePageOptions,
 } from './log/process/process-state.ts'
-export type { LogJob } from './log/job.ts'
-export type { LogObserver } from './log/observer.ts'
+export type { LogJob } from './log/event-log/job.ts'
+export type { LogObserver } from './log/event-log/observer.ts'
 export type { ConsumerOptions, EntryOf } from './log/consume/consumer-options.ts'
 export type {
   ChangesOptions,
@@ -88,8 +88,8 @@ export type {
   StreamAppend,
 } from './log/store/contract.ts'
 export type { InboxLimits, InboxPlace, InboxStore, PendingDelivery } from './log/store/inbox-store.ts'
-export type { RetentionOptions } from './log/retention.ts'
-export type { ExportOptions } from './log/export.ts'
+export type { RetentionOptions } from './log/event-log/retention.ts'
+export type { ExportOptions } from './log/event-log/export.ts'
 export type { LogStats, ReaderStats, StreamStats } from './log/store/stats.ts'
 export type {
   LogRoom,

@@ -264,10 +264,10 @@ describe('a check of the architecture', () => {
     expect(between('src/log/nats/journal/a.ts', '../../memory/b.ts')).toEqual([
       `src/log/nats/journal/a.ts imports types of src/log/memory/b.ts, ${problem}`,
     ])
-    expect(between('src/log/memory/a.ts', '../sqlite.ts')).toEqual([
-      `src/log/memory/a.ts imports types of src/log/sqlite.ts, ${problem}`,
+    expect(between('src/log/memory/a.ts', '../sqlite/index.ts')).toEqual([
+      `src/log/memory/a.ts imports types of src/log/sqlite/index.ts, ${problem}`,
     ])
-    expect(between('src/log/nats.ts', './nats/store.ts')).toEqual([])
+    expect(between('src/log/nats/index.ts', './nats/store.ts')).toEqual([])
     expect(between('src/log/nats/a.ts', '../state/b.ts')).toEqual([])
     expect(between('src/log/copy/migrate.ts', '../sqlite/a.ts')).toEqual([])
   })

@@ -1,4 +1,4 @@
-import type { EventLog } from '../log/event-log.ts'
+import type { EventLog } from '../log/event-log/event-log.ts'
 import type { LogStats } from '../log/store/stats.ts'
 
 /** The answer of a dashboard to `GET /status`: facts that are not in events of the log, and so in no view. */

@@ -1,4 +1,4 @@
-import type { EventLog } from '../log/event-log.ts'
+import type { EventLog } from '../log/event-log/event-log.ts'
 import type { AddRunsRequest, AddRunsResponse } from '../protocol/task-group.ts'
 import type { SearchRequest, SearchResponse } from '../protocol/search.ts'
 import type { LiveSnapshot, ParamsOf } from '../protocol/live.ts'

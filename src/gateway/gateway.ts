@@ -8,9 +8,9 @@ import {
   checkText,
 } from '../protocol/check.ts'
 import { FencedError, LogFileError, LogInUseError, LogServerError } from '../log/errors.ts'
-import type { EventLog } from '../log/event-log.ts'
+import type { EventLog } from '../log/event-log/event-log.ts'
 import type { ProcessOptions } from '../log/process/process.ts'
-import { RequestContext } from '../log/request-context.ts'
+import { RequestContext } from '../log/event-log/request-context.ts'
 import type { LiveSnapshot } from '../protocol/live.ts'
 import { asyncScheduler } from 'rxjs'
 import type { Access } from './access/access.ts'

@@ -1,4 +1,4 @@
-import type { EventLog } from '../log/event-log.ts'
+import type { EventLog } from '../log/event-log/event-log.ts'
 import { LogInUseError } from '../log/errors.ts'
 import { MAX_APPEND_ENTRIES } from '../log/store/contract.ts'
 import type { Entry } from '../log/store/contract.ts'

@@ -1,4 +1,4 @@
-import type { EventLog } from '../log/event-log.ts'
+import type { EventLog } from '../log/event-log/event-log.ts'
 import { limitedRead } from '../protocol/limited-read.ts'
 
 /** How long the numbers of a log are reused, in ms: reading them takes some time. */

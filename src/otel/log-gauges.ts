@@ -1,5 +1,5 @@
 import type { Attributes, BatchObservableResult, Meter } from '@opentelemetry/api'
-import type { EventLog } from '../log/event-log.ts'
+import type { EventLog } from '../log/event-log/event-log.ts'
 import { limitedRead } from '../protocol/limited-read.ts'
 import { ignoringErrors } from '../protocol/observers.ts'
 

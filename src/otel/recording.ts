@@ -1,6 +1,6 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import type { Meter, Tracer } from '@opentelemetry/api'
-import type { LogObserver } from '../log/observer.ts'
+import type { LogObserver } from '../log/event-log/observer.ts'
 import { ignoringErrors } from '../protocol/observers.ts'
 import { DURATION_BUCKETS, errorType, secondsSince } from './attributes.ts'
 

@@ -197,10 +197,10 @@ describe('the built package', () => {
   it('loads the client of NATS with the log on it alone', () => {
     const ofNats = (file: string) => [...importedBy(file)].filter((name) => name.startsWith('@nats-io/'))
     const others = [...named('.js'), 'dist/chunks/command.js'].filter(
-      (file) => file !== './dist/src/log/nats.js' && existsSync(installed.path(file)),
+      (file) => file !== './dist/src/log/nats/index.js' && existsSync(installed.path(file)),
     )
 
-    expect(ofNats('dist/src/log/nats.js').toSorted()).toEqual([
+    expect(ofNats('dist/src/log/nats/index.js').toSorted()).toEqual([
       '@nats-io/jetstream',
       '@nats-io/kv',
       '@nats-io/transport-node',

@@ -1,6 +1,6 @@
 import { asyncScheduler } from 'rxjs'
 import type { SchedulerLike } from 'rxjs'
-import type { EventLog } from '../../log/event-log.ts'
+import type { EventLog } from '../../log/event-log/event-log.ts'
 import { ArgumentError, hidden } from '../../protocol/argument-error.ts'
 import { checkInteger, checkOptions } from '../../protocol/check.ts'
 import { revokedEvent } from '../../protocol/gateway-event.ts'

@@ -15,7 +15,7 @@ import {
   timeout,
 } from 'rxjs'
 import type { Observable, SchedulerLike } from 'rxjs'
-import type { EventLog } from '../../log/event-log.ts'
+import type { EventLog } from '../../log/event-log/event-log.ts'
 import { LogClosedError, LogError, LogInUseError } from '../../log/errors.ts'
 import type { Entry, Position } from '../../log/store/contract.ts'
 import { isText } from '../../protocol/json.ts'

@@ -1,4 +1,4 @@
-import type { EventLog } from '../../log/event-log.ts'
+import type { EventLog } from '../../log/event-log/event-log.ts'
 import { LogClosedError } from '../../log/errors.ts'
 import { FRAME_END } from '../../http/server-sent-events.ts'
 import { nextCursor } from './cursor.ts'

@@ -1,4 +1,4 @@
-import type { EventLog } from '../../log/event-log.ts'
+import type { EventLog } from '../../log/event-log/event-log.ts'
 import type { Entry, Position } from '../../log/store/contract.ts'
 import type { Access } from '../access/access.ts'
 

@@ -1,5 +1,5 @@
 import { LogPositionError } from '../../log/errors.ts'
-import { macrotask } from '../../log/macrotask.ts'
+import { macrotask } from '../../protocol/macrotask.ts'
 import type { Position } from '../../log/store/contract.ts'
 import type { ViewRows } from './view-rows.ts'
 import { Segment } from './segment.ts'

@@ -3,7 +3,7 @@ import type { Commit, Fence, LogStore, Position, ReaderState, StartAt } from '..
 import type { NewDeadLetter } from '../store/dead-letter-store.ts'
 import type { Effects } from './effects.ts'
 import type { EffectState } from '../store/effect-store.ts'
-import { wholeName } from '../part-name.ts'
+import { wholeName } from './part-name.ts'
 import { EffectError, LogPositionError } from '../errors.ts'
 import type { PositionProblem } from '../errors.ts'
 

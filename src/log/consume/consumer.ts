@@ -10,7 +10,7 @@ import type { LogStore } from '../store/contract.ts'
 import type { ConsumerEffects } from './effects.ts'
 import { FencedError, LogClosedError } from '../errors.ts'
 import { InFlightLimit } from './in-flight-limit.ts'
-import { checkWhole, partName } from '../part-name.ts'
+import { checkWhole, partName } from './part-name.ts'
 
 interface ConsumerSubscriptionOptions<Type extends ResearchEventType> {
   /** The name of the consumer. */

@@ -1,5 +1,5 @@
-import { deadLettersIn } from '../dead-letters.ts'
-import { isDivided, partName } from '../part-name.ts'
+import { deadLettersIn } from '../event-log/dead-letters.ts'
+import { isDivided, partName } from './part-name.ts'
 import { FencedError } from '../errors.ts'
 import type { Entry, LogStore, Position, ReaderState, StartAt } from '../store/contract.ts'
 import type { NewDeadLetter, StoredDeadLetter } from '../store/dead-letter-store.ts'

@@ -7,7 +7,7 @@ import type { Effect, EffectState, EffectStore, SentDeadLetters } from '../store
 import { EFFECTS } from './effects.ts'
 import type { EffectConsumer, EffectHandler, EffectOrigin, Effects } from './effects.ts'
 import { EffectError, FencedError, LogClosedError, LogError } from '../errors.ts'
-import { macrotask } from '../macrotask.ts'
+import { macrotask } from '../../protocol/macrotask.ts'
 
 /** How long effects are added to one transaction, in ms: other writers wait for that long. */
 const MAX_TRANSACTION = 10

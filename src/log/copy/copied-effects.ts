@@ -1,5 +1,5 @@
 import { EffectError, LogPositionError, LogUnsupportedError } from '../errors.ts'
-import { partName, wholeName } from '../part-name.ts'
+import { partName, wholeName } from '../consume/part-name.ts'
 import type { CopiedDeadLetter, CopiedReader, CopiedRecord, CopySource } from '../store/copy-store.ts'
 import type { NewDeadLetter } from '../store/dead-letter-store.ts'
 import type { EffectState, EffectStates, EffectStore, MovedEffects } from '../store/effect-store.ts'

@@ -1,5 +1,5 @@
 import { LogUnsupportedError } from '../errors.ts'
-import { wholeName } from '../part-name.ts'
+import { wholeName } from '../consume/part-name.ts'
 import type {
   CopiedDeadLetter,
   CopiedName,

@@ -1,5 +1,5 @@
 import type { Fence, LogStore, Position } from '../store/contract.ts'
-import { isDivided, partName } from '../part-name.ts'
+import { isDivided, partName } from '../consume/part-name.ts'
 import { MAX_EFFECT_BYTES, stateBytes, timerBytes } from '../../streams/sizes.ts'
 import type { Timer, TimerClock } from '../../streams/timers.ts'
 import type { StateChange } from '../store/process-store.ts'

@@ -1,5 +1,5 @@
 import { LogPositionError } from '../errors.ts'
-import { wholeName } from '../part-name.ts'
+import { wholeName } from '../consume/part-name.ts'
 import type { LogStore } from '../store/contract.ts'
 import type { Timer, TimerClock } from '../../streams/timers.ts'
 

@@ -1,5 +1,5 @@
 import { LogPositionError } from '../errors.ts'
-import { isDivided, partName } from '../part-name.ts'
+import { isDivided, partName } from '../consume/part-name.ts'
 import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import type { LogStore, Position } from '../store/contract.ts'
 import type {

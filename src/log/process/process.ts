@@ -10,7 +10,7 @@ import {
 import type { ResearchEventType } from '../../protocol/event.ts'
 import { checkStart } from '../store/checked-store.ts'
 import type { EntryOf } from '../consume/consumer-options.ts'
-import type { LogJob } from '../job.ts'
+import type { LogJob } from '../event-log/job.ts'
 import type { StoredStates } from '../store/process-store.ts'
 import { checkFunctions, FUNCTION_DEFAULTS } from '../../streams/process-functions.ts'
 import type { ProcessFunctions } from '../../streams/process-functions.ts'

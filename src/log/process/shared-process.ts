@@ -1,7 +1,7 @@
 import type { ResearchEventType } from '../../protocol/event.ts'
 import type { Observers } from '../../protocol/observers.ts'
 import { FencedError, LogClosedError } from '../errors.ts'
-import type { LogObserver } from '../observer.ts'
+import type { LogObserver } from '../event-log/observer.ts'
 import type { LogStore } from '../store/contract.ts'
 import { divideProcess } from './divide-process.ts'
 import { PROCESS_PARTS } from './process-parts.ts'

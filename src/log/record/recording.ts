@@ -18,8 +18,8 @@ import type {
   WatchedStreams,
 } from '../../sources/watched-streams.ts'
 import { FencedError, LogError } from '../errors.ts'
-import { Job } from '../job.ts'
-import type { LogJob } from '../job.ts'
+import { Job } from '../event-log/job.ts'
+import type { LogJob } from '../event-log/job.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
 import { Clock } from './clock.ts'
 import { RecordedList } from './recorded-list.ts'

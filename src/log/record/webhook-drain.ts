@@ -18,7 +18,7 @@ import {
 } from 'rxjs'
 import type { Observable } from 'rxjs'
 import type { PendingDelivery } from '../store/inbox-store.ts'
-import { macrotask } from '../macrotask.ts'
+import { macrotask } from '../../protocol/macrotask.ts'
 import type { RecordedStream, Recorder } from './recorder.ts'
 import type { EventOf, ResearchEvent } from '../../protocol/event.ts'
 import { runSource } from '../../protocol/event.ts'

@@ -1,9 +1,9 @@
 import { DatabaseSync } from 'node:sqlite'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkText } from '../../protocol/check.ts'
-import { deadLettersIn } from '../dead-letters.ts'
+import { deadLettersIn } from '../event-log/dead-letters.ts'
 import { LogPositionError, LogUnsupportedError } from '../errors.ts'
-import { namesOf } from '../part-name.ts'
+import { namesOf } from '../consume/part-name.ts'
 import type { LogStore, Position } from '../store/contract.ts'
 import { EffectDatabase } from './effect-database.ts'
 

@@ -1,7 +1,7 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkInteger, checkSignal, checkText } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/json.ts'
-import { macrotask } from '../macrotask.ts'
+import { macrotask } from '../../protocol/macrotask.ts'
 import { LogValueError } from '../errors.ts'
 import { commitBytes } from './commit-size.ts'
 import { MAX_APPEND_DONE, MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH, MAX_COMMIT_BYTES } from './contract.ts'

@@ -1,6 +1,6 @@
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
-import type { EventLog } from '../../log/event-log.ts'
-import type { LogJob } from '../../log/job.ts'
+import type { EventLog } from '../../log/event-log/event-log.ts'
+import type { LogJob } from '../../log/event-log/job.ts'
 import { checkAlert } from './alert-entry.ts'
 import type { AlertEntry } from './alert-entry.ts'
 import { report } from './notify-problem.ts'

@@ -1,6 +1,6 @@
 import { DrainTimeoutError } from '../../../operators/index.ts'
-import { Job } from '../../log/job.ts'
-import type { LogJob } from '../../log/job.ts'
+import { Job } from '../../log/event-log/job.ts'
+import type { LogJob } from '../../log/event-log/job.ts'
 
 /** One job of several parts. The first that ends or fails ends the others, in their order. */
 export function jobOf(parts: readonly LogJob[]): LogJob {

@@ -1,6 +1,6 @@
 import { checkOptions, checkText } from '../../protocol/check.ts'
-import type { EventLog } from '../../log/event-log.ts'
-import type { LogJob } from '../../log/job.ts'
+import type { EventLog } from '../../log/event-log/event-log.ts'
+import type { LogJob } from '../../log/event-log/job.ts'
 import { endpointOf } from './endpoint.ts'
 import { deliverGrouped } from './grouped-delivery.ts'
 import { GROUPED_OPTIONS, groupedSettings } from './grouped-options.ts'

@@ -1,4 +1,4 @@
-import type { EventLog } from '../../log/event-log.ts'
+import type { EventLog } from '../../log/event-log/event-log.ts'
 import type { ProcessOptions } from '../../log/process/process.ts'
 import type { ProcessContext } from '../../streams/process-functions.ts'
 import type { Entry } from '../../log/store/entry.ts'

@@ -1,4 +1,4 @@
-import type { EventLog } from '../../log/event-log.ts'
+import type { EventLog } from '../../log/event-log/event-log.ts'
 import { checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
 import type { Alert } from '../../protocol/alert.ts'
 import { alertData, dataOf } from '../evaluate/alert-data.ts'

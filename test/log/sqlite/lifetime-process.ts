@@ -1,5 +1,5 @@
 /** Sends what keeps the process alive before, during and after a wait for entries, and does nothing more. */
-import { sqliteLog } from '../../../src/log/sqlite.ts'
+import { sqliteLog } from '../../../src/log/sqlite/index.ts'
 import { appendTo, detections } from './events.ts'
 
 const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length

@@ -4,7 +4,7 @@
  */
 import { flushCompileCache } from 'node:module'
 import { DatabaseSync } from 'node:sqlite'
-import { openLog } from '../../../src/log/open-log.ts'
+import { openLog } from '../../../src/log/event-log/open-log.ts'
 import { SqliteLogStore } from '../../../src/log/sqlite/store.ts'
 import { detections, readAll } from './events.ts'
 

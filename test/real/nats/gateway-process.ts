@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import { openLog } from 'rivulet'
 import { createGateway, nodeListener } from 'rivulet/gateway'
-import { natsLog } from '../../../src/log/nats.ts'
+import { natsLog } from '../../../src/log/nats/index.ts'
 import { views } from '../../gateway/soak/cells.ts'
 
 /** What it is started with. */

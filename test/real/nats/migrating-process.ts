@@ -1,7 +1,7 @@
 /** Copies a log into another one, and kills itself once some entries are there. */
 import { migrateLog } from '../../../src/log/copy/migrate.ts'
-import { natsLog } from '../../../src/log/nats.ts'
-import { sqliteLog } from '../../../src/log/sqlite.ts'
+import { natsLog } from '../../../src/log/nats/index.ts'
+import { sqliteLog } from '../../../src/log/sqlite/index.ts'
 import type { LogStore } from '../../../src/log/store/contract.ts'
 
 /** What it is started with: each a file, or the name of a log on the server. */

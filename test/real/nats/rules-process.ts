@@ -1,6 +1,6 @@
 /** Runs rules over a log, or stands by while another process does. A message ends it. */
 import { openLog } from 'rivulet'
-import { natsLog } from '../../../src/log/nats.ts'
+import { natsLog } from '../../../src/log/nats/index.ts'
 import { runRules } from '../../../src/rules/run/run-rules.ts'
 import { rulesToKill } from '../../rules/run/kill-rules.ts'
 

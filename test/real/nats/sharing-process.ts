@@ -1,6 +1,6 @@
 /** Records monitors that other processes record too, each its share. It runs until it is asked to stop. */
 import { createClient, openLog } from 'rivulet'
-import { natsLog } from '../../../src/log/nats.ts'
+import { natsLog } from '../../../src/log/nats/index.ts'
 
 /** What it is started with. */
 export interface SharingSettings {

@@ -1,6 +1,6 @@
 /** Runs a process over a log that counts the events of each source, and appends an event for each third one. It runs until it is killed. */
 import { openLog } from 'rivulet'
-import { natsLog } from '../../../src/log/nats.ts'
+import { natsLog } from '../../../src/log/nats/index.ts'
 
 /** What it is started with. */
 export interface TotalsSettings {

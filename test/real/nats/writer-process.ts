@@ -1,5 +1,5 @@
 /** Writes an upstream stream to a log. It sends the positions that it reaches, and what became of it in the end. */
-import { natsLog } from '../../../src/log/nats.ts'
+import { natsLog } from '../../../src/log/nats/index.ts'
 import { write } from './writer.ts'
 import type { Upstream, Written } from './writer.ts'
 

@@ -5,7 +5,7 @@
 import { flushCompileCache } from 'node:module'
 import { setTimeout } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
-import { openLog } from '../../../src/log/open-log.ts'
+import { openLog } from '../../../src/log/event-log/open-log.ts'
 import { SqliteLogStore } from '../../../src/log/sqlite/store.ts'
 import { runRules } from '../../../src/rules/run/run-rules.ts'
 import { rulesToKill } from './kill-rules.ts'

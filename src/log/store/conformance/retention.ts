@@ -1,6 +1,6 @@
 import { equal, matches, ok, rejects, same } from './checks.ts'
 import { setImmediate as turn } from 'node:timers/promises'
-import { openLog } from '../../open-log.ts'
+import { openLog } from '../../event-log/open-log.ts'
 import type { ProcessOptions } from '../../process/process.ts'
 import type { LogStore } from '../contract.ts'
 import { FencedError, LogInUseError, LogPositionError, ProcessVersionError } from '../../errors.ts'

@@ -1,8 +1,8 @@
-import { checkText } from '../protocol/check.ts'
-import type { LogStore, Position } from './store/contract.ts'
-import { LogUnsupportedError } from './errors.ts'
-import { namesOf } from './part-name.ts'
-import type { DeadLetterStore, StoredDeadLetter } from './store/dead-letter-store.ts'
+import { checkText } from '../../protocol/check.ts'
+import type { LogStore, Position } from '../store/contract.ts'
+import { LogUnsupportedError } from '../errors.ts'
+import { namesOf } from '../consume/part-name.ts'
+import type { DeadLetterStore, StoredDeadLetter } from '../store/dead-letter-store.ts'
 
 /** Dead letters that are read at once. */
 const PAGE = 100

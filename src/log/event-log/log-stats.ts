@@ -1,6 +1,6 @@
-import { wholeName } from './part-name.ts'
-import type { StoreStats } from './store/retention-store.ts'
-import type { LogStats, ReaderStats } from './store/stats.ts'
+import { wholeName } from '../consume/part-name.ts'
+import type { StoreStats } from '../store/retention-store.ts'
+import type { LogStats, ReaderStats } from '../store/stats.ts'
 
 /** The statistics as users get them. */
 export function logStats({ now, readers, streams, pausedBy, ...stats }: StoreStats): LogStats {

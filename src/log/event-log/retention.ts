@@ -1,10 +1,10 @@
 import { asyncScheduler, Subscription } from 'rxjs'
 import type { SchedulerLike } from 'rxjs'
-import { retryableOf } from '../protocol/backoff.ts'
-import { checkDuration, checkInteger, checkOptions } from '../protocol/check.ts'
-import { LogClosedError } from './errors.ts'
-import { wholeName } from './part-name.ts'
-import type { LogUsage, RetentionStore, Trimmed } from './store/retention-store.ts'
+import { retryableOf } from '../../protocol/backoff.ts'
+import { checkDuration, checkInteger, checkOptions } from '../../protocol/check.ts'
+import { LogClosedError } from '../errors.ts'
+import { wholeName } from '../consume/part-name.ts'
+import type { LogUsage, RetentionStore, Trimmed } from '../store/retention-store.ts'
 
 /** How long a log keeps its entries. Processes that only read a log need not set it: the recorder deletes. */
 export interface RetentionOptions {

@@ -11,13 +11,13 @@ import {
   usernamePasswordAuthenticator,
 } from '@nats-io/transport-node'
 import type { Authenticator } from '@nats-io/transport-node'
-import { ArgumentError, hidden, shownUrl } from '../protocol/argument-error.ts'
-import { checkBoolean, checkFunction, checkInteger, checkOptions, checkText } from '../protocol/check.ts'
-import { isObject } from '../protocol/json.ts'
-import { NatsLogStore } from './nats/store.ts'
-import type { LogStore } from './store/contract.ts'
-import { inboxLimits } from './store/inbox-store.ts'
-import type { InboxLimits } from './store/inbox-store.ts'
+import { ArgumentError, hidden, shownUrl } from '../../protocol/argument-error.ts'
+import { checkBoolean, checkFunction, checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
+import { isObject } from '../../protocol/json.ts'
+import { NatsLogStore } from './store.ts'
+import type { LogStore } from '../store/contract.ts'
+import { inboxLimits } from '../store/inbox-store.ts'
+import type { InboxLimits } from '../store/inbox-store.ts'
 
 export {
   FencedError,
@@ -29,8 +29,8 @@ export {
   LogServerError,
   LogUnsupportedError,
   LogValueError,
-} from './errors.ts'
-export { ArgumentError } from '../protocol/argument-error.ts'
+} from '../errors.ts'
+export { ArgumentError } from '../../protocol/argument-error.ts'
 
 /** How a log signs in at its server: one of these. */
 export type NatsCredentials =

@@ -1,4 +1,4 @@
-import { LogUnsupportedError } from './errors.ts'
+import { LogUnsupportedError } from '../errors.ts'
 
 /** Whether the runtime ends what a request has begun together with the request: Cloudflare Workers. */
 const endsWithRequest = globalThis.navigator?.userAgent === 'Cloudflare-Workers'

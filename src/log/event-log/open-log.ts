@@ -1,11 +1,11 @@
-import { checkOptions } from '../protocol/check.ts'
+import { checkOptions } from '../../protocol/check.ts'
 import type { EventLog } from './event-log.ts'
 import { retentionSettings } from './retention.ts'
 import type { RetentionOptions } from './retention.ts'
 import { OpenEventLog } from './open-event-log.ts'
-import { checkedStore } from './store/checked-store.ts'
-import type { LogStore } from './store/contract.ts'
-import { sharedPages } from './store/shared-pages.ts'
+import { checkedStore } from '../store/checked-store.ts'
+import type { LogStore } from '../store/contract.ts'
+import { sharedPages } from '../store/shared-pages.ts'
 
 /** Settings of {@link openLog}. */
 export interface LogOptions {

@@ -1,4 +1,4 @@
-import type { Appended, Entry, NewEntry } from './store/contract.ts'
+import type { Appended, Entry, NewEntry } from '../store/contract.ts'
 
 /**
  * Observes a log, as `rivulet/otel` does. Each method is called around what it observes, and calls `proceed` at once. It cannot

@@ -1,5 +1,5 @@
-import { LogUnsupportedError } from './errors.ts'
-import type { LogStore } from './store/contract.ts'
+import { LogUnsupportedError } from '../errors.ts'
+import type { LogStore } from '../store/contract.ts'
 
 /** The name of a reader in the store that is a part of another one: `consumer.17:archive` of `consumer:archive`. */
 export function partName(reader: string, part: number): string {

@@ -1,5 +1,5 @@
-import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkOptions, checkText } from '../protocol/check.ts'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkOptions, checkText } from '../../protocol/check.ts'
 
 /** A consumer or a process, by its name. */
 export type LogReader =

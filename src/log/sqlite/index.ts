@@ -5,17 +5,17 @@
  */
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
-import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkBoolean, checkFunction, checkOptions, checkText } from '../protocol/check.ts'
-import type { LogStore } from './store/contract.ts'
-import { inboxLimits } from './store/inbox-store.ts'
-import type { InboxLimits } from './store/inbox-store.ts'
-import { SqliteLogStore } from './sqlite/store.ts'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkBoolean, checkFunction, checkOptions, checkText } from '../../protocol/check.ts'
+import type { LogStore } from '../store/contract.ts'
+import { inboxLimits } from '../store/inbox-store.ts'
+import type { InboxLimits } from '../store/inbox-store.ts'
+import { SqliteLogStore } from './store.ts'
 
-export { exactlyOnce } from './sqlite/exactly-once.ts'
-export type { PlainEffect, PreparedEffect } from './consume/exactly-once.ts'
-export { rewindEffects } from './sqlite/rewind-effects.ts'
-export type { RewoundEffects } from './sqlite/rewind-effects.ts'
+export { exactlyOnce } from './exactly-once.ts'
+export type { PlainEffect, PreparedEffect } from '../consume/exactly-once.ts'
+export { rewindEffects } from './rewind-effects.ts'
+export type { RewoundEffects } from './rewind-effects.ts'
 export {
   EffectError,
   FencedError,
@@ -26,10 +26,10 @@ export {
   LogInUseError,
   LogPositionError,
   LogValueError,
-} from './errors.ts'
-export { migrateLog } from './copy/migrate.ts'
-export type { Migrated, MigrateOptions } from './copy/migrate.ts'
-export { ArgumentError } from '../protocol/argument-error.ts'
+} from '../errors.ts'
+export { migrateLog } from '../copy/migrate.ts'
+export type { Migrated, MigrateOptions } from '../copy/migrate.ts'
+export { ArgumentError } from '../../protocol/argument-error.ts'
 
 /** Settings of {@link sqliteLog}. */
 export interface SqliteLogOptions {

@@ -1,5 +1,5 @@
-import { isTimestamp } from '../protocol/timestamp.ts'
-import type { Entry, LogStore, Position } from './store/contract.ts'
+import { isTimestamp } from '../../protocol/timestamp.ts'
+import type { Entry, LogStore, Position } from '../store/contract.ts'
 
 /** Which entries to export. */
 export interface ExportOptions {
