@@ -18,6 +18,8 @@ const ENTRIES = [
   'operators/index',
   'src/streams/index',
   'src/webhooks/index',
+  'src/log/index',
+  'src/transport/index',
   'src/log/sqlite/index',
   'src/log/store/index',
   'src/log/nats/index',

@@ -1,5 +1,5 @@
 import type { ResearchEvent } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { monitorEvent } from '../src/protocol/event.ts'
 import { newEntry } from '../src/log/store/new-entry.ts'
 
@@ -11,7 +11,7 @@ export async function fillLog(
   count: number,
   event: (number: number) => ResearchEvent,
 ): Promise<void> {
-  const store = sqliteLog(file)
+  const store = sqliteStore(file)
   const fence = await store.claim('bench')
   for (let n = 0; n < count; n += BATCH) {
     const entries = Array.from({ length: BATCH }, (_, i) => newEntry(event(n + i)))

@@ -13,8 +13,9 @@ import { join, relative, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { createClient, openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { createClient } from 'rivulet'
+import { openLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { alertmanager, defineRules, runRules } from 'rivulet/rules'
 import { startServer } from './server.ts'
 import type { BenchServer } from './server.ts'
@@ -63,7 +64,7 @@ async function watched(): Promise<readonly string[]> {
 async function recorded(): Promise<readonly string[]> {
   await using server = await startServer('metronome')
   const file = join(folder, 'recorded.db')
-  await using log = await openLog(sqliteLog(file))
+  await using log = await openLog(sqliteStore(file))
   let handled = 0
   log.consume('reader', { types: ['task_run.state'] }, () => {
     handled += 1
@@ -79,7 +80,7 @@ async function recorded(): Promise<readonly string[]> {
 async function notified(): Promise<readonly string[]> {
   await using server = await startServer('metronome')
   const file = join(folder, 'notified.db')
-  await using log = await openLog(sqliteLog(file))
+  await using log = await openLog(sqliteStore(file))
   let posts = 0
   const receiver = createServer((request, response) => {
     request.resume().once('end', () => {

@@ -2,8 +2,9 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createClient, openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { createClient } from 'rivulet'
+import { openLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { deliver } from 'rivulet/operators'
 import { createResearchService } from 'rivulet/service'
 import { bufferCount, first, lastValueFrom } from 'rxjs'
@@ -15,7 +16,7 @@ const inputs = ['What does RxJS do?', 'How is RxJS installed?'].map((input) => (
 await client.taskGroups.addRuns(taskgroup_id, { inputs })
 
 const file = join(mkdtempSync(join(tmpdir(), 'rivulet-')), 'log.db')
-let log = await openLog(sqliteLog(file))
+let log = await openLog(sqliteStore(file))
 await log.record({ client, taskGroups: [taskgroup_id] }).done
 await service.close()
 
@@ -28,7 +29,7 @@ const batches = log.consumer('batches', { types: ['task_run.state'] }).pipe(
 await lastValueFrom(batches)
 await log.close()
 
-log = await openLog(sqliteLog(file))
+log = await openLog(sqliteStore(file))
 await new Promise((resolve) => {
   let answers = 0
   log.consume('answers', { types: ['task_run.state'] }, ({ data, revision }) => {

@@ -2,11 +2,11 @@ import { asyncScheduler, defer, filter } from 'rxjs'
 import type { MonoTypeOperatorFunction, SchedulerLike } from 'rxjs'
 import type { Identified } from '../src/protocol/identified.ts'
 import { checkMemory, RecentIds } from './dedupe/recent-ids.ts'
-import type { Memory } from './dedupe/recent-ids.ts'
+import type { DedupeMemory } from './dedupe/recent-ids.ts'
 import { checkConfig } from '../src/protocol/check.ts'
 
 /** Settings of {@link dedupe}. */
-export interface DedupeConfig<T> extends Memory {
+export interface DedupeOptions<T> extends DedupeMemory {
   /** Called with each dropped event. An error that it throws errors the result. */
   readonly onDuplicate?: (event: T) => void
   /** Clock for `timeToLive`. Default `asyncScheduler`. */
@@ -41,7 +41,7 @@ export interface DedupeConfig<T> extends Memory {
  *
  * @throws ArgumentError at the call, for a `capacity` below 1 or a negative `timeToLive`.
  */
-export function dedupe<T extends Identified>(config: DedupeConfig<T> = {}): MonoTypeOperatorFunction<T> {
+export function dedupe<T extends Identified>(config: DedupeOptions<T> = {}): MonoTypeOperatorFunction<T> {
   checkConfig(config)
   checkMemory(config)
   const { onDuplicate, scheduler = asyncScheduler } = config

@@ -11,7 +11,7 @@ import { Gate } from '../src/protocol/gate.ts'
 import type { DeadLetters } from './deliver/in-flight.ts'
 
 /** Settings of {@link deliver}. */
-export interface DeliverConfig<T> extends Backoff {
+export interface DeliverOptions<T> extends Backoff {
   /** Maximum number of events in flight: being handled, or waiting for a retry. Default 8. */
   readonly concurrency?: number
   /**
@@ -116,7 +116,7 @@ export interface DeliverConfig<T> extends Backoff {
  */
 export function deliver<T>(
   handler: (event: T, signal: AbortSignal) => void | PromiseLike<unknown>,
-  config: DeliverConfig<NoInfer<T>> = {},
+  config: DeliverOptions<NoInfer<T>> = {},
 ): MonoTypeOperatorFunction<T> {
   checkConfig(config)
   const {

@@ -7,7 +7,7 @@ import { Gate, subscribeUnderGate } from '../src/protocol/gate.ts'
 import { Queue } from './queue.ts'
 
 /** Settings of {@link iterate}. */
-export interface IterateConfig {
+export interface IterateOptions {
   /** Number of buffered values at which the source is paused. Default 1,000. */
   readonly highWaterMark?: number
 }
@@ -41,7 +41,7 @@ export interface IterateConfig {
  *
  * @throws ArgumentError at the call, for a `source` that is not an Observable or a `highWaterMark` below 1.
  */
-export function iterate<T>(source: Observable<T>, config: IterateConfig = {}): AsyncIterableIterator<T> {
+export function iterate<T>(source: Observable<T>, config: IterateOptions = {}): AsyncIterableIterator<T> {
   checkConfig(config)
   const { highWaterMark = 1_000 } = config
   if (!isObservable(source)) throw new ArgumentError('source', 'an Observable', source)

@@ -33,14 +33,14 @@ import type { HeldEvent } from './merge-webhooks/deduplicator.ts'
 import { expandInOrder } from './merge-webhooks/expand-in-order.ts'
 import { Gate, gateOf, withGate } from '../src/protocol/gate.ts'
 import { checkMemory, RecentIds } from './dedupe/recent-ids.ts'
-import type { Memory } from './dedupe/recent-ids.ts'
+import type { DedupeMemory } from './dedupe/recent-ids.ts'
 import { ofType } from './of-type.ts'
 import { underGate } from './under-gate.ts'
 import { detection, isPartial, webhookEvent } from '../src/protocol/webhook-event.ts'
 import type { Detection } from '../src/protocol/webhook-event.ts'
 
 /** Settings of {@link mergeWebhooks}. */
-export interface MergeWebhooksConfig extends Memory {
+export interface MergeWebhooksOptions extends DedupeMemory {
   /**
    * Fetches the events that a thin webhook announces (§6.2), oldest first, and completes. Default: none, and the webhook
    * becomes an `unknown` event.
@@ -89,7 +89,8 @@ const MAX_EXPANSIONS = 4
  * ```ts
  * import { EMPTY, of } from 'rxjs'
  * import type { Observable } from 'rxjs'
- * import type { ResearchEvent, WebhookDelivery } from 'rivulet'
+ * import type { ResearchEvent } from 'rivulet'
+ * import type { WebhookDelivery } from 'rivulet/webhooks'
  * import { mergeWebhooks } from 'rivulet/operators'
  *
  * const stream: Observable<ResearchEvent> = EMPTY
@@ -114,7 +115,7 @@ const MAX_EXPANSIONS = 4
  */
 export function mergeWebhooks(
   deliveries: Observable<WebhookDelivery>,
-  config: MergeWebhooksConfig = {},
+  config: MergeWebhooksOptions = {},
 ): OperatorFunction<ResearchEvent, ResearchEvent> {
   checkConfig(config)
   const { expandMonitor, expandRun, hold = 2_000, onDuplicate, onError, scheduler = asyncScheduler } = config
@@ -132,13 +133,13 @@ export function mergeWebhooks(
 
 /** The config with its defaults, read at the call. */
 interface MergeSettings {
-  readonly expandMonitor: MergeWebhooksConfig['expandMonitor']
-  readonly expandRun: MergeWebhooksConfig['expandRun']
+  readonly expandMonitor: MergeWebhooksOptions['expandMonitor']
+  readonly expandRun: MergeWebhooksOptions['expandRun']
   readonly hold: number
-  readonly onError: MergeWebhooksConfig['onError']
-  readonly onDuplicate: MergeWebhooksConfig['onDuplicate']
+  readonly onError: MergeWebhooksOptions['onError']
+  readonly onDuplicate: MergeWebhooksOptions['onDuplicate']
   readonly scheduler: SchedulerLike
-  readonly memory: Memory
+  readonly memory: DedupeMemory
 }
 
 interface HeldRun {

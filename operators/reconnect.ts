@@ -18,7 +18,7 @@ export interface Reconnection {
 }
 
 /** Settings of {@link reconnect}. Its functions are called on it, so it may be an instance of a class. */
-export interface ReconnectConfig<T = unknown> extends Backoff {
+export interface ReconnectOptions<T = unknown> extends Backoff {
   /** Maximum number of failures in a row without progress; one more errors the result. Default `Infinity`. */
   readonly maxFailures?: number
   /** Whether to reconnect after this error. Default: the `retryable` of the error. */
@@ -82,7 +82,7 @@ export interface ReconnectConfig<T = unknown> extends Backoff {
  *
  * @throws ArgumentError at the call, for a negative delay or a `maxFailures` that is not a non-negative integer.
  */
-export function reconnect<T>(config: ReconnectConfig<T> = {}): MonoTypeOperatorFunction<T> {
+export function reconnect<T>(config: ReconnectOptions<T> = {}): MonoTypeOperatorFunction<T> {
   checkConfig(config)
   const {
     initialDelay = INITIAL_DELAY,
@@ -101,12 +101,12 @@ export function reconnect<T>(config: ReconnectConfig<T> = {}): MonoTypeOperatorF
 }
 
 /** The config with its defaults. The callbacks are called on the config itself, which may be an instance of a class. */
-interface Settings<T> extends Required<Omit<ReconnectConfig<T>, keyof Callbacks<T>>> {
+interface Settings<T> extends Required<Omit<ReconnectOptions<T>, keyof Callbacks<T>>> {
   readonly callbacks: Callbacks<T>
 }
 
 type Callbacks<T> = Pick<
-  ReconnectConfig<T>,
+  ReconnectOptions<T>,
   'retryable' | 'done' | 'progress' | 'serverDelay' | 'onReconnect' | 'random'
 >
 

@@ -1,4 +1,5 @@
-import type { AlertCause, ResearchEvent } from 'rivulet'
+import type { ResearchEvent } from 'rivulet'
+import type { AlertCause } from 'rivulet/rules'
 
 /** A rule that fires while at least `gte` events match within `over` ms. */
 export interface CountRule {

@@ -2,9 +2,10 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { from, lastValueFrom } from 'rxjs'
-import { openLog } from 'rivulet'
-import type { Entry, EventLog, ResearchEvent } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { openLog } from 'rivulet/log'
+import type { ResearchEvent } from 'rivulet'
+import type { Entry, EventLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { deliver } from 'rivulet/operators'
 import { expectCount } from '../expect-count.ts'
 import { detection, fillLog } from '../filled-log.ts'
@@ -30,7 +31,7 @@ const RECORDED = 30_000
 export const measure: Measure = async (folder) => {
   const file = join(folder, 'log.db')
   await fillLog(file, ENTRIES, (number) => detection(number, `monitor_${number % 5}`))
-  await using log = await openLog(sqliteLog(file))
+  await using log = await openLog(sqliteStore(file))
   const start = await log.positionAt('start')
   const entries: Entry[] = []
   for (let position = start; entries.length < DELIVERED;) {
@@ -85,7 +86,7 @@ async function consumed(
 
 /** Events per second until each of the consumers has handled all of them. */
 async function recordedAndConsumed(name: string, readers: number): Promise<number> {
-  await using log = await openLog(sqliteLog(`${name}-${(consumers += 1)}.db`))
+  await using log = await openLog(sqliteStore(`${name}-${(consumers += 1)}.db`))
   const events = Array.from({ length: RECORDED }, (_, number) => detection(number, `monitor_${number % 5}`))
   const recording = await opened(log, [...new Set(events.map(({ source }) => source))])
   return await perSecond(RECORDED, async () => {

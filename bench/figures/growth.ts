@@ -1,9 +1,12 @@
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { createClient, groupEvent, openLog } from 'rivulet'
-import type { LogStore, ResearchClient, ResearchEvent, WebhookDelivery } from 'rivulet'
+import { createClient, groupEvent } from 'rivulet'
+import { openLog } from 'rivulet/log'
+import type { ResearchClient, ResearchEvent } from 'rivulet'
+import type { LogStore } from 'rivulet/log/store'
+import type { WebhookDelivery } from 'rivulet/webhooks'
 import { dedupe, mergeWebhooks } from 'rivulet/operators'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { createWebhookReceiver, signedRequest } from 'rivulet/webhooks'
 import { lastValueFrom, merge, Subject, take, tap } from 'rxjs'
 import type { Observable } from 'rxjs'
@@ -61,7 +64,7 @@ function pipelines(client: ResearchClient, folder: string): readonly Pipeline[] 
     {
       name: 'log',
       upTo: 1_000_000,
-      run: (events, meter) => recorded(client, sqliteLog(newFile()), events, meter),
+      run: (events, meter) => recorded(client, sqliteStore(newFile()), events, meter),
     },
     { name: 'merge-webhooks', upTo: 1_000_000, run: mergedWebhooks },
     { name: 'paging', upTo: 1_000_000, run: (events, meter) => paged(client, events, meter) },

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
-import { createClient, openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { createClient } from 'rivulet'
+import { openLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { expectCount } from '../expect-count.ts'
 import { result } from '../figure.ts'
 import type { Measure } from '../figure.ts'
@@ -18,7 +19,7 @@ const WARM_UP = 100
 export const measure: Measure = async (folder) => {
   await using server = await startServer('metronome')
   const file = join(folder, 'log.db')
-  const log = await openLog(sqliteLog(file))
+  const log = await openLog(sqliteStore(file))
   await using consumer = await startServer('log-consumer', [file])
   const lags: number[] = []
   consumer.process.on('message', ({ lag }: { readonly lag: number }) => {

@@ -1,8 +1,9 @@
 import { jetstream } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
-import { openLog } from 'rivulet'
-import type { EventLog, ResearchEvent } from 'rivulet'
-import { natsLog } from 'rivulet/nats'
+import { openLog } from 'rivulet/log'
+import type { ResearchEvent } from 'rivulet'
+import type { EventLog } from 'rivulet/log'
+import { natsStore } from 'rivulet/log/nats'
 import { expectCount } from '../expect-count.ts'
 import { result } from '../figure.ts'
 import type { Measure } from '../figure.ts'
@@ -21,7 +22,7 @@ const NAME = 'bench'
  */
 export const measure: Measure = async () => {
   await using server = await startNats()
-  await using log = await openLog(natsLog({ servers: server.url, name: NAME }))
+  await using log = await openLog(natsStore({ servers: server.url, name: NAME }))
   const events = findings(ENTRIES, SOURCES)
   const recording = await opened(log, [...new Set(events.map(({ source }) => source))])
   await recording.record(events)

@@ -1,6 +1,6 @@
-import { openLog } from 'rivulet'
+import { openLog } from 'rivulet/log'
 import type { ResearchEvent } from 'rivulet'
-import { natsLog } from 'rivulet/nats'
+import { natsStore } from 'rivulet/log/nats'
 import { expectCount } from '../expect-count.ts'
 import { result, rounded } from '../figure.ts'
 import type { Measure } from '../figure.ts'
@@ -28,7 +28,7 @@ export const measure: Measure = async () => {
   let logs = 0
   const ours = (events: readonly ResearchEvent[]) => async () => {
     const name = `ours-${(logs += 1)}`
-    const log = await openLog(natsLog({ servers: server.url, name }))
+    const log = await openLog(natsStore({ servers: server.url, name }))
     const recording = await opened(log, [...new Set(events.map(({ source }) => source))])
     const rate = await perSecond(events.length, () => recording.record(events))
     await recording.close()

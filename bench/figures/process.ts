@@ -2,9 +2,9 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate as turn } from 'node:timers/promises'
-import { openLog } from 'rivulet'
+import { openLog } from 'rivulet/log'
 import type { ResearchEvent } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { detection, fillLog } from '../filled-log.ts'
 import { expectCount } from '../expect-count.ts'
 import { result } from '../figure.ts'
@@ -31,7 +31,7 @@ export const measure: Measure = async (folder) => {
     return file
   }
   const ours = async () => {
-    const log = await openLog(sqliteLog(copied()))
+    const log = await openLog(sqliteStore(copied()))
     const rate = await perSecond(ENTRIES, async () => {
       let seen = 0
       const all = Promise.withResolvers<void>()

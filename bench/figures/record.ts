@@ -2,8 +2,9 @@ import { hash } from 'node:crypto'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate as turn } from 'node:timers/promises'
-import { createClient, openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { createClient } from 'rivulet'
+import { openLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { expectCount } from '../expect-count.ts'
 import { result } from '../figure.ts'
 import type { Measure } from '../figure.ts'
@@ -31,7 +32,7 @@ export const measure: Measure = async (folder) => {
 
   const ours = async () => {
     const file = newFile()
-    const log = await openLog(sqliteLog(file))
+    const log = await openLog(sqliteStore(file))
     const rate = await perSecond(EVENTS * STREAMS, () => log.record({ client, taskGroups: groups }).done)
     await log.close()
     expectCount(runsIn(file), EVENTS * STREAMS, 'recorded runs')

@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import type { EventLog, ResearchEvent } from 'rivulet'
+import type { ResearchEvent } from 'rivulet'
+import type { EventLog } from 'rivulet/log'
 
 /** Events that arrive together: a page, or a chunk of a stream. */
 const PAGE = 20

@@ -6,15 +6,15 @@
  */
 import { createServer } from 'node:http'
 import type { ServerResponse } from 'node:http'
-import { memoryLog, openLog } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { createGateway, nodeListener, view } from 'rivulet/gateway'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { change } from '../../test/operators/events.ts'
 import { listen } from '../server.ts'
 import { newEntry } from '../../src/log/store/new-entry.ts'
 
 const [file = ''] = process.argv.slice(2)
-const store = file === 'memory' ? memoryLog() : sqliteLog(file)
+const store = file === 'memory' ? memoryStore() : sqliteStore(file)
 const log = await openLog(store)
 const events = view({
   version: 1,

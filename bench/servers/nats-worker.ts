@@ -3,15 +3,15 @@
  * {events} {sources}`. It announces itself, begins when it is sent a message, and sends one when all are recorded.
  */
 import { once } from 'node:events'
-import { openLog } from 'rivulet'
-import { natsLog } from 'rivulet/nats'
+import { openLog } from 'rivulet/log'
+import { natsStore } from 'rivulet/log/nats'
 import { findings } from '../nats/events.ts'
 import { opened } from '../nats/recording.ts'
 
 const [servers = '', name = '', ...numbers] = process.argv.slice(2)
 const [number = 0, count = 0, sources = 1] = numbers.map(Number)
 const events = findings(count, sources, number * sources)
-const log = await openLog(natsLog({ servers, name }))
+const log = await openLog(natsStore({ servers, name }))
 const recording = await opened(log, [...new Set(events.map(({ source }) => source))])
 process.send?.({ port: 0 })
 await once(process, 'message')

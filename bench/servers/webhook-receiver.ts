@@ -8,8 +8,8 @@ import { createServer } from 'node:http'
 import type { RequestListener, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { openLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
 import { receiveWebhooksByHand } from '../by-hand/webhooks.ts'
 import { expectCount } from '../expect-count.ts'
@@ -112,7 +112,7 @@ function storedIn(file: string, table: string): number {
 }
 
 async function openReceiver(file: string): Promise<Receiver> {
-  const log = await openLog(sqliteLog(file))
+  const log = await openLog(sqliteStore(file))
   const receiver = createWebhookReceiver({ secrets: SECRET, inbox: log.inbox })
   return {
     listener: nodeListener(receiver),

@@ -1,13 +1,14 @@
 // A page of one's own over a log. With rolldown, react and react-dom installed, run this file and open the address that it prints.
 import { createServer } from 'node:http'
-import { createClient, memoryLog, openLog } from 'rivulet'
+import { createClient } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { createGateway, groupsView, groupView, nodeListener } from 'rivulet/gateway'
 import { createResearchService } from 'rivulet/service'
 import { rolldown } from 'rolldown'
 
 const service = await createResearchService({ docs: 'node_modules/rxjs' })
 const client = createClient({ baseUrl: await service.listen(), apiKey: service.apiKey })
-const log = await openLog(memoryLog())
+const log = await openLog(memoryStore())
 const { taskgroup_id: group } = await client.taskGroups.create()
 
 /** @type {import('rivulet/gateway').GatewayClient['taskGroups']['addRuns']} */

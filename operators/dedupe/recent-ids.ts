@@ -5,7 +5,7 @@ import { completenessOf } from '../../src/protocol/identified.ts'
 import type { Identified } from '../../src/protocol/identified.ts'
 
 /** How many identities are remembered, and for how long. */
-export interface Memory {
+export interface DedupeMemory {
   /**
    * Maximum number of identities, 1 to 100,000,000; the least recently seen is forgotten first. Each takes about 45 bytes.
    * Default 100,000.
@@ -15,13 +15,13 @@ export interface Memory {
   readonly timeToLive?: number
 }
 
-/** Default of {@link Memory.capacity}. */
+/** Default of {@link DedupeMemory.capacity}. */
 const CAPACITY = 100_000
 /** Keeps indices within 32 bits. */
 const MAX_CAPACITY = 100_000_000
 
 /** Throws an ArgumentError for an invalid setting. */
-export function checkMemory({ capacity = CAPACITY, timeToLive = Infinity }: Memory): void {
+export function checkMemory({ capacity = CAPACITY, timeToLive = Infinity }: DedupeMemory): void {
   checkInteger('capacity', capacity, 1, MAX_CAPACITY)
   checkDuration('timeToLive', timeToLive, true)
 }
@@ -74,7 +74,7 @@ export class RecentIds {
   #newest = NONE
 
   /** @param now Returns the current time in ms; called only with a `timeToLive`. */
-  constructor({ capacity = CAPACITY, timeToLive = Infinity }: Memory, now: () => number) {
+  constructor({ capacity = CAPACITY, timeToLive = Infinity }: DedupeMemory, now: () => number) {
     this.#capacity = capacity
     this.#timeToLive = timeToLive
     this.#now = now

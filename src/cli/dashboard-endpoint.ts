@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
-import type { EventLog, ResearchClient } from 'rivulet'
+import type { ResearchClient } from 'rivulet'
+import type { EventLog } from 'rivulet/log'
 import { createDashboard } from 'rivulet/dashboard'
 import type { FindDocument } from 'rivulet/dashboard'
 import { nodeListener } from 'rivulet/webhooks'

@@ -1,13 +1,13 @@
 import type {
-  AlertData,
   EventOf,
   FindAllCandidate,
-  FindAllRunStatus,
+  FindAllRun,
   ResearchEvent,
   RunProgressStats,
   TaskGroupStatus,
   TaskOutput,
 } from 'rivulet'
+import type { AlertData } from 'rivulet/rules'
 import { jsonText } from './json-text.ts'
 import type { Output, Style } from './output.ts'
 import { oneLine, withoutMarkup } from './plain.ts'
@@ -174,7 +174,7 @@ function progressText({ progress_meter, source_stats: stats }: RunProgressStats)
 }
 
 /** The state of a FindAll run: `completed (match_limit_met), 3 of 12 candidates matched`. */
-function findAllText({ status, metrics, termination_reason: reason }: FindAllRunStatus): string {
+function findAllText({ status, metrics, termination_reason: reason }: FindAllRun['status']): string {
   const { matched_candidates_count: matched, generated_candidates_count: generated } = metrics
   return `${status}${reason === null ? '' : ` (${reason})`}, ${matched} of ${generated} candidates matched`
 }

@@ -1,13 +1,6 @@
 import { CommanderError } from 'commander'
-import {
-  ArgumentError,
-  AuthenticationError,
-  ConnectionError,
-  LogError,
-  LogInUseError,
-  LogPositionError,
-  NotFoundError,
-} from 'rivulet'
+import { ArgumentError, AuthenticationError, ConnectionError, NotFoundError } from 'rivulet'
+import { LogError, LogInUseError, LogPositionError } from 'rivulet/log'
 
 /** The exit codes. */
 const EXIT = {

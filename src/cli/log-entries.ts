@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Entry, EventLog, Position } from 'rivulet'
+import type { Entry, EventLog, Position } from 'rivulet/log'
 
 /** Maximum number of entries that are read at once. */
 const PAGE = 500

@@ -1,5 +1,6 @@
-import { openLog } from 'rivulet'
-import type { EventLog, LogOptions, LogStore } from 'rivulet'
+import { openLog } from 'rivulet/log'
+import type { EventLog, LogOptions } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
 import { isServerAddress, serverLog } from './server-log.ts'
 
 /** A log with its store. Disposing of it closes both. */
@@ -21,6 +22,6 @@ export async function openLogAt(place: string, recording?: LogOptions): Promise<
 /** The store of a log in a file, or on a server if `place` is an address. Both are loaded only when they are needed. */
 export async function storeAt(place: string, create: boolean): Promise<LogStore> {
   if (isServerAddress(place)) return serverLog(place, create)
-  const { sqliteLog } = await import('rivulet/log/sqlite')
-  return sqliteLog(place, { create })
+  const { sqliteStore } = await import('rivulet/log/sqlite')
+  return sqliteStore(place, { create })
 }

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
-import type { StartAt } from 'rivulet'
+import type { StartAt } from 'rivulet/log'
 import { UsageError } from './exit.ts'
 
 /** Options that every command has. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { ArgumentError } from 'rivulet'
-import type { LogStore } from 'rivulet'
-import type { NatsCredentials, natsLog as NatsLog } from 'rivulet/nats'
+import type { LogStore } from 'rivulet/log/store'
+import type { NatsCredentials, natsStore as NatsStore } from 'rivulet/log/nats'
 import { UsageError } from './exit.ts'
 
 const ADDRESS = /^([a-z][a-z\d+.-]*):\/\/(.*)$/is
@@ -26,9 +26,9 @@ export async function serverLog(address: string, create: boolean): Promise<LogSt
   const credentials = credentialsOf(process.env)
   const caFile = valueOf(process.env, 'RIVULET_NATS_CA_FILE')
   if (caFile !== undefined) readable('RIVULET_NATS_CA_FILE', caFile)
-  const { natsLog } = await natsEntry()
+  const { natsStore } = await natsEntry()
   try {
-    return natsLog({
+    return natsStore({
       servers,
       name,
       create,
@@ -100,9 +100,9 @@ function readable(variable: string, file: string): string {
 }
 
 /** Its packages are optional. */
-async function natsEntry(): Promise<{ readonly natsLog: typeof NatsLog }> {
+async function natsEntry(): Promise<{ readonly natsStore: typeof NatsStore }> {
   try {
-    return await import('rivulet/nats')
+    return await import('rivulet/log/nats')
   } catch (error) {
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'
     if (isMissing && error.message.includes('@nats-io/')) {

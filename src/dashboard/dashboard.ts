@@ -67,12 +67,12 @@ const LIVE = '/live'
  * @example
  * ```ts
  * import { createServer } from 'node:http'
- * import { openLog } from 'rivulet'
+ * import { openLog } from 'rivulet/log'
  * import { createDashboard } from 'rivulet/dashboard'
- * import { sqliteLog } from 'rivulet/log/sqlite'
+ * import { sqliteStore } from 'rivulet/log/sqlite'
  * import { nodeListener } from 'rivulet/webhooks'
  *
- * const log = await openLog(sqliteLog('rivulet.db'))
+ * const log = await openLog(sqliteStore('rivulet.db'))
  * const dashboard = createDashboard({ log })
  * createServer(nodeListener(dashboard)).listen(8080, '127.0.0.1')
  * console.log(dashboard.address('http://127.0.0.1:8080'))

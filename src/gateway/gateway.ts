@@ -46,10 +46,10 @@ const OPTIONS = Object.keys({
  *
  * ```ts
  * import { createServer } from 'node:http'
- * import { memoryLog, openLog } from 'rivulet'
+ * import { memoryStore, openLog } from 'rivulet/log'
  * import { createGateway, nodeListener, view } from 'rivulet/gateway'
  *
- * const log = await openLog(memoryLog())
+ * const log = await openLog(memoryStore())
  * const runs = view({
  *   version: 1,
  *   types: ['task_run.state'],

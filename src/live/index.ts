@@ -8,22 +8,17 @@ export { LiveError } from './live-error.ts'
 export type { LiveErrorCode } from './live-error.ts'
 export type {
   ConnectOptions,
-  InspectedView,
   Live,
   LiveInspection,
-  LiveObservable,
   LiveState,
   LiveStatus,
   LiveStore,
-  LiveSubscription,
   LiveView,
-  ObservableView,
   ViewSnapshot,
 } from './live.ts'
 export { rowKey, rowPath, viewAddress } from '../protocol/live.ts'
 export type {
   LiveSnapshot,
-  ParamOf,
   ParamsOf,
   RefusalCode,
   RowKey,

@@ -6,4 +6,3 @@
 export { instrument } from './instrument.ts'
 export type { Instrumentation, InstrumentOptions } from './instrument.ts'
 export type { Handler } from './handlers.ts'
-export { ArgumentError } from '../protocol/argument-error.ts'

@@ -56,11 +56,12 @@ export interface Instrumentation extends Disposable {
  * Attributes of metrics contain no ids; attributes of spans do. An error that a meter or a tracer throws is ignored.
  *
  * ```ts
- * import { createClient, memoryLog, openLog } from 'rivulet'
+ * import { createClient } from 'rivulet'
+ * import { memoryStore, openLog } from 'rivulet/log'
  * import { instrument } from 'rivulet/otel'
  *
  * const client = createClient()
- * const log = await openLog(memoryLog())
+ * const log = await openLog(memoryStore())
  * using telemetry = instrument({ client, log })
  * ```
  *

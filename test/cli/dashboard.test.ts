@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { createClient, monitorEvent, openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { createClient, monitorEvent } from 'rivulet'
+import { openLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { firstValueFrom, lastValueFrom } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { append } from '../log/append.ts'
@@ -24,7 +25,7 @@ const EVENT = monitorEvent(
 /** A log in a file, with an event of a monitor, that no process has open. */
 async function logFile(): Promise<string> {
   const file = join(await folderOf({}), 'rivulet.db')
-  const store = sqliteLog(file)
+  const store = sqliteStore(file)
   const log = await openLog(store)
   await append(store, [EVENT])
   await log.close()
@@ -92,7 +93,7 @@ describe('rivulet dashboard', () => {
       expect(stderr).toBe('')
       expect(text).toMatch(/event: close\ndata: .*"shutdown"/)
       await expect(fetch(address)).rejects.toThrow('fetch failed')
-      const log = await openLog(sqliteLog(file, { create: false }))
+      const log = await openLog(sqliteStore(file, { create: false }))
       onTestFinished(() => log.close())
       const { readers } = await log.stats()
       expect(readers.filter(({ name }) => name.startsWith('view:')).length).toBeGreaterThan(5)
@@ -149,7 +150,7 @@ describe('rivulet dashboard', () => {
     const client = createClient({ baseUrl: printed.url, apiKey: printed.api_key })
     const { taskgroup_id: group } = await firstValueFrom(client.taskGroups.create())
     const file = join(await folderOf({}), 'rivulet.db')
-    await (await openLog(sqliteLog(file))).close()
+    await (await openLog(sqliteStore(file))).close()
     const command = ['dashboard', '--json', '--log', file]
     const [one, other] = [rivulet(command), rivulet(command)]
     const pages = await Promise.all(

@@ -4,9 +4,10 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { groupEvent, openLog } from 'rivulet'
+import { groupEvent } from 'rivulet'
+import { openLog } from 'rivulet/log'
 import type { ResearchEvent } from 'rivulet'
-import { exactlyOnce, sqliteLog } from 'rivulet/log/sqlite'
+import { exactlyOnce, sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { append } from '../log/append.ts'
 import { rivulet } from './command.ts'
@@ -46,7 +47,7 @@ async function logOf(events: readonly ResearchEvent[], clock?: () => number) {
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-log-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const file = join(folder, 'log.db')
-  const store = sqliteLog(file, clock === undefined ? {} : { clock })
+  const store = sqliteStore(file, clock === undefined ? {} : { clock })
   onTestFinished(() => store.close())
   await store.positionAt('start')
   if (events.length > 0) await append(store, events)
@@ -67,7 +68,7 @@ describe('rivulet log read', () => {
   it('prints the entries of a log, oldest first, while another process has it open', async () => {
     // More than a page.
     const { file } = await logOf([])
-    const store = sqliteLog(file)
+    const store = sqliteStore(file)
     for (let n = 0; n < 1_200; n += 200) await append(store, all(n + 200).slice(n))
     await store.close()
     const { code, stdout, stderr } = await rivulet(['log', 'read', '--log', file, '--json']).ended
@@ -220,7 +221,7 @@ describe('rivulet log rewind', () => {
     onTestFinished(() => database.close())
     const seen: string[] = []
     const consume = async (count: number, ...events: readonly ResearchEvent[]) => {
-      const store = sqliteLog(file)
+      const store = sqliteStore(file)
       await using log = await openLog(store)
       if (events.length > 0) await append(store, events)
       const job = log.consume('ledger', exactlyOnce(database, { effect: ({ id }) => void seen.push(id) }))
@@ -246,7 +247,7 @@ describe('rivulet log remove-reader', () => {
   /** A log with a process that has read one of two entries, and ran before. */
   async function logWithReader() {
     const { file, add } = await logOf([run('trun_1')])
-    const log = await openLog(sqliteLog(file))
+    const log = await openLog(sqliteStore(file))
     onTestFinished(() => log.close())
     const start = () =>
       log.process('view:\u001B[2Jgroups', { version: 1, key: () => 'all', init: () => 0, event: () => {} })
@@ -301,7 +302,7 @@ describe('rivulet log dead-letters', () => {
   /** A log whose consumer could not handle two of three entries. */
   async function logOfLetters() {
     const { file } = await logOf([run('trun_1'), run('trun_2'), run('trun_3')])
-    await using log = await openLog(sqliteLog(file))
+    await using log = await openLog(sqliteStore(file))
     const { promise, resolve } = Promise.withResolvers<void>()
     const job = log.consume('billing', { deadLetters: 'log', retries: 0, concurrency: 1 }, ({ id }) => {
       if (id === 'trun_2:completed') return
@@ -339,7 +340,7 @@ describe('rivulet log dead-letters', () => {
   it('lists more than a page of them', async () => {
     const { file } = await logOf(Array.from({ length: 120 }, (_, n) => run(`trun_${n}`)))
     {
-      await using log = await openLog(sqliteLog(file))
+      await using log = await openLog(sqliteStore(file))
       const job = log.consume('billing', { deadLetters: 'log', retries: 0 }, () => {
         throw new TypeError('no such account')
       })
@@ -375,7 +376,7 @@ describe('rivulet log dead-letters', () => {
     )
     const handled: string[] = []
     {
-      await using log = await openLog(sqliteLog(file))
+      await using log = await openLog(sqliteStore(file))
       const { promise, resolve } = Promise.withResolvers<void>()
       const job = log.consume('billing', { deadLetters: 'log' }, ({ id }) => {
         handled.push(id)
@@ -395,7 +396,7 @@ describe('rivulet log dead-letters', () => {
   it('lists and removes those of a process too', async () => {
     const { file } = await logOf([run('trun_1')])
     {
-      await using log = await openLog(sqliteLog(file))
+      await using log = await openLog(sqliteStore(file))
       const failing = log.process('rules', {
         version: 1,
         key: ({ source }) => source,
@@ -425,14 +426,14 @@ describe('the numbers of a log', () => {
   async function logWithConsumer(consumer: string) {
     const { file, add } = await logOf([run('trun_1')])
     {
-      await using log = await openLog(sqliteLog(file))
+      await using log = await openLog(sqliteStore(file))
       const { promise, resolve } = Promise.withResolvers<void>()
       const job = log.consume(consumer, () => resolve())
       await promise
       await job.stop()
     }
     await add(run('trun_2'))
-    const store = sqliteLog(file)
+    const store = sqliteStore(file)
     const fence = await store.claim('stream:groups/tgrp_1/runs')
     await store.append([{ fence, expect: null, position: '7', entries: [newEntry(run('trun_3'))] }])
     await store.close()

@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander'
 import { ArgumentError, AuthenticationError, ConnectionError, NotFoundError, ServerError } from 'rivulet'
-import { LogServerError } from 'rivulet/nats'
+import { LogServerError } from 'rivulet/log'
 import { describe, expect, it } from 'vitest'
 import { errorMessageOf, exitCodeOf, Interrupted, OutputClosed, UsageError } from '../../src/cli/exit.ts'
 

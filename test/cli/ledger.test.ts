@@ -1,5 +1,6 @@
 import { groupEvent, monitorEvent } from 'rivulet'
-import type { Entry, MonitorEvent, ResearchEvent } from 'rivulet'
+import type { MonitorEvent, ResearchEvent } from 'rivulet'
+import type { Entry } from 'rivulet/log'
 import type { ServiceRecords } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
 import { Ledger } from '../../src/cli/start/ledger.ts'

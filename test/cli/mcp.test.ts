@@ -2,8 +2,8 @@ import { request as httpRequest } from 'node:http'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
-import { openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { openLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { append } from '../log/append.ts'
 import { change } from '../operators/events.ts'
@@ -28,7 +28,7 @@ const INITIALIZE = {
 /** A log in a file with an event, that no process has open. */
 async function logFile(): Promise<string> {
   const file = join(await folderOf({}), 'rivulet.db')
-  const store = sqliteLog(file)
+  const store = sqliteStore(file)
   const log = await openLog(store)
   await append(store, [change('news')])
   await log.close()
@@ -126,7 +126,7 @@ describe('rivulet mcp', () => {
     child.kill('SIGTERM')
 
     expect((await ended).code).toBe(0)
-    const log = await openLog(sqliteLog(file, { create: false }))
+    const log = await openLog(sqliteStore(file, { create: false }))
     onTestFinished(() => log.close())
     expect((await log.stats()).readers.filter(({ owner }) => owner !== null)).toEqual([])
   })

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { openLog } from 'rivulet'
-import type { Entry } from 'rivulet'
-import { exactlyOnce, sqliteLog } from 'rivulet/log/sqlite'
+import { openLog } from 'rivulet/log'
+import type { Entry } from 'rivulet/log'
+import { exactlyOnce, sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it } from 'vitest'
 import { append } from '../log/append.ts'
 import { readAll } from '../log/conformance/fixture.ts'
@@ -18,7 +18,7 @@ const migrate = (from: string, to: string, ...args: readonly string[]) =>
 async function logOf(count: number) {
   const folder = scratchFolder()
   const file = join(folder, 'log.db')
-  const log = sqliteLog(file)
+  const log = sqliteStore(file)
   for (let at = 0; at < count; at += 200) {
     await append(
       log,
@@ -40,7 +40,7 @@ describe('rivulet log migrate', () => {
     const { migrated } = JSON.parse(again.stdout)
     expect(migrated).toMatchObject({ entries: 700, readers: 0 })
     expect(stdout).toContain(migrated.hash)
-    await using log = await openLog(sqliteLog(target, { create: false }))
+    await using log = await openLog(sqliteStore(target, { create: false }))
     expect((await log.stats()).entries).toBe(700)
   })
 
@@ -49,7 +49,7 @@ describe('rivulet log migrate', () => {
     const path = join(folder, 'effects.db')
     const seen: string[] = []
     const consume = async (log: string, count: number) => {
-      await using opened = await openLog(sqliteLog(log))
+      await using opened = await openLog(sqliteStore(log))
       using database = new DatabaseSync(path)
       const { promise, resolve } = Promise.withResolvers<void>()
       const effect = ({ id }: Entry) => {
@@ -66,7 +66,7 @@ describe('rivulet log migrate', () => {
     expect(await migrate(file, target, '--effects', join(folder, 'missing.db'))).toMatchObject({ code: 2 })
     expect(await migrate(file, target, '--effects', path)).toMatchObject({ code: 0, stderr: '' })
 
-    const log = sqliteLog(target)
+    const log = sqliteStore(target)
     await append(log, [change('e3')])
     await log.close()
     await consume(target, 4)
@@ -75,7 +75,7 @@ describe('rivulet log migrate', () => {
 
   it('refuses a log that is in use, one that is missing, and a file that exists, and leaves all as it is', async () => {
     const { file, folder, target } = await logOf(3)
-    const log = sqliteLog(file, { owner: 'the recorder' })
+    const log = sqliteStore(file, { owner: 'the recorder' })
     await log.claim('monitors/m')
     const used = await migrate(file, target)
     expect(used).toMatchObject({ code: 6, stdout: '' })
@@ -88,7 +88,7 @@ describe('rivulet log migrate', () => {
     const there = await migrate(file, file)
     expect(there).toMatchObject({ code: 7, stdout: '' })
     expect(there.stderr).toContain('exists already')
-    const back = sqliteLog(file)
+    const back = sqliteStore(file)
     expect(await readAll(back)).toHaveLength(3)
     await back.close()
   })

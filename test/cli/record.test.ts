@@ -4,9 +4,9 @@ import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openLog } from 'rivulet'
-import type { Entry } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { openLog } from 'rivulet/log'
+import type { Entry } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { signedRequest } from 'rivulet/webhooks'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { HeldRuns, research } from '../e2e/research.ts'
@@ -34,14 +34,14 @@ function record(both: Research, file: string, groups: readonly string[], ...args
 
 /** The ends of runs in a log. */
 async function runsIn(file: string): Promise<readonly Entry[]> {
-  await using log = await openLog(sqliteLog(file, { create: false }))
+  await using log = await openLog(sqliteStore(file, { create: false }))
   const { entries } = await log.read(await log.positionAt('start'), { limit: 10_000 })
   return entries.filter(({ type }) => type === 'task_run.state')
 }
 
 /** Resolves once the end of a run is in the log. */
 async function firstRunIn(file: string): Promise<void> {
-  await using log = await openLog(sqliteLog(file, { create: false }))
+  await using log = await openLog(sqliteStore(file, { create: false }))
   const { promise, resolve } = Promise.withResolvers<void>()
   const job = log.consume('the test', { types: ['task_run.state'] }, () => resolve())
   await promise
@@ -61,7 +61,7 @@ describe('rivulet record', () => {
     const ids = ['--run', run_id, '--find-all', findall_id]
     const first = await record(both, file, [], ...ids).ended
     const again = await record(both, file, [], ...ids).ended
-    await using log = await openLog(sqliteLog(file, { create: false }))
+    await using log = await openLog(sqliteStore(file, { create: false }))
     const { entries } = await log.read(await log.positionAt('start'), { limit: 10_000 })
     const types = entries.map(({ type }) => type)
 
@@ -146,7 +146,7 @@ describe('rivulet record', () => {
 
   /** Holds the streams of a group in a log, as another recorder does. */
   async function holding(file: string, id: string) {
-    const store = sqliteLog(file, { owner: 'the recorder of this test' })
+    const store = sqliteStore(file, { owner: 'the recorder of this test' })
     onTestFinished(() => store.close())
     await store.claim(`stream:groups/${id}/runs`)
     await store.claim(`stream:groups/${id}/events`)

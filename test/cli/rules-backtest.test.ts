@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { monitorEvent } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it } from 'vitest'
 import { append } from '../log/append.ts'
 import { answer, serve } from '../support/serve.ts'
@@ -37,7 +37,7 @@ describe('rivulet rules backtest', () => {
     const folder = await folderOf({ 'rules.yaml': RULES })
     const file = join(folder, 'log.db')
     const clock = { now: BEGIN }
-    const store = sqliteLog(file, { clock: () => clock.now })
+    const store = sqliteStore(file, { clock: () => clock.now })
     for (let hour = 0; hour < 3; hour++) {
       clock.now = BEGIN + hour * HOUR
       await append(store, [monitorEvent('m', found(`e${hour}`), 'poll', clock.now)])

@@ -2,7 +2,7 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import type { ResearchEvent } from 'rivulet'
 import { append } from '../log/append.ts'
 import { change } from '../operators/events.ts'
@@ -25,7 +25,7 @@ async function folder(rules = BURST) {
   const path = await mkdtemp(join(tmpdir(), 'rivulet-rules-'))
   onTestFinished(() => rm(path, { recursive: true, force: true }))
   const [log, file] = [join(path, 'log.db'), join(path, 'rules.yaml')]
-  const store = sqliteLog(log)
+  const store = sqliteStore(log)
   onTestFinished(() => store.close())
   await store.positionAt('start')
   await writeFile(file, rules)

@@ -1,5 +1,6 @@
 import { request as httpRequest } from 'node:http'
-import { ArgumentError, groupEvent, memoryLog, monitorEvent, openLog } from 'rivulet'
+import { ArgumentError, groupEvent, monitorEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { createDashboard } from 'rivulet/dashboard'
 import { defineRules, runRules } from 'rivulet/rules'
 import type { Rule } from 'rivulet/rules'
@@ -92,7 +93,7 @@ describe('the key of a dashboard', () => {
   })
 
   it('can be given, and must be long', async () => {
-    const log = await openLog(memoryLog())
+    const log = await openLog(memoryStore())
     onTestFinished(() => log.close())
 
     expect(() => createDashboard({ log, key: 'short_secret' })).toThrow(ArgumentError)
@@ -266,7 +267,7 @@ describe('the page of a dashboard', () => {
 
 describe('the status of a dashboard', () => {
   it('has how far readers are behind, and its view has the pending alerts', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await openLog(store)
     onTestFinished(() => log.close())
     const busy: Rule = {
@@ -291,7 +292,7 @@ describe('the status of a dashboard', () => {
   })
 
   it('is read once for pages that ask at the same time', async () => {
-    const log = await openLog(memoryLog())
+    const log = await openLog(memoryStore())
     onTestFinished(() => log.close())
     const stats = vi.spyOn(log, 'stats')
     const { fetch: fetchPage } = await served({ log })
@@ -333,7 +334,7 @@ describe('createDashboard', () => {
     [{ client: 'https://api.example' }, 'client'],
     [{ host: '0.0.0.0' }, 'host'],
   ])('refuses %o', async (options, name) => {
-    const log = await openLog(memoryLog())
+    const log = await openLog(memoryStore())
     onTestFinished(() => log.close())
     const create = () => createDashboard({ log, ...JSON.parse(JSON.stringify(options)) })
 
@@ -342,7 +343,7 @@ describe('createDashboard', () => {
   })
 
   it('leaves no process of the log when it is closed', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await openLog(store)
     onTestFinished(() => log.close())
     await append(store, [running])
@@ -358,7 +359,7 @@ describe('createDashboard', () => {
   })
 
   it('processes nothing before a page has a token', async () => {
-    const log = await openLog(memoryLog())
+    const log = await openLog(memoryStore())
     onTestFinished(() => log.close())
     const { fetch: fetchPage } = await served({ log })
     await fetchPage('/')

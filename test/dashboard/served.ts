@@ -1,5 +1,6 @@
-import { memoryLog, openLog } from 'rivulet'
-import type { LogStore, ResearchEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { ResearchEvent } from 'rivulet'
+import type { LogStore } from 'rivulet/log/store'
 import { createDashboard } from 'rivulet/dashboard'
 import type { Dashboard, DashboardOptions } from 'rivulet/dashboard'
 import { nodeListener } from 'rivulet/webhooks'
@@ -22,7 +23,7 @@ export async function served(
   options: Partial<DashboardOptions> = {},
   events: readonly ResearchEvent[] = [],
 ): Promise<ServedDashboard> {
-  const store = memoryLog()
+  const store = memoryStore()
   const log = await openLog(store)
   onTestFinished(() => log.close())
   if (events.length > 0) await append(store, events)

@@ -1,12 +1,12 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { memoryLog, openLog } from 'rivulet'
-import type { LogStats } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { LogStats } from 'rivulet/log'
 import { StatusReader } from '../../src/dashboard/status.ts'
 
 it('a status that is never read is not waited for by those who ask a minute later', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   onTestFinished(() => void vi.useRealTimers())
-  const log = await openLog(memoryLog())
+  const log = await openLog(memoryStore())
   onTestFinished(() => log.close())
   const stats = vi.spyOn(log, 'stats').mockReturnValueOnce(new Promise<LogStats>(() => {}))
   const can = { search: false, addRuns: false, documents: false }

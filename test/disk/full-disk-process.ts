@@ -4,14 +4,15 @@
  */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { LogFileError, sqliteLog } from 'rivulet/log/sqlite'
+import { LogFileError } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { monitorEvent } from '../../src/protocol/event.ts'
 import { newEntry } from '../../src/log/store/new-entry.ts'
 
 const [folder = ''] = process.argv.slice(2)
 const ballast = join(folder, 'ballast')
 writeFileSync(ballast, Buffer.alloc(512 * 1024))
-const log = sqliteLog(join(folder, 'log.db'))
+const log = sqliteStore(join(folder, 'log.db'))
 const fence = await log.claim('stream:s')
 
 let appended = 0

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { ResearchEvent } from 'rivulet'
 import { ofType } from 'rivulet/operators'
 import { createResearchService } from 'rivulet/service'
-import type { Fault, Processor, RunResult } from 'rivulet/service'
+import type { Fault, Processor, ProcessorResult } from 'rivulet/service'
 import { firstValueFrom, lastValueFrom, take, tap, toArray, VirtualTimeScheduler } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -353,7 +353,7 @@ describe('a restart of the service within a stream', () => {
   })
 })
 
-const answered = Promise.resolve<RunResult>({ output: { type: 'text', content: 'found', basis: [] } })
+const answered = Promise.resolve<ProcessorResult>({ output: { type: 'text', content: 'found', basis: [] } })
 
 function note(n: number) {
   return { [`note-${n}.md`]: `# Note ${n}\n\nThe tide gauge number ${n} measured a spring tide today.\n` }

@@ -1,6 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { findAllSource, memoryLog, openLog } from 'rivulet'
-import type { LogStore, MemoryLog, ResearchEvent } from 'rivulet'
+import { findAllSource } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { ResearchEvent } from 'rivulet'
+import type { MemoryStore } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
 import { createGateway, findAllsView, findAllView } from 'rivulet/gateway'
 import { backtest, defineRules, runRules } from 'rivulet/rules'
 import { describe, expect, it } from 'vitest'
@@ -16,7 +19,7 @@ const VIEWS = { findAlls: findAllsView(), findAll: findAllView() }
 const SECRET = 'a secret of thirty-two bytes or more'
 
 /** Two FindAll runs, one for libraries in each language, recorded into a log. */
-async function recorded(): Promise<{ rust: string; typescript: string; store: MemoryLog }> {
+async function recorded(): Promise<{ rust: string; typescript: string; store: MemoryStore }> {
   const { client } = await research({ files })
   const create = async (language: string) => {
     const { findall_id } = await client.findAll.create({
@@ -29,14 +32,14 @@ async function recorded(): Promise<{ rust: string; typescript: string; store: Me
     return findall_id
   }
   const [rust, typescript] = [await create('Rust'), await create('TypeScript')]
-  const store = memoryLog()
+  const store = memoryStore()
   await using log = await openLog(store.connect())
   await log.record({ client, findAlls: [rust, typescript] }).done
   return { rust, typescript, store }
 }
 
 /** All rows of both views, as a text, for a subject that may see these sources. */
-async function rows(store: MemoryLog, ids: readonly string[], sources: readonly string[]): Promise<string> {
+async function rows(store: MemoryStore, ids: readonly string[], sources: readonly string[]): Promise<string> {
   const own = store.connect()
   await using log = await openLog(own)
   await using gateway = createGateway({ log, views: VIEWS, tokens: { secret: SECRET } })

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { memoryLog, openLog } from 'rivulet'
-import type { MemoryLog, RecordOptions, Recording } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { MemoryStore, RecordOptions, Recording } from 'rivulet/log'
 import type { Processor } from 'rivulet/service'
 import { lastValueFrom } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -21,7 +21,7 @@ async function shared() {
   }
   const { client, group } = await research({ processor, concurrency: 1_000 })
   const groups = await Promise.all(Array.from({ length: GROUPS }, () => group('held')))
-  const root = memoryLog({ partitions: 64 })
+  const root = memoryStore({ partitions: 64 })
   /** Who has appended each run. */
   const appendedBy = new Map<string, string[]>()
   let runs = 0
@@ -169,7 +169,7 @@ describe('log.record with share', () => {
     )
     const ended = await Promise.race([
       ...both.map(({ recording }) => recording.done),
-      (await openLog(memoryLog())).record({ client, taskGroups: groups }).done.then(() => 'others'),
+      (await openLog(memoryStore())).record({ client, taskGroups: groups }).done.then(() => 'others'),
     ])
     expect(ended).toBe('others')
     await Promise.all(both.map(({ recording }) => recording.stop()))
@@ -201,7 +201,7 @@ describe('log.record with share', () => {
 
   it('fails with what the log throws for its share', async () => {
     const { client, groups } = await shared()
-    const store: MemoryLog = memoryLog({ partitions: 4 })
+    const store: MemoryStore = memoryStore({ partitions: 4 })
     const log = await openLog(store)
     onTestFinished(() => log.close())
     vi.spyOn(store.sharing, 'partitions').mockRejectedValue(new Error('the server has refused'))
@@ -214,7 +214,7 @@ describe('webhooks of sources that several recordings share', () => {
   it('are recorded once each, whichever recording polls the monitor', async () => {
     const { client, service, root, open, put, isDrained, entries, time } = await recordingLog(
       {},
-      memoryLog({ partitions: 64 }),
+      memoryStore({ partitions: 64 }),
     )
     const ids = Array.from({ length: 16 }, (_, n) => `m${n}`)
     const groupsOf = (id: string) => [`${id}-g2`, `${id}-g1`]

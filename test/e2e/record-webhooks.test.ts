@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { openLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { scratchFile } from '../log/sqlite/scratch.ts'
 import { write } from '../service/corpus/folder.ts'
@@ -25,7 +25,7 @@ describe('webhooks that another process receives', () => {
     const both = await research()
     const { client, docs, service } = both
     const file = scratchFile()
-    const log = await openLog(sqliteLog(file))
+    const log = await openLog(sqliteStore(file))
     onTestFinished(() => log.close())
     const url = await receiverProcess(file, service.webhookSecret)
     const event_types = ['monitor.event.detected', 'monitor.execution.completed'] as const
@@ -63,7 +63,7 @@ describe('a recorder that is killed at each of its commits', () => {
     const { service } = await recordingLog()
     service.monitors.set('own', ['g3', 'g2', 'g1']).set('other', ['h1'])
     const file = scratchFile()
-    const store = sqliteLog(file)
+    const store = sqliteStore(file)
     const log = await openLog(store)
     onTestFinished(() => log.close())
     const payloads = [

@@ -2,9 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
-import { createClient, memoryLog, openLog } from 'rivulet'
-import type { Entry, LogStore, WatchedGroup } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { createClient } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { WatchedGroup } from 'rivulet'
+import type { Entry } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { BehaviorSubject } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { entriesOf } from '../log/entries.ts'
@@ -19,7 +22,7 @@ const STORES: readonly (readonly [name: string, create: () => Connect])[] = [
   [
     'memory',
     () => {
-      const root = memoryLog()
+      const root = memoryStore()
       return (owner) => root.connect(owner === undefined ? {} : { owner })
     },
   ],
@@ -28,7 +31,7 @@ const STORES: readonly (readonly [name: string, create: () => Connect])[] = [
     () => {
       const folder = mkdtempSync(join(tmpdir(), 'rivulet-record-'))
       onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-      return (owner) => sqliteLog(join(folder, 'log.db'), owner === undefined ? {} : { owner })
+      return (owner) => sqliteStore(join(folder, 'log.db'), owner === undefined ? {} : { owner })
     },
   ],
 ]
@@ -267,14 +270,14 @@ describe('log.record into a log that fails', () => {
     const faults = (write: string) => {
       if (write === 'append') throw new Error('the disk is full')
     }
-    const { log } = await openedLog(() => memoryLog({ faults }))
+    const { log } = await openedLog(() => memoryStore({ faults }))
     await expect(log.record({ client, taskGroups: [id] }).done).rejects.toThrow('the disk is full')
   })
 
   it('does not fail silently: without `done` and `stop`, the failure is an unhandled rejection', async () => {
     const { client, group } = await research()
     const id = await group('a')
-    const root = memoryLog()
+    const root = memoryStore()
     const { log } = await openedLog(() => root.connect())
     await root.claim(`stream:groups/${id}/runs`)
     // The test runner's listeners would fail the run.
@@ -294,7 +297,7 @@ describe('log.record into a log that fails', () => {
     const { client, group } = await research()
     const id = await group('a')
     const [appending, failing] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    const root = memoryLog()
+    const root = memoryStore()
     const store = root.connect()
     store.append = async () => {
       appending.resolve()

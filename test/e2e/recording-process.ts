@@ -5,7 +5,8 @@
 import { flushCompileCache } from 'node:module'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createClient, openLog } from 'rivulet'
+import { createClient } from 'rivulet'
+import { openLog } from 'rivulet/log'
 import { SqliteLogStore } from '../../src/log/sqlite/store.ts'
 
 const [file = '', baseUrl = '', commits = '', step = 'before'] = process.argv.slice(2)

@@ -1,4 +1,4 @@
-import { memoryLog, openLog } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import type { Fault } from 'rivulet/service'
 import { lastValueFrom, take } from 'rxjs'
 import { describe, expect, it } from 'vitest'
@@ -42,7 +42,7 @@ describe('log.record over a service that repeats events', () => {
     const id = await group(...QUESTIONS)
     service.faults.add({ kind: 'repeat-events', count: 3 })
     service.faults.add({ kind: 'close', after: 4 })
-    await using log = await openLog(memoryLog())
+    await using log = await openLog(memoryStore())
 
     const stopped = log.record({ client, taskGroups: [id] })
     await lastValueFrom(log.consumer('two runs', { types: ['task_run.state'] }).pipe(take(2)))

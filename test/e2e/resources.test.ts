@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { firstValueFrom } from 'rxjs'
-import type { CreateMonitorRequest, StreamMessage } from 'rivulet'
+import type { CreateMonitorRequest } from 'rivulet'
 import { settled } from '../support/settled.ts'
 import { all, research } from './research.ts'
 
@@ -164,7 +164,7 @@ describe('untyped calls, end to end', () => {
     const id = await group('a', 'b')
     const typed = await all(client.taskGroups.runs(id, { include_output: true }))
 
-    const messages = await all<StreamMessage>(
+    const messages = await all(
       client.stream(`/v1beta/tasks/groups/${id}/runs`, { query: { include_output: true } }),
     )
 
@@ -178,9 +178,9 @@ describe('untyped calls, end to end', () => {
     const id = await group('a', 'b', 'c')
     await all(client.taskGroups.runs(id))
     const path = `/v1/tasks/groups/${id}/runs`
-    const whole = await all<StreamMessage>(client.stream(path))
+    const whole = await all(client.stream(path))
 
-    const rest = await all<StreamMessage>(client.stream(path, { query: { last_event_id: whole[0]?.id } }))
+    const rest = await all(client.stream(path, { query: { last_event_id: whole[0]?.id } }))
 
     expect(rest).toEqual(whole.slice(1))
   })

@@ -1,9 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { memoryLog, openLog } from 'rivulet'
-import type { EventLog, ResearchClient } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { ResearchClient } from 'rivulet'
+import type { EventLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { deliver } from 'rivulet/operators'
 import { asyncScheduler, lastValueFrom, of, retry, take, tap, toArray } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -19,11 +20,11 @@ const names = (count: number) => Array.from({ length: count }, (_, n) => `questi
 async function logFile(): Promise<() => Promise<EventLog>> {
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-log-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  return () => openLog(sqliteLog(join(folder, 'log.db')))
+  return () => openLog(sqliteStore(join(folder, 'log.db')))
 }
 
 /** A log with the events of a group of so many runs. */
-async function recorded(client: ResearchClient, id: string, store = memoryLog()) {
+async function recorded(client: ResearchClient, id: string, store = memoryStore()) {
   const log = await openLog(store)
   onTestFinished(() => log.close())
   await log.record({ client, taskGroups: [id] }).done
@@ -105,7 +106,7 @@ describe('a recorder and a consumer that are stopped and started again', () => {
     }
     const { client, group } = await research({ client: { scheduler } })
     const id = await group(...names(3))
-    const log = await openLog(memoryLog())
+    const log = await openLog(memoryStore())
     onTestFinished(() => log.close())
     const life = () => log.record({ client, taskGroups: ['tgrp_unknown', id] }).done
 
@@ -120,7 +121,7 @@ describe('a recorder and a consumer that are stopped and started again', () => {
 
   it('have the failure of a malformed id recorded', async () => {
     const { client } = await research()
-    const log = await openLog(memoryLog())
+    const log = await openLog(memoryStore())
     onTestFinished(() => log.close())
 
     await log.record({ client, monitors: of(['..']), taskGroups: of(['..']) }).done
@@ -183,7 +184,7 @@ describe('a consumer whose pipeline fails', () => {
   it('fails where its acknowledgements cannot be saved, and the next start gets those again', async () => {
     const { client, group } = await research()
     let isFull = false
-    const store = memoryLog({
+    const store = memoryStore({
       faults(call) {
         if (isFull && call === 'commit') throw new Error('the disk is full')
       },

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { firstValueFrom, tap } from 'rxjs'
 import { createClient, MissingHeadersError, UncertainWriteError } from 'rivulet'
-import type { ResearchClient, RetriedRun, RetryOptions, RunInput, TaskRunState } from 'rivulet'
+import type { ResearchClient, RetriedRun, RetryOptions, RunInput, EventOf } from 'rivulet'
 import type { Processor } from 'rivulet/service'
 import { CutWire } from '../support/cut-wire.ts'
 import type { Cut } from '../support/cut-wire.ts'
@@ -31,7 +31,10 @@ async function ended(client: ResearchClient, inputs: readonly RunInput[]): Promi
 }
 
 /** The ended runs of a group, by id, when none is active. */
-async function statesOf(client: ResearchClient, id: string): Promise<ReadonlyMap<string, TaskRunState>> {
+async function statesOf(
+  client: ResearchClient,
+  id: string,
+): Promise<ReadonlyMap<string, EventOf<'task_run.state'>['data']>> {
   const events = await all(client.taskGroups.runs(id, { include_input: true }))
   return new Map(
     events.flatMap((event) =>

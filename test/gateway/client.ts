@@ -1,6 +1,7 @@
 import { createParser } from 'eventsource-parser'
 import { onTestFinished } from 'vitest'
-import type { LiveFrames, RowState, ViewRequest } from 'rivulet/gateway'
+import type { RowState } from 'rivulet/live'
+import type { LiveFrames, ViewRequest } from '../../src/protocol/live.ts'
 
 /** A frame as a client gets it. */
 export type Frame = {

@@ -1,5 +1,5 @@
-import { memoryLog } from 'rivulet'
-import type { Position } from 'rivulet'
+import { memoryStore } from 'rivulet/log'
+import type { Position } from 'rivulet/log'
 import { describe, expect, it, vi } from 'vitest'
 import { ClientModel, openStream, Stream } from './client.ts'
 import { held, processed, served, setItem } from './fixture.ts'
@@ -104,7 +104,7 @@ describe('a request that was aborted before there is a response', () => {
 
 describe('a stream whose grant ends while its next frame is read', () => {
   it('does not get that frame', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const { changes } = store.processes
     let hold: Promise<void> | undefined
     const reading = Promise.withResolvers<void>()
@@ -146,7 +146,7 @@ describe('a stream whose grant ends while its next frame is read', () => {
 
 describe('a view that has no followers any more', () => {
   it('does not read from where they were when others come later', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const { changes } = store.processes
     const from: Position[] = []
     let hold: Promise<void> | undefined

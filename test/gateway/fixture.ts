@@ -1,6 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { memoryLog, openLog } from 'rivulet'
-import type { EventLog, LogStore, ResearchEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { ResearchEvent } from 'rivulet'
+import type { EventLog } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
 import { createGateway, nodeListener, view } from 'rivulet/gateway'
 import type { Gateway, GatewayOptions, Views } from 'rivulet/gateway'
 import { onTestFinished } from 'vitest'
@@ -73,7 +75,7 @@ export interface Served {
 export async function served(
   options: Partial<GatewayOptions<Views>> & { readonly store?: LogStore } = {},
 ): Promise<Served> {
-  const { store = memoryLog(), views = VIEWS, ...rest } = options
+  const { store = memoryStore(), views = VIEWS, ...rest } = options
   const log = rest.log ?? (await openLog(store))
   const gateway = createGateway<Views>({ tokens: { secret: SECRET }, ...rest, views, log })
   const url = `${await serve(nodeListener(gateway))}/live`
@@ -93,7 +95,7 @@ export async function served(
 
 /** A gateway whose view `everything` is made by the test, in another open log of the same contents. */
 export async function held(options: Partial<GatewayOptions<Views>> = {}) {
-  const writer = memoryLog()
+  const writer = memoryStore()
   const fence = await writer.claim('process:view:everything')
   const cursor = await writer.positionAt('start')
   let expect: string | null = null

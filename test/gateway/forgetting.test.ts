@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { groupEvent, memoryLog, openLog } from 'rivulet'
-import type { LogStore } from 'rivulet'
+import { groupEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
 import { createGateway, groupsView, groupView } from 'rivulet/gateway'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it } from 'vitest'
 import { folderOf } from '../cli/command.ts'
 import { append } from '../log/append.ts'
@@ -18,7 +19,7 @@ const KINDS: readonly (readonly [
   [
     'in memory',
     async () => {
-      const first = memoryLog()
+      const first = memoryStore()
       return { open: () => first.connect(), text: async () => '' }
     },
   ],
@@ -28,7 +29,7 @@ const KINDS: readonly (readonly [
       const file = join(await folderOf({}), 'log.db')
       const files = () => [file, `${file}-wal`].filter((each) => existsSync(each))
       const text = async () => (await Promise.all(files().map((each) => readFile(each, 'latin1')))).join('')
-      return { open: () => sqliteLog(file), text }
+      return { open: () => sqliteStore(file), text }
     },
   ],
 ]

@@ -3,12 +3,12 @@ import { connect, createServer } from 'node:http2'
 import type { ClientHttp2Session, ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { createGateway, nodeListener } from 'rivulet/gateway'
-import type { FetchHandler } from 'rivulet/gateway'
-import { memoryLog, openLog } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { append } from '../log/append.ts'
 import { ClientModel, Stream } from './client.ts'
 import { SECRET, setItem, VIEWS } from './fixture.ts'
+import type { FetchHandler } from '../../src/http/fetch-handler.ts'
 
 /** Starts an HTTP/2 server, and connects to it. */
 async function connected(handler: FetchHandler): Promise<ClientHttp2Session> {
@@ -57,7 +57,7 @@ const liveStream = (stream: ClientHttp2Stream) =>
   )
 
 async function gatewayOverHttp2() {
-  const store = memoryLog()
+  const store = memoryStore()
   const log = await openLog(store)
   const gateway = createGateway({ log, views: VIEWS, tokens: { secret: SECRET }, maxConnections: 3 })
   onTestFinished(async () => {

@@ -1,4 +1,4 @@
-import { memoryLog, openLog } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Journal } from '../../src/gateway/journal.ts'
 import { revokedEvent, sessionEvent } from '../../src/protocol/gateway-event.ts'
@@ -7,7 +7,7 @@ const event = (key: string) => revokedEvent({ sub: key, grant: null }, key, 0)
 
 describe('the journal of a gateway', () => {
   it('does not keep a call waiting for the calls after it', async () => {
-    const log = await openLog(memoryLog())
+    const log = await openLog(memoryStore())
     const journal = new Journal(log)
     onTestFinished(() => log.close())
     const done: number[] = []
@@ -28,7 +28,7 @@ describe('the journal of a gateway', () => {
   })
 
   it('appends what was recorded before it is closed', async () => {
-    const log = await openLog(memoryLog())
+    const log = await openLog(memoryStore())
     const journal = new Journal(log)
     onTestFinished(() => log.close())
     const recorded = journal.record(event('1'))
@@ -43,7 +43,7 @@ describe('the journal of a gateway', () => {
     const faults = () => {
       if (isFull) throw new RangeError('no space')
     }
-    const log = await openLog(memoryLog({ faults }))
+    const log = await openLog(memoryStore({ faults }))
     const journal = new Journal(log)
     onTestFinished(() => log.close().catch(() => {}))
 
@@ -57,7 +57,7 @@ describe('the journal of a gateway', () => {
   })
 
   it('of several gateways takes as many streams as there are at a time', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await openLog(store)
     onTestFinished(() => log.close())
     for (let round = 0; round < 3; round++) {
@@ -72,7 +72,7 @@ describe('the journal of a gateway', () => {
   })
 
   it('records an identity once, among calls at the same time', async () => {
-    const log = await openLog(memoryLog())
+    const log = await openLog(memoryStore())
     onTestFinished(() => log.close())
     const journals = Array.from({ length: 4 }, () => new Journal(log))
     const first = await Promise.all(

@@ -1,14 +1,14 @@
 import * as fc from 'fast-check'
-import { memoryLog, openLog } from 'rivulet'
-import type { LogStore } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
 import { createGateway } from 'rivulet/gateway'
-import type { FetchHandler } from 'rivulet/gateway'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it } from 'vitest'
 import { scratchFile } from '../log/sqlite/scratch.ts'
 import { ClientModel, openStream } from './client.ts'
 import type { Stream } from './client.ts'
 import { SECRET, VIEWS } from './fixture.ts'
+import type { FetchHandler } from '../../src/http/fetch-handler.ts'
 
 type Step =
   | { readonly do: 'change'; readonly rows: readonly (readonly [key: string, row: string | null])[] }
@@ -165,7 +165,7 @@ describe.each([
   [
     'in memory',
     () => {
-      const store = memoryLog()
+      const store = memoryStore()
       return () => store.connect()
     },
   ],
@@ -173,7 +173,7 @@ describe.each([
     'in SQLite',
     () => {
       const file = scratchFile()
-      return () => sqliteLog(file)
+      return () => sqliteStore(file)
     },
   ],
 ])('clients of a gateway over a log %s', (_, fresh) => {

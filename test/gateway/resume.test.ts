@@ -1,5 +1,5 @@
 import { createParser } from 'eventsource-parser'
-import { memoryLog } from 'rivulet'
+import { memoryStore } from 'rivulet/log'
 import type { ResearchEvent } from 'rivulet'
 import { view } from 'rivulet/gateway'
 import { describe, expect, it } from 'vitest'
@@ -138,7 +138,7 @@ describe('a view that has missed entries of the log', () => {
   it.each([[everything], [view({ ...everything.definition, types: undefined } as never)]])(
     'says so once to those who follow it, and to those who come later',
     async (definition) => {
-      const store = memoryLog()
+      const store = memoryStore()
       const { url, token, log } = await served({ store, views: { everything: definition } })
       const live = await openStream(url, await token(), EVERYTHING)
       await live.until('current')

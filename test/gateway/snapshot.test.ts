@@ -1,8 +1,8 @@
-import type { ViewRequest } from 'rivulet/gateway'
 import { describe, expect, it } from 'vitest'
 import { ClientModel, openStream } from './client.ts'
 import type { Frame } from './client.ts'
 import { held, processed, rowsOf, served, setItem } from './fixture.ts'
+import type { ViewRequest } from '../../src/protocol/live.ts'
 
 /** Rows with these numbers. */
 const rows = (from: number, to: number, value: unknown = { n: 0 }) =>

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
-import type { ViewRequest } from 'rivulet/gateway'
+import type { ViewRequest } from '../../src/protocol/live.ts'
 
 /** Opens a stream of a gateway over a socket, and reads nothing of it. */
 export async function stalledClient(

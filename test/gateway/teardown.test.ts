@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { memoryLog } from 'rivulet'
+import { memoryStore } from 'rivulet/log'
 import { describe, expect, it, vi } from 'vitest'
 import { openStream } from './client.ts'
 import { held, served } from './fixture.ts'
@@ -65,7 +65,7 @@ describe('a client that is gone', () => {
   })
 
   it('leaves no call of the log behind, and several of a view have one between them', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const { wait } = store.processes
     const waiting = new Set<object>()
     Object.assign(store.processes, {

@@ -1,4 +1,4 @@
-import { memoryLog } from 'rivulet'
+import { memoryStore } from 'rivulet/log'
 import type { ResearchEvent } from 'rivulet'
 import { createGateway, view } from 'rivulet/gateway'
 import { describe, expect, it } from 'vitest'
@@ -16,7 +16,7 @@ const newer = view({
 })
 
 /** A gateway over a log that others may have open as well, and a way to end it as its program ends. */
-async function started(store: ReturnType<typeof memoryLog>, options: Parameters<typeof served>[0] = {}) {
+async function started(store: ReturnType<typeof memoryStore>, options: Parameters<typeof served>[0] = {}) {
   const own = await served({ views: { everything }, ...options, store: store.connect() })
   own.gateway.done.catch(() => {})
   return {
@@ -32,7 +32,7 @@ async function started(store: ReturnType<typeof memoryLog>, options: Parameters<
 
 describe('retention and a view', () => {
   it('whose gateway does not hold it: the next gateway reports what was missed, and its rows are sound', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const first = await started(store, { holdsRetention: false })
     await append(store, [setItem('a', 'x', '1'), setItem('a', 'y', '1')])
     await processed(store)
@@ -54,7 +54,7 @@ describe('retention and a view', () => {
   })
 
   it('whose gateway holds it: its entries stay until it has processed them', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const first = await started(store)
     await append(store, [setItem('a', 'x', '1')])
     await processed(store)
@@ -73,7 +73,7 @@ describe('retention and a view', () => {
 
 describe('versions of a view that meet', () => {
   it('a newer one waits and serves the older rows, then builds its own', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const older = await started(store)
     await append(store, [setItem('a', 'x', '1')])
     await processed(store)
@@ -91,7 +91,7 @@ describe('versions of a view that meet', () => {
   })
 
   it('an older one after a newer one cannot make the view, and denies it', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const next = await started(store, { views: { everything: newer } })
     await append(store, [setItem('a', 'x', '1')])
     await processed(store)
@@ -106,7 +106,7 @@ describe('versions of a view that meet', () => {
   })
 
   it('on a log that has lost its beginning, the newer one is built from the rest, and reports that', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const older = await started(store)
     await append(store, [setItem('a', 'x', '1'), setItem('a', 'y', '1'), setItem('a', 'z', '1')])
     await processed(store)
@@ -131,7 +131,7 @@ describe('versions of a view that meet', () => {
 
 describe('the name of a gateway', () => {
   it('keeps its views apart from those of another gateway of the log', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const plain = await started(store)
     const named = await started(store, { views: { everything: newer }, name: 'shop' })
     await append(store, [setItem('a', 'x', '1')])
@@ -148,7 +148,7 @@ describe('the name of a gateway', () => {
   })
 
   it('is shared by gateways that stand by for each other, and lag is that of their view', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const options = { name: 'shop', heartbeat: 20 }
     const first = await started(store, options)
     const second = await started(store, options)
@@ -186,7 +186,7 @@ it('a setting that is not true or false is refused', async () => {
 })
 
 it('views are followed by their own names', async () => {
-  const store = memoryLog()
+  const store = memoryStore()
   const named = await started(store, { name: 'shop' })
   const stream = await openStream(named.url, await named.token(), EVERYTHING)
   await stream.until('current')

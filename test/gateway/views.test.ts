@@ -1,7 +1,7 @@
-import { memoryLog, openLog } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { createGateway, view } from 'rivulet/gateway'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { append } from '../log/append.ts'
 import { scratchFile } from '../log/sqlite/scratch.ts'
 import { openStream } from './client.ts'
@@ -19,7 +19,7 @@ describe('a view whose functions fail', () => {
   })
 
   it('is denied to those who follow it and to those who come, and the gateway rejects `done`', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const { url, token, gateway } = await served({ store, views: { failing, everything } })
     const failed = gateway.done.catch((error: unknown) => error)
     const views = [{ view: 'failing' }, ...EVERYTHING]
@@ -42,7 +42,7 @@ describe('a view whose functions fail', () => {
   })
 
   it('is denied where its paths are none, and hostile parts of a path are escaped', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const path = (id: string) => [id.replace(/#.*/, ''), '/', '\ud800', '?', '"\n', '..'] as const
     const hostile = view({ version: 1, key: ({ id }) => path(id), reduce: () => 1 })
     const empty = view({ version: 1, params: ['a', 'b'], key: ({ id }) => [id], reduce: () => 1 })
@@ -81,7 +81,7 @@ describe('a view whose functions fail', () => {
 describe('a row', () => {
   it('is removed where its view says that it is over, at an entry after that', async () => {
     let now = 1_000
-    const store = memoryLog({ clock: () => now })
+    const store = memoryStore({ clock: () => now })
     const timed = view({
       ...everything.definition,
       timeToLive: (row: unknown) => (Object(row).value === 'short' ? 100 : undefined),
@@ -105,7 +105,7 @@ describe('several gateways over one log', () => {
   it('serve the same rows at once, and the next one goes on where the first ends', async () => {
     const file = scratchFile()
     const open = async () => {
-      const log = await openLog(sqliteLog(file))
+      const log = await openLog(sqliteStore(file))
       onTestFinished(() => log.close())
       return log
     }
@@ -118,7 +118,7 @@ describe('several gateways over one log', () => {
     onTestFinished(async () => {
       for (const each of gateways) await each.close()
     })
-    const writer = sqliteLog(file)
+    const writer = sqliteStore(file)
     onTestFinished(() => writer.close())
     const token = await one.grant({ sub: 'u', views: ['everything'], sources: ['*'] })
     const follow = (gateway: typeof one) =>
@@ -146,7 +146,7 @@ describe('several gateways over one log', () => {
   })
 
   it('serve over the same open log too', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await openLog(store)
     onTestFinished(() => log.close())
     const { token } = await served({ log, store })

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createClient } from 'rivulet'
-import type { ClientOptions, Timeouts } from 'rivulet'
+import type { ClientOptions } from 'rivulet'
+import type { Timeouts } from 'rivulet/transport'
 import { describe, expect, it } from 'vitest'
 
 /** An option, from its declaration or its row in the table. */

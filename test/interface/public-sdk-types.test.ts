@@ -5,7 +5,7 @@ import type * as Shared from 'parallel-web/resources/shared'
 import type * as Groups from 'parallel-web/resources/task-group'
 import type * as Runs from 'parallel-web/resources/task-run'
 import type * as Top from 'parallel-web/resources/top-level'
-import type * as Ours from 'rivulet'
+import type * as Ours from './wire-types.ts'
 import { describe, expectTypeOf, it } from 'vitest'
 
 /**

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { createClient, memoryLog, openLog } from 'rivulet'
+import { createClient } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { expect, it } from 'vitest'
 
 it('the table of options of log.record in docs/log.md has each option', async () => {
@@ -8,7 +9,7 @@ it('the table of options of log.record in docs/log.md has each option', async ()
   const cells = [...recording.matchAll(/^\| (`[^|]*) \|/gm)].map(([, cell = '']) => cell)
   const documented = cells.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name))
   const client = createClient({ baseUrl: 'http://127.0.0.1:1', apiKey: 'key' })
-  await using log = await openLog(memoryLog())
+  await using log = await openLog(memoryStore())
   const unknown = { client, thisIsNoOptionAtAll: true }
   const known = documented.toSorted().join(', ')
   expect(documented).toContain('tick')

@@ -1,10 +1,10 @@
 import { describe, it } from 'vitest'
 import { storeConformance } from 'rivulet/log/store'
-import type { OpenFreshLog } from 'rivulet/log/store'
 import { describeClock, describeOwnClock } from './conformance/clock.ts'
 import { opening } from './conformance/fixture.ts'
 import { describeInboxModel } from './conformance/inbox-model.ts'
 import { describeLogModel } from './conformance/model.ts'
+import type { OpenFreshLog } from '../../src/log/store/conformance/area.ts'
 
 /**
  * The suite that each store of a log passes, and what needs wrong clocks of the machine or generated values.

@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { memoryLog, openLog } from 'rivulet'
-import type { EventLog, LogJob, MemoryLog } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { EventLog, LogJob, MemoryStore } from 'rivulet/log'
 import { change } from '../operators/events.ts'
 import { append } from './append.ts'
 
@@ -45,12 +45,12 @@ describe('a consumer that is killed, stopped, and whose store crashes', () => {
           if (crashes.includes(writes)) throw new Error(`crashed ${phase} the effect`)
         }
         const latency = isFar ? () => turn() : async () => {}
-        const root = memoryLog({ partitions })
+        const root = memoryStore({ partitions })
         const handled = new Map<string, number>()
         let next = 0
-        let life: { readonly store: MemoryLog; readonly log: EventLog; readonly job: LogJob } | undefined
+        let life: { readonly store: MemoryStore; readonly log: EventLog; readonly job: LogJob } | undefined
 
-        const killed: MemoryLog[] = []
+        const killed: MemoryStore[] = []
         // Also what they claim after their end.
         const loseClaims = () => killed.forEach((store) => store.loseClaims())
 

@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { memoryLog, openLog } from 'rivulet'
-import type { EventLog, LogJob, MemoryLog } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { EventLog, LogJob, MemoryStore } from 'rivulet/log'
 import { change } from '../operators/events.ts'
 import { append } from './append.ts'
 
@@ -32,14 +32,14 @@ describe('dead letters of a consumer that is killed, stopped, and whose store cr
           if (crashes.includes(writes)) throw new Error(`crashed ${phase} the effect`)
         }
         const latency = isFar ? () => turn() : async () => {}
-        const root = memoryLog({ partitions })
+        const root = memoryStore({ partitions })
         const witness = await openLog(root)
         const removed = new Set<string>()
         const handled = new Set<string>()
         let mended = false
         let next = 0
-        let life: { readonly store: MemoryLog; readonly log: EventLog; readonly job: LogJob } | undefined
-        const killed: MemoryLog[] = []
+        let life: { readonly store: MemoryStore; readonly log: EventLog; readonly job: LogJob } | undefined
+        const killed: MemoryStore[] = []
 
         const letters = async () => {
           const all: string[] = []

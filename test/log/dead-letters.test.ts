@@ -1,7 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import type { EventLog, LogStore, Position, StoredDeadLetter } from 'rivulet'
-import { ArgumentError, LogUnsupportedError, memoryLog, openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import type { EventLog, Position, StoredDeadLetter } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
+import { ArgumentError } from 'rivulet'
+import { LogUnsupportedError, memoryStore, openLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { bufferCount, filter, ignoreElements, of, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { deliver, iterate } from 'rivulet/operators'
@@ -38,7 +40,7 @@ class Refused extends Error {
 
 describe('a consumer whose dead letters are stored in the log', () => {
   it('goes on behind an entry that its handler cannot handle, and keeps it with its error', async () => {
-    const store = memoryLog({ clock: () => 7_000 })
+    const store = memoryStore({ clock: () => 7_000 })
     const log = await opened(store)
     await append(store, changes(1, 5))
     const handled: string[] = []
@@ -69,7 +71,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('lists those whose entries the log has deleted, and hands them out again', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 5))
     const handled: string[] = []
@@ -89,7 +91,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('fails without them, and keeps nothing', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 1))
     const job = log.consume('c', {}, () => {
@@ -100,7 +102,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('gets one again when that is asked for, in this process, and it is gone once it is handled', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 3))
     let refuses = true
@@ -120,9 +122,9 @@ describe('a consumer whose dead letters are stored in the log', () => {
 
   it('gets them again from another process within 50 ms, while it waits', async () => {
     const file = scratchFile()
-    const store = sqliteLog(file)
+    const store = sqliteStore(file)
     const log = await opened(store)
-    const other = await opened(sqliteLog(file))
+    const other = await opened(sqliteStore(file))
     await append(store, changes(1, 2))
     let refuses = true
     const handled: number[] = []
@@ -141,7 +143,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('gets them at its next start where it does not run', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 3))
     const first = log.consume('c', { deadLetters: 'log' }, () => {
@@ -159,7 +161,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('counts all attempts of one that fails again, and keeps its latest error', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 1))
     let attempts = 0
@@ -175,7 +177,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('gets one again after a crash while it is out', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 1))
     const refusing = log.consume('c', { deadLetters: 'log' }, () => {
@@ -201,7 +203,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('has at most maxUnacknowledged entries out, those that are handed out again included', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 6))
     const refusing = log.consume('c', { deadLetters: 'log' }, () => {
@@ -227,7 +229,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('goes on once the dead letter is saved that kept as many acknowledged entries as it may', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 8))
     const handled: string[] = []
@@ -245,7 +247,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('errors when an operator drops those that were handed out again, and they fill the window', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 2))
     const refusing = log.consume('c', { deadLetters: 'log' }, () => {
@@ -270,7 +272,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('does not get one again that its filter does not want any more', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 2))
     const refusing = log.consume('c', { deadLetters: 'log' }, () => {
@@ -288,7 +290,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('stores each entry of a batch that fails', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 4))
     log
@@ -309,7 +311,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('stores thousands at once, in commits that the log takes', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     for (let n = 0; n < 1_000; n += 200) await append(store, changes(n + 1, n + 200), `s${n}`)
     const job = log.consume('c', { deadLetters: 'log' }, () => {
@@ -331,7 +333,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('keeps what there is of an error that is none', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 4))
     const thrown: Record<string, unknown> = {
@@ -354,7 +356,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('is left where the loop that handles it breaks', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 1))
     const refusing = log.consume('c', { deadLetters: 'log' }, () => {
@@ -394,7 +396,7 @@ describe("dead letters of 'log'", () => {
   })
 
   it('are asked for by the name of a consumer and a position', async () => {
-    const log = await opened(memoryLog())
+    const log = await opened(memoryStore())
     expect(() => log.deadLetters('')).toThrow(ArgumentError)
     await expect(log.deadLetters('c').remove('')).rejects.toThrow(ArgumentError)
     await expect(log.deadLetters('c').redeliver('elsewhere')).rejects.toMatchObject({
@@ -404,8 +406,8 @@ describe("dead letters of 'log'", () => {
 })
 
 describe.each([
-  ['in memory', () => memoryLog()],
-  ['in SQLite', () => sqliteLog(scratchFile())],
+  ['in memory', () => memoryStore()],
+  ['in SQLite', () => sqliteStore(scratchFile())],
 ])('the gap of a consumer that was overtaken, in a log %s', (_, create) => {
   /** A consumer whose cursor is before entries that were deleted, as one in another database may be. */
   async function overtaken() {
@@ -458,7 +460,7 @@ describe.each([
 
 describe('the dead letters of a process', () => {
   it('are listed, counted and removed, and not handed out again', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 3))
     const process = log.process('c', {
@@ -487,7 +489,7 @@ describe('the dead letters of a process', () => {
   })
 
   it('are those of one reader', async () => {
-    const log = await opened(memoryLog())
+    const log = await opened(memoryStore())
     // @ts-expect-error one of both
     expect(() => log.deadLetters({ consumer: 'c', process: 'c' })).toThrow(ArgumentError)
     expect(() => log.deadLetters({ process: '' })).toThrow(ArgumentError)

@@ -1,4 +1,4 @@
-import type { Entry, EventLog } from 'rivulet'
+import type { Entry, EventLog } from 'rivulet/log'
 
 /** All entries of a log. */
 export async function entriesOf(log: EventLog): Promise<readonly Entry[]> {

@@ -5,8 +5,8 @@
 import { flushCompileCache } from 'node:module'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
-import { openLog } from 'rivulet'
-import { exactlyOnce, sqliteLog } from 'rivulet/log/sqlite'
+import { openLog } from 'rivulet/log'
+import { exactlyOnce, sqliteStore } from 'rivulet/log/sqlite'
 
 const [file = '', effects = '', expected = '', mode = ''] = process.argv.slice(2)
 const database = new DatabaseSync(effects)
@@ -21,7 +21,7 @@ database.exec(`
 `)
 const book = database.prepare('INSERT INTO booking VALUES (?)')
 const count = database.prepare('SELECT COUNT(*) AS count FROM effect')
-const log = await openLog(sqliteLog(file))
+const log = await openLog(sqliteStore(file))
 // It may be killed before its end, where Node would store this.
 flushCompileCache()
 

@@ -8,7 +8,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openLog } from '../../src/log/event-log/open-log.ts'
 import { exactlyOnce } from '../../src/log/sqlite/exactly-once.ts'
-import { sqliteLog } from '../../src/log/sqlite/index.ts'
+import { sqliteStore } from '../../src/log/sqlite/index.ts'
 import { change, bareRun, fullRun } from '../operators/events.ts'
 import { randomOf } from '../../bench/random.ts'
 import { programFiles } from '../support/programs.ts'
@@ -34,7 +34,7 @@ async function withEntries(count: number, where: 'apart' | 'in the log') {
   const folder = scratchFolder()
   const file = join(folder, 'log.db')
   const effects = where === 'apart' ? join(folder, 'effects.db') : file
-  const store = sqliteLog(file)
+  const store = sqliteStore(file)
   onTestFinished(() => store.close())
   for (let n = 0; n < count; n += 100) {
     const events = Array.from({ length: Math.min(100, count - n) }, (_, i) =>

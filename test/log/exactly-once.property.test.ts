@@ -3,8 +3,9 @@ import { DatabaseSync } from 'node:sqlite'
 import type { StatementSync } from 'node:sqlite'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { memoryLog, openLog } from 'rivulet'
-import type { Entry, EventLog, LogJob, MemoryLog, ResearchEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { ResearchEvent } from 'rivulet'
+import type { Entry, EventLog, LogJob, MemoryStore } from 'rivulet/log'
 import { exactlyOnce } from 'rivulet/log/sqlite'
 import { bareRun, change, fullRun } from '../operators/events.ts'
 import { append } from './append.ts'
@@ -54,7 +55,7 @@ class Died extends Error {}
 
 /** A process with the consumer. */
 interface Life {
-  readonly store: MemoryLog
+  readonly store: MemoryStore
   readonly log: EventLog
   readonly job: LogJob
   /** Nothing that it does has an effect from then on. */
@@ -140,7 +141,7 @@ async function run(given: typeof scenario extends fc.Arbitrary<infer T> ? T : ne
   const { partitions, isKeyed, isPrepared, isFar, maxUnacknowledged, plans, steps } = given
   const crashes = new Set(given.crashes)
   const logCrashes = new Set(given.logCrashes)
-  const root = memoryLog({ partitions })
+  const root = memoryStore({ partitions })
   const audit = await openLog(root)
   const database = new SharedDatabase(':memory:')
   database.exec(SCHEMA)

@@ -2,9 +2,11 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { linkSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
-import type { EventLog, LogStore, MemoryLog, MemoryLogConnection } from 'rivulet'
-import { ArgumentError, EffectError, FencedError, LogPositionError, memoryLog, openLog } from 'rivulet'
-import { exactlyOnce, sqliteLog } from 'rivulet/log/sqlite'
+import type { EventLog, MemoryStore, MemoryStoreConnection } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
+import { ArgumentError } from 'rivulet'
+import { EffectError, FencedError, LogPositionError, memoryStore, openLog } from 'rivulet/log'
+import { exactlyOnce, sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest'
 import { bareRun, change, fullRun } from '../operators/events.ts'
 import { append } from './append.ts'
@@ -79,7 +81,7 @@ function stopClock() {
 const sqliteError = (errcode: number) => Object.assign(new Error(`SQLite error ${errcode}`), { errcode })
 
 /** A log with so many entries, and effects. */
-async function withEntries(count: number, store: MemoryLog = memoryLog()) {
+async function withEntries(count: number, store: MemoryStore = memoryStore()) {
   await append(store, changes(1, count))
   return { store, log: await opened(store), ...effectsIn() }
 }
@@ -148,7 +150,7 @@ describe('exactlyOnce', () => {
   })
 
   it('goes on with a connection that was closed and opened again', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     const { database, ids } = effectsIn(join(scratchFolder(), 'effects.db'))
     const handler = exactlyOnce(database, {
@@ -213,7 +215,7 @@ describe('exactlyOnce', () => {
   })
 
   it('applies each revision of an event once', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     const { database, insert } = effectsIn()
     await append(store, [bareRun('r'), fullRun('r'), bareRun('r')])
@@ -226,7 +228,7 @@ describe('exactlyOnce', () => {
   })
 
   it('stores many effects in one transaction', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     const { database, insert, ids } = effectsIn()
     for (let n = 0; n < 1_000; n += 200) await append(store, changes(n + 1, n + 200))
@@ -351,7 +353,7 @@ describe('exactlyOnce', () => {
     database.exec('PRAGMA journal_mode = WAL')
     const other = new DatabaseSync(file)
     onTestFinished(() => other.close())
-    const store = memoryLog()
+    const store = memoryStore()
     await append(store, changes(1, 1))
     const log = await opened(store)
     other.exec('BEGIN IMMEDIATE')
@@ -373,7 +375,7 @@ describe('exactlyOnce', () => {
     const { database, insert, ids } = effectsIn(file)
     database.exec('PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5432')
     const other = effectsIn(file)
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await opened(store)
     const job = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
     await until(async () => (await store.reader('consumer:ledger')) !== undefined)
@@ -396,9 +398,9 @@ describe('exactlyOnce', () => {
 
   it('has its effects in the file of the log, while others append to it', async () => {
     const file = scratchFile()
-    const recorder = sqliteLog(file)
+    const recorder = sqliteStore(file)
     onTestFinished(() => recorder.close())
-    const log = await opened(sqliteLog(file))
+    const log = await opened(sqliteStore(file))
     await log.positionAt('end')
     await append(recorder, changes(1, 50))
     const { database, insert, ids } = effectsIn(file)
@@ -449,7 +451,7 @@ describe('exactlyOnce', () => {
   it('refuses a cursor beyond the end of the log', async () => {
     const folder = scratchFolder()
     const file = join(folder, 'log.db')
-    const store = sqliteLog(file)
+    const store = sqliteStore(file)
     const log = await opened(store)
     await append(store, changes(1, 3))
     const { database, insert, ids } = effectsIn()
@@ -462,7 +464,7 @@ describe('exactlyOnce', () => {
     const raw = new DatabaseSync(file)
     raw.exec('UPDATE rivulet_log SET last_position = 1; DELETE FROM rivulet_entry WHERE position > 1')
     raw.close()
-    const shorter = await opened(sqliteLog(file))
+    const shorter = await opened(sqliteStore(file))
     const { done } = shorter.consume('ledger', {}, handler)
     await expect(done).rejects.toBeInstanceOf(LogPositionError)
     await expect(done).rejects.toThrow('is beyond the end of')
@@ -585,8 +587,8 @@ function withDeferredConstraint(database: DatabaseSync, missing: string) {
 
 describe('a consumer of exactlyOnce that begins while entries are trimmed', () => {
   /** A log of 40 entries, and another opening of it whose calls each come after a trim of one entry. */
-  async function trimmed(options: MemoryLogConnection = {}) {
-    const store = memoryLog()
+  async function trimmed(options: MemoryStoreConnection = {}) {
+    const store = memoryStore()
     await append(store, changes(1, 40))
     const latency = async () => void (await store.retention.trim({ limit: 1 }))
     return { store, log: await opened(store.connect({ ...options, latency })), ...effectsIn() }
@@ -937,7 +939,7 @@ describe('dead letters of exactlyOnce', () => {
 
   it('reach the log after a crash between the database and the log', async () => {
     let isArmed = false
-    const crashing = memoryLog({
+    const crashing = memoryStore({
       faults(write, step) {
         if (isArmed && write === 'commit' && step === 'before') throw new Error('crashed')
       },
@@ -967,7 +969,7 @@ describe('dead letters of exactlyOnce', () => {
 
   it('that fail again are handed out once more, also where a crash makes their letter be stored twice', async () => {
     let isArmed = false
-    const crashing = memoryLog({
+    const crashing = memoryStore({
       faults(write, step) {
         if (isArmed && write === 'commit' && step === 'after') throw new Error('crashed')
       },

@@ -4,14 +4,14 @@ import type { ResearchEvent } from 'rivulet'
 import type { Entry } from '../../src/log/store/contract.ts'
 import { openLog } from '../../src/log/event-log/open-log.ts'
 import { cloudEvent } from '../../src/log/event-log/export.ts'
-import { memoryLog } from '../../src/log/memory/memory-log.ts'
+import { memoryStore } from '../../src/log/memory/memory-log.ts'
 import { ArgumentError } from '../../src/protocol/argument-error.ts'
 import { change, fullRun } from '../operators/events.ts'
 import { append } from './append.ts'
 import { idsOf, readAll } from './conformance/fixture.ts'
 
 async function exported(events: readonly ResearchEvent[]) {
-  const store = memoryLog()
+  const store = memoryStore()
   const log = await openLog(store)
   onTestFinished(() => log.close())
   await append(store, events)

@@ -1,7 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { memoryLog, openLog } from 'rivulet'
-import type { LogStore, ProcessOptions, ResearchEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { ResearchEvent } from 'rivulet'
+import type { ProcessOptions } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
 import { SqliteLogStore } from '../../src/log/sqlite/store.ts'
 import { change } from '../operators/events.ts'
 import { append } from './append.ts'
@@ -11,7 +13,7 @@ import { scratchFile } from './sqlite/scratch.ts'
 type Clock = () => number
 
 const STORES: readonly (readonly [string, (clock: Clock) => LogStore])[] = [
-  ['in memory', (clock) => memoryLog({ clock })],
+  ['in memory', (clock) => memoryStore({ clock })],
   ['in a file', (clock) => new SqliteLogStore(scratchFile(), { owner: 'test', clock })],
 ]
 

@@ -1,17 +1,19 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as fc from 'fast-check'
-import type { LogStore, MemoryLog, MemoryLogOptions, MemoryLogWrite } from 'rivulet'
-import { ArgumentError, FencedError, LogInUseError, memoryLog } from 'rivulet'
+import type { MemoryStore, MemoryStoreOptions, MemoryStoreWrite } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
+import { ArgumentError } from 'rivulet'
+import { FencedError, LogInUseError, memoryStore } from 'rivulet/log'
 import { describe, expect, it } from 'vitest'
 import { change, groupStatus } from '../operators/events.ts'
 import { append as appendTo } from './append.ts'
 import { describeLogStore } from './conformance.ts'
 import { newEntry } from '../../src/log/store/new-entry.ts'
 
-function describeMemoryLog(name: string, { partitions = 1, ...connection }: MemoryLogOptions): void {
+function describeMemoryLog(name: string, { partitions = 1, ...connection }: MemoryStoreOptions): void {
   describeLogStore(name, async ({ clock, inbox = {} }) => {
-    const first = memoryLog({ partitions, clock, inbox })
-    const opened = new Map<LogStore, MemoryLog>()
+    const first = memoryStore({ partitions, clock, inbox })
+    const opened = new Map<LogStore, MemoryStore>()
     return {
       async connect(owner) {
         const log = first.connect({ ...connection, owner })
@@ -34,16 +36,16 @@ describeMemoryLog('a slow log in memory', { latency: () => nextTurn() })
 describeMemoryLog('a slow log in memory of 3 partitions', { partitions: 3, latency: () => nextTurn() })
 
 /** The writes of recorders and readers. */
-type Write = Exclude<MemoryLogWrite, 'retention'>
+type Write = Exclude<MemoryStoreWrite, 'retention'>
 const WRITES: readonly Write[] = ['claim', 'release', 'append', 'commit', 'deadLetters', 'put']
 const crash = new Error('crashed')
 
-describe('memoryLog', () => {
+describe('memoryStore', () => {
   /** A log whose next call of this write throws at this step, and everything that another one sees of it. */
   async function failing(write: Write, step: 'before' | 'after') {
     let isArmed = false
     const steps: string[] = []
-    const log = memoryLog({
+    const log = memoryStore({
       owner: 'failing',
       faults(...point) {
         if (!isArmed) return
@@ -119,7 +121,7 @@ describe('memoryLog', () => {
     ['before', false],
     ['after', true],
   ] as const)('trims everything or nothing where a fault stops it %s its effect', async (at, isTrimmed) => {
-    const log = memoryLog({
+    const log = memoryStore({
       faults(write, step) {
         if (write === 'retention' && step === at) throw crash
       },
@@ -132,7 +134,7 @@ describe('memoryLog', () => {
 
   it('waits for its latency before and after the effect of each call', async () => {
     const turns: (() => void)[] = []
-    const log = memoryLog({ latency: () => new Promise<void>((resolve) => turns.push(resolve)) })
+    const log = memoryStore({ latency: () => new Promise<void>((resolve) => turns.push(resolve)) })
     const witness = log.connect({ latency: async () => {} })
     const next = async () => {
       await nextTurn()
@@ -154,7 +156,7 @@ describe('memoryLog', () => {
   })
 
   it('has no effect of a call that is under way when it is closed', async () => {
-    const log = memoryLog()
+    const log = memoryStore()
     const fence = await log.claim('stream')
     const pending = log.append([{ fence, expect: null, entries: [newEntry(change('1'))] }])
     const closed = log.close()
@@ -165,7 +167,7 @@ describe('memoryLog', () => {
   })
 
   it('lets an open log that lost its claims write until another one has them', async () => {
-    const log = memoryLog()
+    const log = memoryStore()
     const fence = await log.claim('stream')
     const append = (id: string) => log.append([{ fence, expect: null, entries: [newEntry(change(id))] }])
     log.loseClaims()
@@ -175,7 +177,7 @@ describe('memoryLog', () => {
   })
 
   it('numbers open logs without a name', async () => {
-    const first = memoryLog()
+    const first = memoryStore()
     const second = first.connect()
     await first.claim('a')
     await second.claim('b')
@@ -184,7 +186,7 @@ describe('memoryLog', () => {
   })
 
   it('reads sources of 3 partitions in another order than that of the appends, which stays the same', async () => {
-    const log = memoryLog({ partitions: 3, clock: () => 0 })
+    const log = memoryStore({ partitions: 3, clock: () => 0 })
     const fence = await log.claim('stream')
     const given: string[] = []
     for (let i = 0; i < 12; i++) {
@@ -202,7 +204,7 @@ describe('memoryLog', () => {
   })
 
   it('begins each group of entries with another one of 3 partitions', async () => {
-    const log = memoryLog({ partitions: 3, clock: () => 0 })
+    const log = memoryStore({ partitions: 3, clock: () => 0 })
     const fence = await log.claim('stream')
     const orders = new Set<string>()
     for (let i = 0; i < 3; i++) {
@@ -215,7 +217,7 @@ describe('memoryLog', () => {
   })
 
   it('reads a page of a rare type without looking at more than 10,000 entries', async () => {
-    const log = memoryLog()
+    const log = memoryStore()
     const fence = await log.claim('stream')
     for (let i = 0; i < 101; i++) {
       const entries = Array.from({ length: 100 }, (_, j) => newEntry(change(`${i} ${j}`)))
@@ -237,7 +239,7 @@ describe('memoryLog', () => {
     { faults: true },
     { partition: 3 },
   ])('refuses the options %j', (options) => {
-    expect(() => Reflect.apply(memoryLog, undefined, [options])).toThrow(ArgumentError)
+    expect(() => Reflect.apply(memoryStore, undefined, [options])).toThrow(ArgumentError)
   })
 })
 
@@ -252,7 +254,7 @@ describe('a crash at any write', () => {
         crashes,
         fc.constantFrom(1, 3),
         async (upstream, crashesHere, partitions) => {
-          const shared = memoryLog({ partitions })
+          const shared = memoryStore({ partitions })
           const handled: string[] = []
           const saved: string[] = []
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import * as fc from 'fast-check'
-import { migrateLog, sqliteLog } from 'rivulet/log/sqlite'
+import { migrateLog, sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it } from 'vitest'
 import { contentOf } from './migration/content.ts'
 import { CONSUMER, Historian, histories, PROCESS, STREAM, VIEW } from './migration/history.ts'
@@ -18,9 +18,9 @@ describe('migrateLog', () => {
         let now = 1_000
         const clock = () => (now += 7)
         run += 1
-        const from = sqliteLog(join(folder, `from-${run}.db`), { clock })
+        const from = sqliteStore(join(folder, `from-${run}.db`), { clock })
         const { events, webhooks } = await new Historian(from).run(steps)
-        const to = sqliteLog(join(folder, `to-${run}.db`), { clock })
+        const to = sqliteStore(join(folder, `to-${run}.db`), { clock })
         const { entries, hash } = await migrateLog(from, to)
         const content = await contentOf(to, [STREAM, CONSUMER], READERS)
         expect(content).toEqual(await contentOf(from, [STREAM, CONSUMER], READERS))

@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { memoryLog } from 'rivulet'
-import { migrateLog, sqliteLog } from 'rivulet/log/sqlite'
-import type { LogStore } from 'rivulet'
+import { memoryStore } from 'rivulet/log'
+import { migrateLog, sqliteStore } from 'rivulet/log/sqlite'
+import type { LogStore } from 'rivulet/log/store'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { checkpointOf } from '../../src/log/process/progress.ts'
 import { NO_TIME } from '../../src/streams/clocks.ts'
@@ -14,7 +14,7 @@ import { append, entriesOf, readAll } from './conformance/fixture.ts'
 import { scratchFolder } from './sqlite/scratch.ts'
 
 function opened(folder: string, name: string): LogStore & { readonly [COPY]?: CopyStore } {
-  const log = sqliteLog(join(folder, `${name}.db`))
+  const log = sqliteStore(join(folder, `${name}.db`))
   onTestFinished(() => log.close())
   return log
 }
@@ -127,7 +127,7 @@ describe('migrateLog', () => {
         async checkUnchanged() {},
         async close() {},
       }
-      return Object.assign(memoryLog(), {
+      return Object.assign(memoryStore(), {
         [COPY]: { source: async () => source, target: () => Promise.reject(new Error('it is a source')) },
       })
     }
@@ -167,7 +167,7 @@ describe('migrateLog', () => {
       steps.push('compared')
       return written()
     }
-    const source = Object.assign(memoryLog(), { [COPY]: { source: stepwise, target: async () => target } })
+    const source = Object.assign(memoryStore(), { [COPY]: { source: stepwise, target: async () => target } })
     await migrateLog(source, source)
     expect(steps.at(-1)).toBe('checked')
   })
@@ -189,7 +189,7 @@ describe('migrateLog', () => {
 
   it('refuses logs of other kinds and wrong options', async () => {
     const folder = scratchFolder()
-    const [file, memory] = [opened(folder, 'file'), memoryLog()]
+    const [file, memory] = [opened(folder, 'file'), memoryStore()]
     await expect(migrateLog(memory, file)).rejects.toMatchObject({ argument: 'from' })
     await expect(migrateLog(file, memory)).rejects.toMatchObject({ argument: 'to' })
     const options: object = { progress: 1 }

@@ -1,19 +1,20 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { inspect } from 'node:util'
-import { openLog } from 'rivulet'
-import { ArgumentError, LogServerError, natsLog } from 'rivulet/nats'
-import type { NatsLogOptions } from 'rivulet/nats'
+import { openLog, LogServerError } from 'rivulet/log'
+import { ArgumentError } from 'rivulet'
+import { natsStore } from 'rivulet/log/nats'
+import type { NatsStoreOptions } from 'rivulet/log/nats'
 import { describe, expect, it } from 'vitest'
 
 const SECRET = 'SUAMUCHSECRET'
 
 /** Options as a caller without types may have them. */
-function untyped(options: object): NatsLogOptions {
+function untyped(options: object): NatsStoreOptions {
   return Object.assign({ servers: 'nats://127.0.0.1:1', name: 'watch' }, options)
 }
 
-describe('natsLog', () => {
+describe('natsStore', () => {
   it.each([
     ['servers', { servers: '' }],
     ['servers', { servers: [] }],
@@ -47,7 +48,7 @@ describe('natsLog', () => {
   ])('refuses a wrong %s, and shows no secret', (argument, options) => {
     let thrown: unknown
     try {
-      natsLog(untyped(options))
+      natsStore(untyped(options))
     } catch (error) {
       thrown = error
     }
@@ -64,7 +65,7 @@ describe('natsLog', () => {
     server.close()
     await once(server, 'close')
     const credentials = { user: 'rivulet', password: SECRET }
-    const log = natsLog({ servers: `nats://127.0.0.1:${port}`, name: 'watch', credentials })
+    const log = natsStore({ servers: `nats://127.0.0.1:${port}`, name: 'watch', credentials })
     const error = await openLog(log).catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(LogServerError)
     expect(error).toMatchObject({

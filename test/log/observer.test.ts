@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { memoryLog, openLog, ProcessError } from 'rivulet'
-import type { Entry, LogObserver } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import { ProcessError } from 'rivulet/streams'
+import type { Entry, LogObserver } from 'rivulet/log'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { research } from '../e2e/research.ts'
 import { change } from '../operators/events.ts'
@@ -13,7 +14,7 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
 
 async function recordedGroup(observer: LogObserver, ...inputs: string[]) {
   const { client, group } = await research()
-  const log = await openLog(memoryLog())
+  const log = await openLog(memoryStore())
   onTestFinished(() => log.close())
   const remove = log.observe(observer)
   const id = await group(...inputs)
@@ -80,7 +81,7 @@ describe('an observer of a log', () => {
       },
     })
     const { client, group } = await research()
-    const log = await openLog(memoryLog())
+    const log = await openLog(memoryStore())
     onTestFinished(() => log.close())
     log.observe(around('outer'))
     log.observe({})
@@ -91,7 +92,7 @@ describe('an observer of a log', () => {
   })
 
   it('is called around each function of a process, with what it fails with', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await openLog(store)
     onTestFinished(() => log.close())
     await append(store, [change('1'), change('2'), change('3')])

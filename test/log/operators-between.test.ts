@@ -2,9 +2,9 @@ import { setImmediate as turn } from 'node:timers/promises'
 import * as rx from 'rxjs'
 import type { Observable, OperatorFunction } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { deliver, ofType } from 'rivulet/operators'
-import { keepPosition, memoryLog, openLog } from 'rivulet'
-import type { Entry } from 'rivulet'
+import { deliver, ofType, keepPosition } from 'rivulet/operators'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { Entry } from 'rivulet/log'
 import { change } from '../operators/events.ts'
 import { append } from './append.ts'
 
@@ -96,7 +96,7 @@ const idsOf = (value: unknown): string[] =>
 
 describe.each(OPERATORS)('%s between a consumer and deliver', (_, ends, between) => {
   it(`${ends}, and after a restart every entry was handled or comes again`, async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const ids = Array.from({ length: ENTRIES }, (_entry, n) => `${n + 1}`)
     await append(
       store,

@@ -5,8 +5,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { setImmediate as turn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { memoryLog } from 'rivulet'
-import type { LogStore, MemoryLog } from 'rivulet'
+import { memoryStore } from 'rivulet/log'
+import type { MemoryStore } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
 import { SqliteLogStore } from '../../src/log/sqlite/store.ts'
 import { runScenario, scenario } from './process/scenario.ts'
 import type { LogWithFaults } from './process/scenario.ts'
@@ -15,8 +16,8 @@ const runs = (count: number) => ({ numRuns: Number(process.env['RUNS'] ?? count)
 
 function inMemory(partitions: number, isFar: boolean) {
   return (clock: () => number): LogWithFaults => {
-    const root = memoryLog({ partitions, clock })
-    const opened = new Map<LogStore, MemoryLog>()
+    const root = memoryStore({ partitions, clock })
+    const opened = new Map<LogStore, MemoryStore>()
     return {
       connect(isDue) {
         const faults = (_write: string, phase: 'before' | 'after') => {

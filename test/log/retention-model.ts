@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { expect } from 'vitest'
 import type { Entry, Position } from '../../src/log/store/contract.ts'
-import type { MemoryLog } from '../../src/log/memory/memory-log.ts'
+import type { MemoryStore } from '../../src/log/memory/memory-log.ts'
 import { change } from '../operators/events.ts'
 import { completedRun } from './sqlite/events.ts'
 import { newEntry } from '../../src/log/store/new-entry.ts'
@@ -66,7 +66,7 @@ export const steps = fc.array(
 )
 
 /** Plays steps on a log, each write of which may crash before or after its effect. */
-export async function play(store: MemoryLog, script: Steps, tick: () => number) {
+export async function play(store: MemoryStore, script: Steps, tick: () => number) {
   const fence = await store.claim('stream:s')
   const start = await store.positionAt('start')
   const readers: Reader[] = ['consumer:a', 'consumer:b', 'elsewhere'].map((name) => ({

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { memoryLog } from 'rivulet'
+import { memoryStore } from 'rivulet/log'
 import { describe, expect, it } from 'vitest'
 import { crash, play, steps } from './retention-model.ts'
 
@@ -11,7 +11,7 @@ describe('a log that deletes, against a model', () => {
         let write = 0
         const pending = [...crashes]
         let isArmed = false
-        const store = memoryLog({
+        const store = memoryStore({
           clock: () => now,
           faults(kind) {
             if (!isArmed || kind === 'claim') return

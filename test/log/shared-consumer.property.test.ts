@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { memoryLog, openLog } from 'rivulet'
-import type { EventLog, LogJob, MemoryLog } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { EventLog, LogJob, MemoryStore } from 'rivulet/log'
 import { change } from '../operators/events.ts'
 import { append } from './append.ts'
 
@@ -34,7 +34,7 @@ const scenario = fc.record({
 })
 
 interface Member {
-  readonly store: MemoryLog
+  readonly store: MemoryStore
   readonly log: EventLog
   readonly job: LogJob
   isKilled: boolean
@@ -47,7 +47,7 @@ describe('a shared consumer whose members join, leave and are killed', () => {
     async () => {
       await fc.assert(
         fc.asyncProperty(scenario, async ({ partitions, isFar, alone, delays, steps, ...options }) => {
-          const root = memoryLog({ partitions })
+          const root = memoryStore({ partitions })
           const latency = isFar ? () => turn() : async () => {}
           /** How often each entry was handled, and the entries that handlers have, by members that live. */
           const handled = new Map<string, number>()
@@ -56,7 +56,7 @@ describe('a shared consumer whose members join, leave and are killed', () => {
           const problems: string[] = []
           const members = new Set<Member>()
           let kills = 0
-          const killed: MemoryLog[] = []
+          const killed: MemoryStore[] = []
           // Also what they claim after their end.
           const loseClaims = () => killed.forEach((store) => store.loseClaims())
           let next = 0

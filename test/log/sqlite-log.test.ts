@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, unlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { LogStore } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import type { LogStore } from 'rivulet/log/store'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { describeLogStore } from './conformance.ts'
 
 describeLogStore('a log in an SQLite file', async ({ clock, inbox = {} }) => {
@@ -12,7 +12,7 @@ describeLogStore('a log in an SQLite file', async ({ clock, inbox = {} }) => {
   const owners = new Map<LogStore, string>()
   return {
     async connect(owner) {
-      const log = sqliteLog(file, { owner, clock, inbox })
+      const log = sqliteStore(file, { owner, clock, inbox })
       owners.set(log, owner)
       return log
     },

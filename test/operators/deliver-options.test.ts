@@ -2,7 +2,7 @@ import { interval, map, Observable, Subject, tap } from 'rxjs'
 import type { SchedulerAction, SchedulerLike } from 'rxjs'
 import type { RunHelpers, TestScheduler } from 'rxjs/testing'
 import { deliver, DrainTimeoutError, Gate, gateOf, underGate } from 'rivulet/operators'
-import type { DeadLetter, DeliverConfig } from 'rivulet/operators'
+import type { DeadLetter, DeliverOptions } from 'rivulet/operators'
 import { describe, it } from 'vitest'
 import { Refused, Work } from './handlers.ts'
 import { inVirtualTime } from './virtual-time.ts'
@@ -39,7 +39,7 @@ function reading(scheduler: SchedulerLike, letters: string) {
 
 /** Every option, and its effect on when events are emitted. */
 const EVERY_OPTION: {
-  readonly [Option in keyof DeliverConfig<string>]-?: Readonly<Record<string, MarbleTest>>
+  readonly [Option in keyof DeliverOptions<string>]-?: Readonly<Record<string, MarbleTest>>
 } = {
   concurrency: {
     'limits how many events are in flight'({ cold, expectObservable }, scheduler) {

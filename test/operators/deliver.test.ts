@@ -20,7 +20,7 @@ import type { SchedulerLike, Subscriber } from 'rxjs'
 import { ArgumentError } from 'rivulet'
 import type { EventOf, ResearchEvent } from 'rivulet'
 import { deliver, DrainTimeoutError, ofType } from 'rivulet/operators'
-import type { DeadLetter, DeliverConfig } from 'rivulet/operators'
+import type { DeadLetter, DeliverOptions } from 'rivulet/operators'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { ACKNOWLEDGER } from '../../src/protocol/acknowledgement.ts'
 import type { Acknowledger } from '../../src/protocol/acknowledgement.ts'
@@ -425,7 +425,7 @@ describe('deliver, dead letters', () => {
       expect(calls).toEqual(['a@0', 'b@6'])
     }))
 
-  it.each<[string, (scheduler: SchedulerLike) => DeliverConfig<{ readonly position: string }>, string]>([
+  it.each<[string, (scheduler: SchedulerLike) => DeliverOptions<{ readonly position: string }>, string]>([
     ['throws', () => ({ deadLetters: { next: fail } }), '-#'],
     [
       'rejects',
@@ -934,7 +934,7 @@ describe('deliver, aborted', () => {
 })
 
 describe('deliver, its config', () => {
-  const wrong: readonly (readonly [string, DeliverConfig<string>])[] = [
+  const wrong: readonly (readonly [string, DeliverOptions<string>])[] = [
     ['concurrency', { concurrency: 0 }],
     ['concurrency', { concurrency: Infinity }],
     ['highWaterMark', { highWaterMark: 0 }],

@@ -1,5 +1,6 @@
 import { groupEvent, monitorEvent, runEvent } from 'rivulet'
-import type { ResearchEvent, RunStatus, TaskRun, WebhookDelivery } from 'rivulet'
+import type { ResearchEvent, RunStatus, TaskRun } from 'rivulet'
+import type { WebhookDelivery } from 'rivulet/webhooks'
 
 const TIME = '2026-01-01T00:00:00Z'
 

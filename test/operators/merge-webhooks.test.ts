@@ -14,7 +14,8 @@ import {
   VirtualTimeScheduler,
 } from 'rxjs'
 import { ArgumentError, runEvent } from 'rivulet'
-import type { ResearchEvent, WebhookDelivery } from 'rivulet'
+import type { ResearchEvent } from 'rivulet'
+import type { WebhookDelivery } from 'rivulet/webhooks'
 import { Gate, mergeWebhooks } from 'rivulet/operators'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { currentGate, withGate } from '../../src/protocol/gate.ts'

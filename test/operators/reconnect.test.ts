@@ -15,7 +15,7 @@ import {
 import type { ObservableInput, SchedulerAction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from 'rivulet'
 import { Gate, reconnect } from 'rivulet/operators'
-import type { ReconnectConfig, Reconnection } from 'rivulet/operators'
+import type { ReconnectOptions, Reconnection } from 'rivulet/operators'
 import { describe, expect, it } from 'vitest'
 import { currentGate, withGate } from '../../src/protocol/gate.ts'
 import { inVirtualTime } from './virtual-time.ts'
@@ -189,7 +189,7 @@ describe('reconnect', () => {
 
   it('calls the functions of a config on it, so that it may be an instance of a class', () =>
     inVirtualTime(({ cold, expectObservable }) => {
-      class Config implements ReconnectConfig<string> {
+      class Config implements ReconnectOptions<string> {
         readonly initialDelay = 2
         readonly jitter = 1
         readonly tries: unknown[] = []

@@ -1,6 +1,7 @@
 import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
-import { memoryLog, openLog } from 'rivulet'
-import type { EventLog, LogStore, MemoryLogWrite } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { EventLog, MemoryStoreWrite } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
 import { deliver } from 'rivulet/operators'
 import { instrument } from 'rivulet/otel'
 import { bufferCount, lastValueFrom, of } from 'rxjs'
@@ -8,7 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { research } from '../e2e/research.ts'
 import { collecting, failing, keepContext, total } from './telemetry.ts'
 
-async function openedLog(store: LogStore = memoryLog()): Promise<EventLog> {
+async function openedLog(store: LogStore = memoryStore()): Promise<EventLog> {
   const log = await openLog(store)
   onTestFinished(() => log.close())
   return log
@@ -53,10 +54,10 @@ describe('what is recorded', () => {
 
   it('has the error of an append that failed, which still ends the recording', async () => {
     const { client, group } = await research()
-    const faults = (write: MemoryLogWrite) => {
+    const faults = (write: MemoryStoreWrite) => {
       if (write === 'append') throw new RangeError('no space')
     }
-    const log = await openedLog(memoryLog({ faults }))
+    const log = await openedLog(memoryStore({ faults }))
     const { meter, tracer, series, spans } = collecting()
     instrument({ log, meter, tracer })
 

@@ -1,6 +1,6 @@
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
-import { memoryLog, openLog } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { instrument } from 'rivulet/otel'
 import { expect, it, onTestFinished } from 'vitest'
 import { research } from '../e2e/research.ts'
@@ -12,7 +12,7 @@ it('are served to Prometheus, with their units, and without ids', async () => {
   onTestFinished(() => meters.shutdown())
   const { origin } = await serve((request, response) => exporter.getMetricsRequestHandler(request, response))
   const { client, group, service } = await research()
-  const log = await openLog(memoryLog())
+  const log = await openLog(memoryStore())
   onTestFinished(() => log.close())
   instrument({ client, log, meter: meters.getMeter('rivulet') })
   // The first stream is cut, so that its client reconnects and receives events again.

@@ -3,10 +3,11 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
-import { ArgumentError, createClient, LogPositionError, openLog } from 'rivulet'
-import type { Entry, EventLog } from 'rivulet'
-import { exactlyOnce, sqliteLog } from 'rivulet/log/sqlite'
-import { natsLog } from 'rivulet/nats'
+import { ArgumentError, createClient } from 'rivulet'
+import { LogPositionError, openLog } from 'rivulet/log'
+import type { Entry, EventLog } from 'rivulet/log'
+import { exactlyOnce, sqliteStore } from 'rivulet/log/sqlite'
+import { natsStore } from 'rivulet/log/nats'
 import { realNow } from './clock.ts'
 import { failsAtTimes, isHeld, openJournal } from './journal.ts'
 import type { EntryLine, ProcessSettings, Role } from './journal.ts'
@@ -76,9 +77,9 @@ function end(error: unknown, role: string): void {
 }
 
 function storeAt(address: string, lease?: number) {
-  if (!address.startsWith('nats:')) return sqliteLog(address)
+  if (!address.startsWith('nats:')) return sqliteStore(address)
   const { host, pathname } = new URL(address)
-  return natsLog({
+  return natsStore({
     servers: `nats://${host}`,
     name: pathname.slice(1),
     ...(lease && { lease, partitions: 8 }),

@@ -240,9 +240,9 @@ describe('the built package', () => {
     const page = files('dist/dashboard/*').map((file) => basename(file))
     await writeFile(
       join(installed.folder, 'dashboard.mjs'),
-      `import { memoryLog, openLog } from 'rivulet'
+      `import { memoryStore, openLog } from 'rivulet'
       import { createDashboard } from 'rivulet/dashboard'
-      await using log = await openLog(memoryLog())
+      await using log = await openLog(memoryStore())
       await using dashboard = createDashboard({ log })
       const address = dashboard.address('http://127.0.0.1')
       const [cookie] = (await dashboard(new Request(address))).headers.getSetCookie()[0].split(';')

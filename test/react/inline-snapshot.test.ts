@@ -1,6 +1,6 @@
 import { runInNewContext } from 'node:vm'
 import { JSDOM } from 'jsdom'
-import type { LiveSnapshot } from 'rivulet/gateway'
+import type { LiveSnapshot } from 'rivulet/live'
 import { describe, expect, it } from 'vitest'
 import { inlineSnapshot } from 'rivulet/react'
 

@@ -1,12 +1,13 @@
 import { monitorEvent } from 'rivulet'
-import type { EventLog } from 'rivulet'
+import type { EventLog } from 'rivulet/log'
 import { alertmanager, defineRules, runRules } from 'rivulet/rules'
-import type { NotifyProblem, OnProblem } from 'rivulet/rules'
+import type { NotifyProblem } from 'rivulet/rules'
 import { expect, it, onTestFinished } from 'vitest'
 import { alertLog, episodeOf, isReading } from '../rules/notify/alerts.ts'
 import { Receiver } from '../rules/notify/requests.ts'
 import type { Received } from '../rules/notify/requests.ts'
 import { Alertmanager, configOf } from './alertmanager.ts'
+import type { OnProblem } from '../../src/rules/notify/notify-problem.ts'
 
 /** What Alertmanager posts to a webhook. */
 interface Notification {

@@ -3,11 +3,12 @@ import type { AddressInfo } from 'node:net'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { createClient, groupEvent, monitorEvent, openLog, runEvent } from 'rivulet'
+import { createClient, groupEvent, monitorEvent, runEvent } from 'rivulet'
+import { openLog } from 'rivulet/log'
 import type { ResearchEvent, TaskRun } from 'rivulet'
 import { createDashboard } from 'rivulet/dashboard'
 import type { GatewayClient } from 'rivulet/gateway'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { createResearchService } from 'rivulet/service'
 import { nodeListener } from 'rivulet/webhooks'
 import { expect, it, onTestFinished } from 'vitest'
@@ -35,7 +36,7 @@ const SEARCHING: GatewayClient = {
 async function servedDashboard(client: GatewayClient = SEARCHING) {
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-dashboard-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  const store = sqliteLog(join(folder, 'log.db'))
+  const store = sqliteStore(join(folder, 'log.db'))
   const log = await openLog(store)
   onTestFinished(() => log.close())
   const dashboard = createDashboard({

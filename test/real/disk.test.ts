@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { openLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { scratchFolder } from '../log/sqlite/scratch.ts'
 import { idsOf, readAll } from '../log/conformance/fixture.ts'
@@ -66,7 +66,7 @@ function recording(command: readonly string[], file: string, env: Readonly<Recor
 
 /** What is in the log of a file. */
 async function recorded(file: string): Promise<readonly string[]> {
-  const store = sqliteLog(file)
+  const store = sqliteStore(file)
   const log = await openLog(store)
   try {
     return idsOf(await readAll(store))

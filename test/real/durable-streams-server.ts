@@ -1,7 +1,9 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { memoryLog, openLog } from 'rivulet'
-import type { Entry, EventLog, LogStore, ResearchEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { ResearchEvent } from 'rivulet'
+import type { Entry, EventLog } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
 import { nodeListener } from 'rivulet/gateway'
 import { onTestFinished } from 'vitest'
 import { Authority } from '../../src/gateway/access/authority.ts'
@@ -29,7 +31,7 @@ export async function streamServer(longPoll: number): Promise<string> {
   const streams = new Map<string, TestStream>()
   const closing = new AbortController()
   const authority = new Authority({
-    log: await openLog(memoryLog()),
+    log: await openLog(memoryStore()),
     tokens: { secret: 's'.repeat(32) },
     views: [],
     path: '',
@@ -57,7 +59,7 @@ export async function streamServer(longPoll: number): Promise<string> {
   }
   const create = async (request: Request, path: string): Promise<Response> => {
     const contentType = request.headers.get('content-type') ?? 'application/octet-stream'
-    const store = memoryLog()
+    const store = memoryStore()
     const log = await openLog(store)
     const reads = new LogStream(log, { closing: closing.signal, longPoll })
     const isJson = contentType.startsWith('application/json')

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import { memoryLog, openLog } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { createGateway, nodeListener } from 'rivulet/gateway'
 import { rolldown } from 'rolldown'
 import { expect, it, onTestFinished } from 'vitest'
@@ -48,7 +48,7 @@ async function bundledPage(): Promise<ReadonlyMap<string, string>> {
 /** An application over HTTP/1.1: its page, its tokens, and a gateway, which can be restarted at the same address. */
 async function application(timeToLive = 60_000) {
   const files = await bundledPage()
-  const store = memoryLog()
+  const store = memoryStore()
   let running: { readonly server: Server; readonly stop: () => Promise<void> } | undefined
   let open = 0
   let opened = 0

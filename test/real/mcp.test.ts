@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import { openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { openLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { createResearchService } from 'rivulet/service'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { append } from '../log/append.ts'
@@ -75,7 +75,7 @@ beforeAll(async () => {
   closing.push(() => service.close())
   const url = await service.listen()
   const place = join(folder, 'log.db')
-  const store = sqliteLog(place)
+  const store = sqliteStore(place)
   const log = await openLog(store)
   await append(store, [change('news')])
   await log.close()

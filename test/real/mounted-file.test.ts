@@ -1,18 +1,18 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { writeFileSync } from 'node:fs'
-import { openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { openLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { expect, it } from 'vitest'
 import { change } from '../operators/events.ts'
 import { append } from '../log/append.ts'
 import { scratchFolder } from '../log/sqlite/scratch.ts'
 
 const PROGRAM = `
-  import { openLog } from 'rivulet'
-  import { sqliteLog } from 'rivulet/log/sqlite'
+  import { openLog } from 'rivulet/log'
+  import { sqliteStore } from 'rivulet/log/sqlite'
   const [, place] = process.argv
-  await openLog(sqliteLog(place)).then(() => console.log('opened'), ({ name, message }) => console.log(name, message))
+  await openLog(sqliteStore(place)).then(() => console.log('opened'), ({ name, message }) => console.log(name, message))
 `
 
 /** Opens the log at the last path in a mount namespace of its own, where the first path is mounted at the second one, with these options. */
@@ -24,7 +24,7 @@ function openMounted(from: string, at: string, place: string, options = 'rw') {
 
 it('a log is refused when its file is mounted alone, as with `-v ./log.db:/log.db`, and opened when its folder is', async () => {
   const [folder, elsewhere] = [scratchFolder(), scratchFolder()]
-  const store = sqliteLog(join(folder, 'log.db'))
+  const store = sqliteStore(join(folder, 'log.db'))
   const log = await openLog(store)
   await append(store, [change('1')])
   await log.close()
@@ -43,7 +43,7 @@ it.each(['log.db', 'new.db'])(
   '%s in a folder that is mounted read-only is an error that says so',
   async (name) => {
     const folder = scratchFolder()
-    const log = await openLog(sqliteLog(join(folder, 'log.db')))
+    const log = await openLog(sqliteStore(join(folder, 'log.db')))
     await log.close()
     const refused = openMounted(folder, folder, join(folder, name), 'ro')
     expect(refused).toMatchObject({ status: 0, stderr: '' })

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { join } from 'node:path'
-import { natsLog } from 'rivulet/nats'
+import { natsStore } from 'rivulet/log/nats'
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest'
 import { readAll } from '../log/conformance/fixture.ts'
 import { auditedEvents } from './nats/audit.ts'
@@ -69,7 +69,7 @@ it('loses, doubles and reorders nothing while servers are killed and cut off and
 }) => {
   const name = 'faults'
   const streams = [`rivulet_${name}_events`, `rivulet_${name}_state`] as const
-  const store = natsLog({ servers: cluster.urls, name, lease: LEASE })
+  const store = natsStore({ servers: cluster.urls, name, lease: LEASE })
   onTestFinished(() => store.close())
   await store.positionAt('end')
   const ways = await cluster.ways()

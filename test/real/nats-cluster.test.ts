@@ -5,8 +5,8 @@ import { Connection } from '../../src/log/nats/server/connection.ts'
 import { LogMetadata } from '../../src/log/nats/server/log-metadata.ts'
 import { publishConditionally } from '../../src/log/nats/server/conditional-publish.ts'
 import { lastMessage } from '../../src/log/nats/server/write-order.ts'
-import { natsLog } from '../../src/log/nats/index.ts'
-import type { NatsLogOptions } from '../../src/log/nats/index.ts'
+import { natsStore } from '../../src/log/nats/index.ts'
+import type { NatsStoreOptions } from '../../src/log/nats/index.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
 import { append, readAll } from '../log/conformance/fixture.ts'
 import { change } from '../operators/events.ts'
@@ -24,8 +24,8 @@ afterAll(() => cluster.remove())
 
 const newName = () => `cluster-${++logs}`
 
-function open(name: string, options: Partial<NatsLogOptions> = {}): LogStore {
-  const log = natsLog({ servers: cluster.urls, name, ...options })
+function open(name: string, options: Partial<NatsStoreOptions> = {}): LogStore {
+  const log = natsStore({ servers: cluster.urls, name, ...options })
   onTestFinished(() => log.close())
   return log
 }

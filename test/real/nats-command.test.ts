@@ -1,6 +1,6 @@
 import { groupEvent } from 'rivulet'
 import type { ResearchEvent } from 'rivulet'
-import { natsLog } from 'rivulet/nats'
+import { natsStore } from 'rivulet/log/nats'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { rivulet } from '../cli/command.ts'
 import { research } from '../e2e/research.ts'
@@ -35,7 +35,7 @@ function run(id: string): ResearchEvent {
 }
 
 function opened(name: string) {
-  const log = natsLog({
+  const log = natsStore({
     servers: server.url,
     name,
     credentials: { user: 'rivulet', password: PASSWORD },

@@ -4,8 +4,8 @@ import { connect } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { LogServerError } from '../../src/log/errors.ts'
 import { Connection } from '../../src/log/nats/server/connection.ts'
-import { natsLog } from '../../src/log/nats/index.ts'
-import type { NatsLogOptions } from '../../src/log/nats/index.ts'
+import { natsStore } from '../../src/log/nats/index.ts'
+import type { NatsStoreOptions } from '../../src/log/nats/index.ts'
 import { append } from '../log/conformance/fixture.ts'
 import { change } from '../operators/events.ts'
 import { NatsServer } from './nats/server.ts'
@@ -19,8 +19,8 @@ beforeAll(async () => {
 afterAll(() => server.remove())
 
 /** What the first call of a log rejects with; its position where it does not. */
-async function opened(options: Partial<NatsLogOptions>): Promise<unknown> {
-  const log = natsLog({ servers: server.url, name: 'watch', ...options })
+async function opened(options: Partial<NatsStoreOptions>): Promise<unknown> {
+  const log = natsStore({ servers: server.url, name: 'watch', ...options })
   onTestFinished(() => log.close())
   return log.positionAt('end').catch((error: unknown) => error)
 }
@@ -58,7 +58,7 @@ describe('the connection of a log to its server', () => {
     const guarded = await NatsServer.start(config('first'))
     onTestFinished(() => guarded.remove())
     const sign = { user: 'rivulet', password: 'first' }
-    const log = natsLog({ servers: guarded.url, name: 'watch', credentials: sign })
+    const log = natsStore({ servers: guarded.url, name: 'watch', credentials: sign })
     await log.claim('one')
     // As the client is by default: it gives up once it was refused twice.
     const other = await connect({
@@ -132,7 +132,7 @@ describe('the connection of a log to its server', () => {
   it('waits for a server that does not answer, also to read', async () => {
     const slow = await NatsServer.start()
     onTestFinished(() => slow.remove())
-    const log = natsLog({ servers: slow.url, name: 'watch' })
+    const log = natsStore({ servers: slow.url, name: 'watch' })
     onTestFinished(() => log.close())
     const fence = await log.claim('stream')
     await append(log, fence, change('1'))

@@ -1,7 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { openLog } from 'rivulet'
-import type { EventLog, LogStore, ProcessOptions } from 'rivulet'
-import { natsLog } from 'rivulet/nats'
+import { openLog } from 'rivulet/log'
+import type { EventLog, ProcessOptions } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
+import { natsStore } from 'rivulet/log/nats'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { change } from '../operators/events.ts'
 import { NatsServer } from './nats/server.ts'
@@ -91,7 +92,7 @@ it(
     const began = Date.now() - TIME
     let now = began
     const clock = () => now
-    const connect = (owner: string) => natsLog({ servers: server.url, name: 'behind', owner, clock })
+    const connect = (owner: string) => natsStore({ servers: server.url, name: 'behind', owner, clock })
     const store = connect('recorder')
     await opened(store)
     const log = await opened(connect('readers'))

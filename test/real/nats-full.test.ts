@@ -1,7 +1,8 @@
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { JetStreamManager, StreamConfig } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
-import { LogServerError, natsLog } from 'rivulet/nats'
+import { LogServerError } from 'rivulet/log'
+import { natsStore } from 'rivulet/log/nats'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { append, readAll } from '../log/conformance/fixture.ts'
 import { change } from '../operators/events.ts'
@@ -28,7 +29,7 @@ async function limit(jsm: JetStreamManager, stream: string, config: Partial<Stre
 describe('a log whose streams are full', () => {
   it('is asked again at intervals, and goes on once there is room', async () => {
     const { nats, jsm } = await connected()
-    const log = natsLog({ servers: server.url, name: 'full' })
+    const log = natsStore({ servers: server.url, name: 'full' })
     onTestFinished(() => log.close())
     const fence = await log.claim('stream')
     await append(log, fence, change('1'))
@@ -57,7 +58,9 @@ describe('a log whose streams are full', () => {
 
   it('gives up a claim as soon as there is room, also when that took too long for the call', async () => {
     const { nats, jsm } = await connected()
-    const [one, two] = ['one', 'two'].map((owner) => natsLog({ servers: server.url, name: 'claimed', owner }))
+    const [one, two] = ['one', 'two'].map((owner) =>
+      natsStore({ servers: server.url, name: 'claimed', owner }),
+    )
     if (one === undefined || two === undefined) throw new Error('two were opened')
     onTestFinished(() => one.close())
     onTestFinished(() => two.close())
@@ -80,7 +83,7 @@ describe('a log whose streams are full', () => {
 
   it('refuses a webhook that can never be stored at once, while another one waits for room', async () => {
     const { jsm } = await connected()
-    const log = natsLog({ servers: server.url, name: 'inbox' })
+    const log = natsStore({ servers: server.url, name: 'inbox' })
     onTestFinished(() => log.close())
     await log.claim('stream')
     const put = (id: string, json: string) => log.inbox.put({ id, timestamp: 1, payload: {} }, json)

@@ -1,10 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { openLog } from 'rivulet'
-import type { Entry, EventLog, LogStore, Position, ProcessChange } from 'rivulet'
+import { openLog } from 'rivulet/log'
+import type { Entry, EventLog, Position, ProcessChange } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
 import { rowKey } from 'rivulet/live'
-import { natsLog } from 'rivulet/nats'
+import { natsStore } from 'rivulet/log/nats'
 import { lastValueFrom, toArray } from 'rxjs'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ClientModel, openStream } from '../gateway/client.ts'
@@ -67,7 +68,7 @@ function sorted(rows: Readonly<Record<string, unknown>>): unknown {
 }
 
 function openLogOf(name: string) {
-  const store = natsLog({ servers: server.url, name, lease: LEASE })
+  const store = natsStore({ servers: server.url, name, lease: LEASE })
   onTestFinished(() => store.close())
   return store
 }

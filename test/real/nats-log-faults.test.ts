@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import type { Msg } from '@nats-io/transport-node'
-import { LogInUseError } from 'rivulet'
-import type { LogStore } from 'rivulet'
-import { LogServerError, natsLog } from 'rivulet/nats'
+import { LogInUseError, LogServerError } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
+import { natsStore } from 'rivulet/log/nats'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { readAll } from '../log/conformance/fixture.ts'
 import { change } from '../operators/events.ts'
@@ -34,7 +34,7 @@ function open(
   options: { readonly servers?: string; readonly lease?: number } = {},
   finished = onTestFinished,
 ): LogStore {
-  const log = natsLog({ servers: server.url, name, ...options })
+  const log = natsStore({ servers: server.url, name, ...options })
   finished(() => log.close())
   return log
 }

@@ -4,7 +4,7 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { StreamConfig } from '@nats-io/jetstream'
 import { connect, headers } from '@nats-io/transport-node'
 import { Kvm } from '@nats-io/kv'
-import { openLog } from 'rivulet'
+import { openLog } from 'rivulet/log'
 import { deliver } from 'rivulet/operators'
 import { lastValueFrom, take } from 'rxjs'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -12,8 +12,8 @@ import type { OpenNatsLogSettings } from '../../src/log/nats/open-log.ts'
 import { NatsLogStore } from '../../src/log/nats/store.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
 import { LogServerError } from '../../src/log/errors.ts'
-import { natsLog } from '../../src/log/nats/index.ts'
-import type { NatsLogOptions } from '../../src/log/nats/index.ts'
+import { natsStore } from '../../src/log/nats/index.ts'
+import type { NatsStoreOptions } from '../../src/log/nats/index.ts'
 import { describeLogStore } from '../log/conformance.ts'
 import { research } from '../e2e/research.ts'
 import { append, readAll } from '../log/conformance/fixture.ts'
@@ -37,7 +37,7 @@ describeLogStore(
     return {
       async connect(owner) {
         // Renewed after 20 s, so that a lease that a test takes away does not come back.
-        const log = natsLog({ servers: server.url, name, owner, clock, inbox, lease: 60_000 })
+        const log = natsStore({ servers: server.url, name, owner, clock, inbox, lease: 60_000 })
         owners.set(log, owner)
         return log
       },
@@ -66,7 +66,7 @@ describe('a writer of a log on a NATS server', () => {
     vi.spyOn(Date, 'now').mockImplementation(() => now() + passed + jumped)
     vi.spyOn(process.hrtime, 'bigint').mockImplementation(() => ticks() + BigInt(passed) * 1_000_000n)
     onTestFinished(() => void vi.restoreAllMocks())
-    const log = natsLog({ servers: server.url, name: `log-${++logs}` })
+    const log = natsStore({ servers: server.url, name: `log-${++logs}` })
     onTestFinished(() => log.close())
     const fence = await log.claim('stream:s')
     jumped = YEAR
@@ -80,7 +80,7 @@ describe('a writer of a log on a NATS server', () => {
     expect(Math.abs((newest ?? 0) - (now() + passed))).toBeLessThan(20_000)
     const types = (await readAll(log)).map(({ type }) => type)
     expect(types.filter((type) => type === 'log.clock')).toHaveLength(1)
-    const restarted = natsLog({ servers: server.url, name: `log-${logs}` })
+    const restarted = natsStore({ servers: server.url, name: `log-${logs}` })
     onTestFinished(() => restarted.close())
     await append(restarted, await restarted.claim('stream:t'), change('again'))
     expect(((await restarted.retention.stats()).newest ?? 0) - (now() + passed)).toBeLessThan(20_000)
@@ -90,7 +90,7 @@ describe('a writer of a log on a NATS server', () => {
 describe('an operator who looks at a log on a NATS server', () => {
   it('sees what each entry is about, and what each stream is for', async () => {
     const name = `log-${++logs}`
-    const log = natsLog({ servers: server.url, name })
+    const log = natsStore({ servers: server.url, name })
     onTestFinished(() => log.close())
     const odd = { ...change('2'), source: `é\r\nRv-Entry: ${'x'.repeat(10_000)}`, type: ' \u202E' }
     await append(log, await log.claim('stream:s'), change('1'), odd as ReturnType<typeof change>)
@@ -141,7 +141,7 @@ describe('the opening of a log on a NATS server', () => {
       ...config,
     })
     await nats.close()
-    const log = natsLog({ servers: server.url, name })
+    const log = natsStore({ servers: server.url, name })
     onTestFinished(() => log.close())
     return log.positionAt('end').catch((error: unknown) => error)
   }
@@ -151,7 +151,7 @@ describe('the opening of a log on a NATS server', () => {
       const name = `log-${++logs}`
       const ends = await Promise.all(
         Array.from({ length: 16 }, (_, n) => {
-          const log = natsLog({ servers: server.url, name, owner: `owner ${n}` })
+          const log = natsStore({ servers: server.url, name, owner: `owner ${n}` })
           onTestFinished(() => log.close())
           return log.positionAt('end')
         }),
@@ -185,7 +185,7 @@ describe('the opening of a log on a NATS server', () => {
     [99, 'is of a newer version (format 99): update rivulet'],
   ])('refuses a log of format %d, and touches nothing', async (format, problem) => {
     const name = `log-${++logs}`
-    const log = natsLog({ servers: server.url, name })
+    const log = natsStore({ servers: server.url, name })
     await log.positionAt('end')
     await log.close()
     const nats = await connect({ servers: server.url })
@@ -199,7 +199,7 @@ describe('the opening of a log on a NATS server', () => {
     await streams.delete(`KV_rivulet_${name}_leases`)
     const before = await streams.info(state)
     for (const create of [true, false]) {
-      const other = natsLog({ servers: server.url, name, create })
+      const other = natsStore({ servers: server.url, name, create })
       onTestFinished(() => other.close())
       const error = await other.positionAt('end').catch((reason: unknown) => reason)
       expect(error).toBeInstanceOf(LogServerError)
@@ -212,8 +212,8 @@ describe('the opening of a log on a NATS server', () => {
 
   it('refuses another number of partitions, another lease and too few copies, each with what the log has', async () => {
     const name = `log-${++logs}`
-    const open = async (options: Partial<NatsLogOptions>) => {
-      const log = natsLog({ servers: server.url, name, ...options })
+    const open = async (options: Partial<NatsStoreOptions>) => {
+      const log = natsStore({ servers: server.url, name, ...options })
       onTestFinished(() => log.close())
       return log.positionAt('end').catch((error: unknown) => error)
     }
@@ -225,7 +225,7 @@ describe('the opening of a log on a NATS server', () => {
       message: expect.stringContaining('has 1 of 3 copies'),
     })
     expect(await open({})).toBe(end)
-    const brief = natsLog({ servers: server.url, name: `log-${++logs}`, lease: 1_000 })
+    const brief = natsStore({ servers: server.url, name: `log-${++logs}`, lease: 1_000 })
     onTestFinished(() => brief.close())
     const own = await brief.positionAt('end')
     expect(await open({ name: `log-${logs}` })).toBe(own)
@@ -239,7 +239,7 @@ describe('the times of a log on a NATS server', () => {
     // The other one is late, and sometimes ahead.
     const skews = [-5_000, 3_000, -20, 0]
     const writers = [() => (now += 10), () => now + (skews[now % skews.length] ?? 0)].map((clock, i) => {
-      const log = natsLog({ servers: server.url, name, owner: `writer ${i}`, clock })
+      const log = natsStore({ servers: server.url, name, owner: `writer ${i}`, clock })
       onTestFinished(() => log.close())
       return log
     })
@@ -253,7 +253,7 @@ describe('the times of a log on a NATS server', () => {
         }
       }),
     )
-    const reader = natsLog({ servers: server.url, name })
+    const reader = natsStore({ servers: server.url, name })
     onTestFinished(() => reader.close())
     const entries = await readAll(reader)
     expect(entries).toHaveLength(360)
@@ -286,8 +286,8 @@ describe('the sign-in of a log at a NATS server', () => {
   it('needs the permissions of docs/scale.md alone, and refuses another password without naming it', async () => {
     const guarded = await NatsServer.start(CONFIG('watch'))
     onTestFinished(() => guarded.remove())
-    const open = (options: Partial<NatsLogOptions>) => {
-      const log = natsLog({ servers: guarded.url, name: 'watch', ...options })
+    const open = (options: Partial<NatsStoreOptions>) => {
+      const log = natsStore({ servers: guarded.url, name: 'watch', ...options })
       onTestFinished(() => log.close())
       return log
     }
@@ -433,8 +433,8 @@ describe('a recorder, a consumer and a process over a log on a NATS server', () 
     let counted = 0
     for (const runs of [3, 5]) {
       // Two machines: one records, the other one reads.
-      await using recorded = await openLog(natsLog({ servers: server.url, name }))
-      await using read = await openLog(natsLog({ servers: server.url, name, owner: 'reader' }))
+      await using recorded = await openLog(natsStore({ servers: server.url, name }))
+      await using read = await openLog(natsStore({ servers: server.url, name, owner: 'reader' }))
       const recording = recorded.record({ client, taskGroups: [id] })
       const counting = read.process<number>('count', {
         version: 1,

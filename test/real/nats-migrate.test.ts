@@ -6,15 +6,15 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import * as fc from 'fast-check'
-import { openLog } from 'rivulet'
+import { openLog } from 'rivulet/log'
 import { find, lastValueFrom } from 'rxjs'
-import type { Entry } from 'rivulet'
+import type { Entry } from 'rivulet/log'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { LogServerError } from '../../src/log/errors.ts'
 import { migrateLog } from '../../src/log/copy/migrate.ts'
-import { natsLog } from '../../src/log/nats/index.ts'
-import type { NatsLogOptions } from '../../src/log/nats/index.ts'
-import { exactlyOnce, sqliteLog } from '../../src/log/sqlite/index.ts'
+import { natsStore } from '../../src/log/nats/index.ts'
+import type { NatsStoreOptions } from '../../src/log/nats/index.ts'
+import { exactlyOnce, sqliteStore } from '../../src/log/sqlite/index.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
 import { COPY } from '../../src/log/store/copy-store.ts'
 import type { CopiedEntry, CopyStore } from '../../src/log/store/copy-store.ts'
@@ -47,8 +47,9 @@ describe('migrateLog', () => {
       fc.asyncProperty(histories, fc.boolean(), async (steps, isOnServer) => {
         let now = 1_000
         const clock = () => (now += 7)
-        const file = () => sqliteLog(join(folder, `${++count}.db`), { clock })
-        const onServer = () => natsLog({ servers: server.url, name: `log-${++count}`, clock, partitions: 4 })
+        const file = () => sqliteStore(join(folder, `${++count}.db`), { clock })
+        const onServer = () =>
+          natsStore({ servers: server.url, name: `log-${++count}`, clock, partitions: 4 })
         const [first, second] = isOnServer ? [onServer, file] : [file, onServer]
         const logs = [first(), second(), first()]
         const [from, there, back] = logs
@@ -86,8 +87,8 @@ describe('migrateLog', () => {
 
   it('goes on with consumers, processes and recorders exactly where they were', async () => {
     const folder = scratchFolder()
-    const file = () => sqliteLog(join(folder, 'log.db'))
-    const onServer = () => natsLog({ servers: server.url, name: 'going-on' })
+    const file = () => sqliteStore(join(folder, 'log.db'))
+    const onServer = () => natsStore({ servers: server.url, name: 'going-on' })
     const seen: string[] = []
     const totals: number[] = []
     const acknowledged: number[] = []
@@ -140,7 +141,7 @@ describe('migrateLog', () => {
     await use(file(), 0, 40)
     await migrateLog(file(), onServer())
     await use(onServer(), 40, 80)
-    const back = () => sqliteLog(join(folder, 'back.db'))
+    const back = () => sqliteStore(join(folder, 'back.db'))
     await migrateLog(onServer(), back())
     await use(back(), 80, 120)
 
@@ -154,7 +155,7 @@ describe('migrateLog', () => {
 
   it('makes a consumer that is shared among partitions one reader where the new log has others', async () => {
     const folder = scratchFolder()
-    const store = natsLog({ servers: server.url, name: 'shared', partitions: 4 })
+    const store = natsStore({ servers: server.url, name: 'shared', partitions: 4 })
     const monitors = Array.from({ length: 8 }, (_, n) => `m${n}`)
     const fence = await store.claim('stream')
     const changes = Array.from({ length: 80 }, (_, n) => change(`e${n}`, monitors[n % 8]))
@@ -179,8 +180,8 @@ describe('migrateLog', () => {
     expect(names.filter((name) => name.startsWith('consumer.')).length).toBeGreaterThan(1)
     await log.close()
 
-    const moved = natsLog({ servers: server.url, name: 'shared' })
-    const target = sqliteLog(join(folder, 'whole.db'))
+    const moved = natsStore({ servers: server.url, name: 'shared' })
+    const target = sqliteStore(join(folder, 'whole.db'))
     await migrateLog(moved, target)
     await using whole = await openLog(target)
     expect((await whole.stats()).readers.map(({ name }) => name)).toEqual(['archive'])
@@ -207,8 +208,8 @@ describe('migrateLog', () => {
     const partitions = (place: string) => (place.endsWith('other partitions') ? 3 : 4)
     const open = (place: string, role: string) =>
       place.startsWith('a file')
-        ? sqliteLog(join(folder, `${role}.db`))
-        : natsLog({ servers: server.url, name: `${name}-${role}`, partitions: partitions(place) })
+        ? sqliteStore(join(folder, `${role}.db`))
+        : natsStore({ servers: server.url, name: `${name}-${role}`, partitions: partitions(place) })
     const { database, insert, effects } = scratchEffects(folder)
     const record = async (store: LogStore, first: number, last: number) => {
       const fence = await store.claim('stream')
@@ -269,14 +270,14 @@ describe('migrateLog', () => {
   it('leaves no log where it is killed, and begins anew', async () => {
     const folder = scratchFolder()
     const path = join(folder, 'log.db')
-    const file = sqliteLog(path)
+    const file = sqliteStore(path)
     const fence = await file.claim('stream')
     for (let at = 0; at < 1_000; at += 200) {
       await append(file, fence, ...Array.from({ length: 200 }, (_, n) => change(`e${at + n}`)))
     }
     await file.release(fence)
-    const onServer = (more: Partial<NatsLogOptions> = {}) =>
-      natsLog({ servers: server.url, name: 'killed', lease: 1_000, ...more })
+    const onServer = (more: Partial<NatsStoreOptions> = {}) =>
+      natsStore({ servers: server.url, name: 'killed', lease: 1_000, ...more })
     await killedWhile({ from: { file: path }, to: { name: 'killed' } })
 
     for (const create of [true, false]) {
@@ -286,7 +287,9 @@ describe('migrateLog', () => {
       expect(error).toBeInstanceOf(LogServerError)
       expect(error).toMatchObject({ message: expect.stringContaining('a copy that was not finished') })
     }
-    await expect(migrateLog(onServer(), sqliteLog(join(folder, 'of-it.db')))).rejects.toThrow('not finished')
+    await expect(migrateLog(onServer(), sqliteStore(join(folder, 'of-it.db')))).rejects.toThrow(
+      'not finished',
+    )
     // Until its lease has run out, the other one may be at work.
     const there = await vi.waitFor(() => migrateLog(file, onServer()), { timeout: 60_000, interval: 200 })
     expect(there).toMatchObject({ entries: 1_000 })
@@ -297,13 +300,13 @@ describe('migrateLog', () => {
     const target = join(folder, 'back.db')
     await killedWhile({ from: { name: 'killed' }, to: { file: target } })
     expect(existsSync(target)).toBe(false)
-    expect(await migrateLog(onServer(), sqliteLog(target))).toEqual(there)
-    expect(await readAll(sqliteLog(target))).toHaveLength(1_000)
+    expect(await migrateLog(onServer(), sqliteStore(target))).toEqual(there)
+    expect(await readAll(sqliteStore(target))).toHaveLength(1_000)
     expect(readdirSync(folder).filter((name) => name.includes('unfinished'))).toEqual([])
   })
 
   it('keeps out of the new log what a migration still sends that was suspended for longer than its lease', async () => {
-    const file = sqliteLog(join(scratchFolder(), 'log.db'))
+    const file = sqliteStore(join(scratchFolder(), 'log.db'))
     const fence = await file.claim('stream')
     await append(file, fence, ...Array.from({ length: 20 }, (_, n) => change(`e${n}`)))
     await file.release(fence)
@@ -311,7 +314,7 @@ describe('migrateLog', () => {
     const source = await copyable(file).source()
     const entries: CopiedEntry[] = []
     for await (const page of source.entries()) entries.push(...page)
-    const suspended = await copyable(natsLog(settings)).target()
+    const suspended = await copyable(natsStore(settings)).target()
     await suspended.begin(source.head)
     await suspended.addEntries(entries.slice(0, 10))
     await source.close()
@@ -320,34 +323,34 @@ describe('migrateLog', () => {
     await streams.purge('KV_rivulet_suspended_leases')
     await nats.close()
 
-    await migrateLog(file, natsLog(settings))
+    await migrateLog(file, natsStore(settings))
     await expect(suspended.addEntries(entries.slice(10))).rejects.toThrow('was written to by others')
     await suspended.close()
-    expect((await readAll(natsLog(settings))).map(({ id }) => id)).toEqual(
+    expect((await readAll(natsStore(settings))).map(({ id }) => id)).toEqual(
       (await readAll(file)).map(({ id }) => id),
     )
   })
 
   it('lets no migration finish what another one has begun anew while it was suspended', async () => {
     const settings = { servers: server.url, name: 'begun-anew', lease: 60_000 }
-    const suspended = await copyable(natsLog(settings)).target()
+    const suspended = await copyable(natsStore(settings)).target()
     const nats = await connect({ servers: server.url })
     await (await jetstreamManager(nats)).streams.purge('KV_rivulet_begun-anew_leases')
     await nats.close()
-    const next = await copyable(natsLog(settings)).target()
+    const next = await copyable(natsStore(settings)).target()
 
     await expect(suspended.finish()).rejects.toThrow('created anew')
     await suspended.close()
-    await expect(natsLog(settings).positionAt('end')).rejects.toThrow('not finished')
+    await expect(natsStore(settings).positionAt('end')).rejects.toThrow('not finished')
     await next.close()
   })
 
   it('refuses a log on a server that is in use or written to meanwhile, and takes one that was opened only', async () => {
     const folder = scratchFolder()
-    const onServer = natsLog({ servers: server.url, name: 'used', owner: 'the recorder' })
+    const onServer = natsStore({ servers: server.url, name: 'used', owner: 'the recorder' })
     const fence = await onServer.claim('stream')
     await append(onServer, fence, change('1'))
-    const target = (name: string) => sqliteLog(join(folder, `${name}.db`))
+    const target = (name: string) => sqliteStore(join(folder, `${name}.db`))
     await expect(migrateLog(onServer, target('claimed'))).rejects.toMatchObject({
       name: 'LogInUseError',
       owner: 'the recorder',
@@ -364,19 +367,19 @@ describe('migrateLog', () => {
     expect(readdirSync(folder)).toEqual([])
     await onServer.close()
 
-    const opened = natsLog({ servers: server.url, name: 'opened' })
+    const opened = natsStore({ servers: server.url, name: 'opened' })
     await opened.positionAt('end')
-    await migrateLog(natsLog({ servers: server.url, name: 'used' }), opened)
-    expect(await readAll(natsLog({ servers: server.url, name: 'opened' }))).toHaveLength(1)
+    await migrateLog(natsStore({ servers: server.url, name: 'used' }), opened)
+    expect(await readAll(natsStore({ servers: server.url, name: 'opened' }))).toHaveLength(1)
     // It has the partitions with which it was created.
-    const divided = natsLog({ servers: server.url, name: 'divided', partitions: 8 })
+    const divided = natsStore({ servers: server.url, name: 'divided', partitions: 8 })
     await divided.positionAt('end')
     await divided.close()
     await migrateLog(
-      natsLog({ servers: server.url, name: 'used' }),
-      natsLog({ servers: server.url, name: 'divided' }),
+      natsStore({ servers: server.url, name: 'used' }),
+      natsStore({ servers: server.url, name: 'divided' }),
     )
-    const again = natsLog({ servers: server.url, name: 'divided', partitions: 8 })
+    const again = natsStore({ servers: server.url, name: 'divided', partitions: 8 })
     expect(await readAll(again)).toHaveLength(1)
     // An open log that was there before does not take its positions for those of the new one.
     await expect(opened.positionAt('start')).rejects.toThrow('open it again')

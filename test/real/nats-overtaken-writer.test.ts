@@ -1,5 +1,5 @@
-import { FencedError } from 'rivulet'
-import { natsLog } from 'rivulet/nats'
+import { FencedError } from 'rivulet/log'
+import { natsStore } from 'rivulet/log/nats'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { ResearchEvent } from 'rivulet'
 import { append, idsOf, readAll } from '../log/conformance/fixture.ts'
@@ -21,8 +21,8 @@ it.each([
 ])('appends nothing after the owner that has overtaken it, to a source of $of', async ({ before }) => {
   const proxy = await LossyProxy.start(server.port)
   const name = `overtaken-${before.length}`
-  const one = natsLog({ name, lease: 1_000, servers: proxy.url, owner: 'one' })
-  const other = natsLog({ name, lease: 1_000, servers: server.url, owner: 'other' })
+  const one = natsStore({ name, lease: 1_000, servers: proxy.url, owner: 'one' })
+  const other = natsStore({ name, lease: 1_000, servers: server.url, owner: 'other' })
   try {
     const fence = await one.claim('stream')
     await append(one, fence, ...before.map((id) => change(id)))
@@ -47,8 +47,8 @@ describe('a writer that is held up within an append, while another one appends t
   /** Holds up a write of the first writer. @param nth Which one of the append it is. */
   async function held(name: string, { before, late: event, nth }: Held) {
     const proxy = await LossyProxy.start(server.port)
-    const one = natsLog({ name, servers: proxy.url, owner: 'one' })
-    const other = natsLog({ name, servers: server.url, owner: 'other' })
+    const one = natsStore({ name, servers: proxy.url, owner: 'one' })
+    const other = natsStore({ name, servers: server.url, owner: 'other' })
     onTestFinished(async () => {
       await one.close()
       await other.close()
@@ -104,12 +104,12 @@ interface Held {
 
 it('does not believe a server that is 40 days ahead of the last entry, where an entry after that was forgotten', async () => {
   const days = 40 * 24 * 3_600_000
-  const before = natsLog({ name: 'clock', servers: server.url, clock: () => Date.now() - days })
+  const before = natsStore({ name: 'clock', servers: server.url, clock: () => Date.now() - days })
   await append(before, await before.claim('stream'), change('1'))
   await append(before, await before.claim('other'), { ...change('2'), source: '/v1/monitors/other' })
   await before.retention.forget('/v1/monitors/other')
   await before.close()
-  const log = natsLog({ name: 'clock', servers: server.url })
+  const log = natsStore({ name: 'clock', servers: server.url })
   onTestFinished(() => log.close())
   await append(log, await log.claim('stream'), change('3'))
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { natsLog } from 'rivulet/nats'
+import { natsStore } from 'rivulet/log/nats'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { readAll } from '../log/conformance/fixture.ts'
 import { NatsServer } from './nats/server.ts'
@@ -23,7 +23,7 @@ const LEASE = 1_000
 
 it('a process counts each event once and appends each output once, whichever of its workers are killed or suspended, and over kills of the server', async () => {
   const name = 'totals'
-  const store = natsLog({ servers: server.url, name, lease: LEASE })
+  const store = natsStore({ servers: server.url, name, lease: LEASE })
   onTestFinished(() => store.close())
   const workers = new Map<string, ChildProcess>()
   const ended: string[] = []

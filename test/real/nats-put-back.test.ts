@@ -1,11 +1,11 @@
 import { DatabaseSync } from 'node:sqlite'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
-import { openLog } from 'rivulet'
+import { openLog } from 'rivulet/log'
 import { exactlyOnce } from 'rivulet/log/sqlite'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { LogServerError } from '../../src/log/errors.ts'
-import { natsLog } from '../../src/log/nats/index.ts'
+import { natsStore } from '../../src/log/nats/index.ts'
 import { Continuity, storedToken } from '../../src/log/nats/server/continuity.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
 import { append, idsOf, readAll } from '../log/conformance/fixture.ts'
@@ -26,7 +26,7 @@ beforeEach(async () => {
 })
 
 function opened(owner: string, servers: string | readonly string[] = server.url): LogStore {
-  const log = natsLog({ servers, name: 'watch', owner, lease: 1_000 })
+  const log = natsStore({ servers, name: 'watch', owner, lease: 1_000 })
   onTestFinished(() => log.close())
   return log
 }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { LogServerError } from '../../src/log/errors.ts'
-import { natsLog } from '../../src/log/nats/index.ts'
+import { natsStore } from '../../src/log/nats/index.ts'
 import { Connection } from '../../src/log/nats/server/connection.ts'
 import { MessageCursor } from '../../src/log/nats/server/message-cursor.ts'
 import { SourceOrder } from '../../src/log/nats/entries/source-order.ts'
@@ -35,7 +35,7 @@ const kept = (all: readonly string[]) => all.filter((id) => batchOf(id) % 2 === 
 
 /** A log with so many entries, of two sources in turn, and another one that is opened once more. */
 async function filled(name: string, count: number) {
-  const [log, other] = [name, `${name} again`].map((owner) => natsLog({ servers: server.url, name, owner }))
+  const [log, other] = [name, `${name} again`].map((owner) => natsStore({ servers: server.url, name, owner }))
   if (log === undefined || other === undefined) throw new Error('two logs')
   onTestFinished(async () => {
     await log.close()

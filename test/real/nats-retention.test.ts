@@ -1,7 +1,7 @@
 import { jetstream } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { natsLog } from '../../src/log/nats/index.ts'
+import { natsStore } from '../../src/log/nats/index.ts'
 import { NatsLogStore } from '../../src/log/nats/store.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
 import { newEntry } from '../../src/log/store/new-entry.ts'
@@ -22,7 +22,7 @@ afterAll(() => server.remove())
 
 describe('a writer to a source whose entries another one appends and trims', () => {
   async function writers(name: string) {
-    const [one, other] = ['one', 'other'].map((owner) => natsLog({ servers: server.url, name, owner }))
+    const [one, other] = ['one', 'other'].map((owner) => natsStore({ servers: server.url, name, owner }))
     if (one === undefined || other === undefined) throw new Error('two logs')
     onTestFinished(async () => {
       await one.close()
@@ -59,12 +59,12 @@ describe('retention of a log whose writers begin after a long pause', () => {
     const [MINUTE, DAY] = [60_000, 24 * 3_600_000]
     const { pass, jump } = machine()
     const named = { servers: server.url, name: 'paused' }
-    const before = natsLog({ ...named, clock: () => Date.now() - 3 * DAY })
+    const before = natsStore({ ...named, clock: () => Date.now() - 3 * DAY })
     await append(before, await before.claim('stream:s'), change('before'))
     await before.close()
     // Later the server's clock says the same.
     jump(-11 * MINUTE)
-    const log = natsLog(named)
+    const log = natsStore(named)
     onTestFinished(() => log.close())
     const fence = await log.claim('stream:s')
     await append(log, fence, change('early 0'))
@@ -75,7 +75,7 @@ describe('retention of a log whose writers begin after a long pause', () => {
     expect(await append(log, fence, change('accepted'))).toMatchObject({ clock: { state: 'accepted' } })
     expect(await log.retention.usage()).toMatchObject({ isTimeCertain: true })
     const kept = async (maxAge: number) => {
-      const other = natsLog(named)
+      const other = natsStore(named)
       const retention = new Retention(other.retention, { maxAge })
       await retention.appended()
       await retention.stop()
@@ -91,7 +91,7 @@ describe('retention of a log whose writers begin after a long pause', () => {
 
 describe('retention of a log with many upstream streams', () => {
   it('reads no journal of a stream: a damaged one does not stop it', async () => {
-    const log = natsLog({ servers: server.url, name: 'streams' })
+    const log = natsStore({ servers: server.url, name: 'streams' })
     onTestFinished(() => log.close())
     const fence = await log.claim('stream:s')
     await append(log, fence, change('1'), change('2'))
@@ -110,7 +110,7 @@ describe('retention of a log with many upstream streams', () => {
   })
 
   it('refuses a reader with the name of a stream, which it would not see', async () => {
-    const log = natsLog({ servers: server.url, name: 'misnamed' })
+    const log = natsStore({ servers: server.url, name: 'misnamed' })
     onTestFinished(() => log.close())
     const fence = await log.claim('stream:s')
     const cursor = await log.positionAt('start')
@@ -125,7 +125,7 @@ describe('retention of a log whose server says too early that there are no more 
   async function opened(name: string) {
     const proxy = await LossyProxy.start(server.port)
     onTestFinished(() => proxy.close())
-    const log = natsLog({ servers: proxy.url, name })
+    const log = natsStore({ servers: proxy.url, name })
     onTestFinished(() => log.close())
     const fence = await log.claim('stream:s')
     const entries = [newEntry(change('1')), newEntry(change('2'))]

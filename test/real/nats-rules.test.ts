@@ -1,10 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { LogInUseError } from 'rivulet'
+import { LogInUseError } from 'rivulet/log'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { randomOf } from '../../bench/random.ts'
-import { natsLog } from '../../src/log/nats/index.ts'
+import { natsStore } from '../../src/log/nats/index.ts'
 import { readAll } from '../log/conformance/fixture.ts'
 import { alertsOf, BEGIN, compared, hasRead, record, withoutKill } from '../rules/run/kill-log.ts'
 import type { RecordedEvents } from '../rules/run/kill-log.ts'
@@ -43,7 +43,7 @@ function byRule(alerts: readonly string[]): readonly string[] {
 
 it('rules in two processes append the alerts of one that is never killed, those of each rule in order, whichever is killed', async () => {
   const clock = { now: BEGIN }
-  const store = natsLog({ servers: server.url, name: NAME, lease: LEASE, clock: () => clock.now })
+  const store = natsStore({ servers: server.url, name: NAME, lease: LEASE, clock: () => clock.now })
   onTestFinished(() => store.close())
   await store.positionAt('start')
   const random = randomOf(1)

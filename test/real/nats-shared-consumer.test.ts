@@ -1,8 +1,10 @@
 import { Kvm } from '@nats-io/kv'
 import { connect as connectTo } from '@nats-io/transport-node'
-import { openLog } from 'rivulet'
-import type { EventLog, LogStore, ProcessContext } from 'rivulet'
-import { natsLog } from 'rivulet/nats'
+import { openLog } from 'rivulet/log'
+import type { EventLog } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
+import type { ProcessContext } from 'rivulet/streams'
+import { natsStore } from 'rivulet/log/nats'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { rivulet } from '../cli/command.ts'
 import { append } from '../log/append.ts'
@@ -21,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => server.remove())
 
 function storesOf(name: string) {
-  return (owner: string) => natsLog({ servers: server.url, name, owner, lease: 10_000 })
+  return (owner: string) => natsStore({ servers: server.url, name, owner, lease: 10_000 })
 }
 
 async function opened(store: LogStore): Promise<EventLog> {

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join as pathOf } from 'node:path'
 import { setTimeout as after } from 'node:timers/promises'
-import { natsLog } from 'rivulet/nats'
+import { natsStore } from 'rivulet/log/nats'
 import { firstValueFrom } from 'rxjs'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { research } from '../e2e/research.ts'
@@ -54,7 +54,7 @@ describe('recordings of several processes that share their sources', () => {
       Array.from({ length: MONITORS }, async () => (await firstValueFrom(create())).monitor_id),
     )
     const sourceOf = (id: string) => `/v1/monitors/${id}`
-    const store = natsLog({ servers: server.url, name, lease: LEASE })
+    const store = natsStore({ servers: server.url, name, lease: LEASE })
     onTestFinished(() => store.close())
     const partitions = await store.sharing.partitions()
     const group = await groupOf(name)
@@ -187,7 +187,7 @@ describe('members of a group', () => {
 
   /** Opens a log that is a member until the end of the test. */
   function join(name: string, servers = server.url): void {
-    const log = natsLog({ servers, name, lease: LEASE })
+    const log = natsStore({ servers, name, lease: LEASE })
     onTestFinished(() => log.close())
     const follow = async () => {
       const shares = log.sharing.share('group', PARTS, new AbortController().signal)

@@ -13,7 +13,7 @@ const ENTRY_POINTS = [
   'rivulet/webhooks',
   'rivulet/log/sqlite',
   'rivulet/log/store',
-  'rivulet/nats',
+  'rivulet/log/nats',
   'rivulet/otel',
   'rivulet/react',
   'rivulet/rules',

@@ -1,4 +1,5 @@
-import { createClient, memoryLog, openLog } from 'rivulet'
+import { createClient } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { createResearchService } from 'rivulet/service'
 import { expect, it } from 'vitest'
 
@@ -8,7 +9,7 @@ it('bills a run that ended while the billing service was down', async () => {
   const { taskgroup_id } = await client.taskGroups.create()
   const inputs = [{ input: 'What is a tide?', processor: 'base' }]
   const { run_ids } = await client.taskGroups.addRuns(taskgroup_id, { inputs })
-  await using log = await openLog(memoryLog())
+  await using log = await openLog(memoryStore())
   await log.record({ client, taskGroups: [taskgroup_id] }).done
   const options = { types: ['task_run.state'], retries: 0, deadLetters: 'log' } as const
 

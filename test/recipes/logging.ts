@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { createClient } from 'rivulet'
-import type { EventLog } from 'rivulet'
+import type { EventLog } from 'rivulet/log'
 
 /** Lines of JSON on stdout. `RIVULET_LOG=debug` adds reconnections without an error, and dropped duplicates. */
 export const logger = pino({ level: process.env.RIVULET_LOG ?? 'info' })

@@ -1,15 +1,16 @@
 import { createServer } from 'node:http'
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
-import { createClient, openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { createClient } from 'rivulet'
+import { openLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { instrument } from 'rivulet/otel'
 
 const exporter = new PrometheusExporter({ preventServerStart: true })
 const meter = new MeterProvider({ readers: [exporter] }).getMeter('research')
 
 export const client = createClient()
-export const log = await openLog(sqliteLog(process.env.RIVULET_LOG_FILE ?? 'rivulet.db'))
+export const log = await openLog(sqliteStore(process.env.RIVULET_LOG_FILE ?? 'rivulet.db'))
 export const telemetry = instrument({ client, log, meter })
 
 /** Prometheus reads http://localhost:9464/metrics. */

@@ -1,5 +1,6 @@
-import { createClient, memoryLog, openLog } from 'rivulet'
-import type { EventLog } from 'rivulet'
+import { createClient } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { EventLog } from 'rivulet/log'
 import { createResearchService } from 'rivulet/service'
 import { filter, firstValueFrom } from 'rxjs'
 import { expect, it } from 'vitest'
@@ -29,7 +30,7 @@ const countRunsAndLatest = (log: EventLog) =>
 it('keeps the counts of version 1 in version 2', async () => {
   await using service = await createResearchService({ docs: 'docs' })
   const client = createClient({ baseUrl: await service.listen(), apiKey: service.apiKey })
-  await using log = await openLog(memoryLog())
+  await using log = await openLog(memoryStore())
   const record = async (...questions: string[]) => {
     const { taskgroup_id } = await client.taskGroups.create()
     const inputs = questions.map((input) => ({ input, processor: 'base' }))

@@ -4,7 +4,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { serve as serveFetch } from '@hono/node-server'
-import { gapEvent, memoryLog, openLog } from 'rivulet'
+import { gapEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { createResearchService, type Processor } from 'rivulet/service'
 import { signedRequest } from 'rivulet/webhooks'
 import type { WebhookReceiver } from 'rivulet/webhooks'
@@ -142,7 +143,7 @@ describe('the recipe for', () => {
       logged()
     })
     await client.get('/v1/monitors')
-    const store = memoryLog()
+    const store = memoryStore()
     await append(store, [
       gapEvent('/v1/monitors/m', { from: null, to: null, reason: 'expired' }, 'poll', 'key'),
     ])

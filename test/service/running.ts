@@ -6,7 +6,6 @@ import type {
   AddRunsResponse,
   ErrorResponse,
   RunInput,
-  ServiceProblem,
   TaskGroup,
   TaskGroupStatus,
   TaskOutput,
@@ -18,9 +17,10 @@ import {
   type Processor,
   type ResearchService,
   type ResearchServiceOptions,
-  type RunResult,
-  type RunTask,
+  type ProcessorResult,
+  type ProcessorTask,
 } from '../../src/service/index.ts'
+import type { ServiceProblem } from '../../src/protocol/problem.ts'
 
 // The first folder is the site of a document.
 const DOCUMENTS = {
@@ -217,7 +217,7 @@ function parseEvent(block: string): ServerEvent | undefined {
 }
 
 /** The output of {@link answering}. */
-export function answerTo(input: unknown): RunResult {
+export function answerTo(input: unknown): ProcessorResult {
   const content = `Answer to ${typeof input === 'string' ? input : JSON.stringify(input)}`
   return { output: { type: 'text', content, basis: [{ field: 'output', reasoning: 'It was asked' }] } }
 }
@@ -232,7 +232,7 @@ const answering: Processor = {
 
 /** A running run, which the test ends. */
 export interface HeldRun {
-  readonly task: RunTask
+  readonly task: ProcessorTask
   readonly signal: AbortSignal
   complete(): void
   fail(message: string): void
@@ -243,7 +243,7 @@ export class HeldProcessor implements Processor {
   readonly #started: HeldRun[] = []
   readonly #waiting: ((run: HeldRun) => void)[] = []
 
-  run(task: RunTask, signal: AbortSignal): Promise<RunResult> {
+  run(task: ProcessorTask, signal: AbortSignal): Promise<ProcessorResult> {
     return new Promise((resolve, reject) => {
       const run: HeldRun = {
         task,

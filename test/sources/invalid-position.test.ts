@@ -1,4 +1,5 @@
-import { createClient, memoryLog, openLog } from 'rivulet'
+import { createClient } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { describe, expect, it } from 'vitest'
 import { answer, serve } from '../support/serve.ts'
 
@@ -20,7 +21,7 @@ describe.each(STREAMS)('an invalid position of %s in the log', (stream, recorded
         requested.push(request.url)
         answer(response, { events: [] })
       })
-      const store = memoryLog()
+      const store = memoryStore()
       const fence = await store.claim(`stream:${stream}`)
       await store.append([{ fence, expect: null, entries: [], position }])
       await store.release(fence)

@@ -16,7 +16,8 @@ import {
 import type { Observable, SchedulerAction, SchedulerLike } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { AllSourcesFailedError, createClient, groupSource, monitorSource } from 'rivulet'
-import type { Diagnostic, ResearchEvent, WatchedMonitor, WebhookDelivery } from 'rivulet'
+import type { Diagnostic, ResearchEvent, WatchedMonitor } from 'rivulet'
+import type { WebhookDelivery } from 'rivulet/webhooks'
 import { answer, openStream, queryOf, serve, sse } from '../support/serve.ts'
 import { settled } from '../support/settled.ts'
 

@@ -2,8 +2,9 @@ import { setImmediate as turn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { from, lastValueFrom, toArray } from 'rxjs'
 import { expect, it } from 'vitest'
-import { memoryLog, openLog } from 'rivulet'
-import type { Entry, MemoryLog, ResearchEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { ResearchEvent } from 'rivulet'
+import type { Entry, MemoryStore } from 'rivulet/log'
 import { inMemory } from 'rivulet/streams'
 import type { ProcessError, ProcessFunctions } from 'rivulet/streams'
 import { append } from '../log/append.ts'
@@ -72,9 +73,9 @@ it(
 /** A log with these entries. */
 async function recordedLog(
   entries: readonly (typeof appended extends fc.Arbitrary<infer T> ? T : never)[],
-): Promise<{ readonly store: MemoryLog; readonly recorded: readonly Entry[] }> {
+): Promise<{ readonly store: MemoryStore; readonly recorded: readonly Entry[] }> {
   let now = START
-  const store = memoryLog({ clock: () => now })
+  const store = memoryStore({ clock: () => now })
   for (const [number, { monitor, delay, age, kind, program }] of entries.entries()) {
     now += delay
     const time = new Date(now - age).toISOString()

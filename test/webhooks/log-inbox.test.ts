@@ -1,6 +1,7 @@
-import { createClient, memoryLog, openLog } from 'rivulet'
-import type { MemoryLogOptions } from 'rivulet'
-import { ArgumentError, createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
+import { createClient, ArgumentError } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { MemoryStoreOptions } from 'rivulet/log'
+import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
 import type { WebhookRefusal } from 'rivulet/webhooks'
 import { firstValueFrom } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -10,8 +11,8 @@ import { sign } from '../support/sign.ts'
 const SECRET = 'the account secret'
 
 /** A receiver over the inbox of a log, behind a real server. */
-async function endpoint(options?: MemoryLogOptions) {
-  const store = memoryLog(options)
+async function endpoint(options?: MemoryStoreOptions) {
+  const store = memoryStore(options)
   const log = await openLog(store)
   const receiver = createWebhookReceiver({ secrets: SECRET, inbox: log.inbox })
   const url = await serve(nodeListener(receiver))

@@ -1,4 +1,5 @@
-import { ArgumentError, memoryInbox } from 'rivulet/webhooks'
+import { ArgumentError } from 'rivulet'
+import { memoryInbox } from 'rivulet/webhooks'
 import type { WebhookDelivery } from 'rivulet/webhooks'
 import { describe, expect, it } from 'vitest'
 

@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as fc from 'fast-check'
-import { ArgumentError, createWebhookReceiver, memoryInbox, signedRequest } from 'rivulet/webhooks'
+import { ArgumentError } from 'rivulet'
+import { createWebhookReceiver, memoryInbox, signedRequest } from 'rivulet/webhooks'
 import type {
   MemoryInbox,
   WebhookDelivery,

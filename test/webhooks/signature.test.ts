@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import * as fc from 'fast-check'
-import { ArgumentError, signedRequest, signWebhook, verifySignature } from 'rivulet/webhooks'
+import { ArgumentError } from 'rivulet'
+import { signedRequest, signWebhook, verifySignature } from 'rivulet/webhooks'
 import { describe, expect, it } from 'vitest'
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { LogUnsupportedError } from 'rivulet'
+import { LogUnsupportedError } from 'rivulet/log'
 import { LOG_OPTION } from '../opened-log.ts'
 import { addCommonOptions } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
@@ -39,7 +39,7 @@ async function copyFile(log: string, to: string): Promise<void> {
       'a log on a NATS server cannot be copied to a file: use `nats stream backup` for its streams, or `rivulet log read`',
     )
   }
-  const { sqliteLog } = await import('rivulet/log/sqlite')
-  const store = sqliteLog(log, { create: false })
+  const { sqliteStore } = await import('rivulet/log/sqlite')
+  const store = sqliteStore(log, { create: false })
   await store.backup(to).finally(() => store.close())
 }

@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
-import type { EventLog, LogReader, StoredDeadLetter } from 'rivulet'
+import type { EventLog, LogReader, StoredDeadLetter } from 'rivulet/log'
 import { resourceOf } from '../event-line.ts'
 import { UsageError } from '../exit.ts'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'

@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
-import type { Entry, Page, Position, StartAt } from 'rivulet'
+import type { Entry, Page, Position, StartAt } from 'rivulet/log'
 import { eventLine } from '../event-line.ts'
 import { createLog } from '../log.ts'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'

@@ -1,4 +1,4 @@
-import type { EventLog, LogReader, LogStats } from 'rivulet'
+import type { EventLog, LogReader, LogStats } from 'rivulet/log'
 import { UsageError } from '../exit.ts'
 
 /** The reader that the options name; undefined if they name none. */

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import type { Command } from 'commander'
-import { LogInUseError } from 'rivulet'
+import { LogInUseError } from 'rivulet/log'
 import type { Migrated } from 'rivulet/log/sqlite'
 import { CopiedLogInUse, UsageError } from '../exit.ts'
 import { storeAt } from '../opened-log.ts'

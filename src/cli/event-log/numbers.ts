@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { LogStats, ReaderStats, StreamStats } from 'rivulet'
+import type { LogStats, ReaderStats, StreamStats } from 'rivulet/log'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
 import { addCommonOptions } from '../options.ts'
 import type { CommonOptions } from '../options.ts'

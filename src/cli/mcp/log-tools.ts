@@ -1,5 +1,5 @@
-import type { AlertCause, Entry, EventLog, Position } from 'rivulet'
-import type { RuleSet } from 'rivulet/rules'
+import type { AlertCause, RuleSet } from 'rivulet/rules'
+import type { Entry, EventLog, Position } from 'rivulet/log'
 import { isObject } from '../../protocol/json.ts'
 import * as s from '../../protocol/requests/kinds.ts'
 import { defineTool, type Tool } from '../../tools/tool.ts'

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { Option } from 'commander'
 import type { Command } from 'commander'
 import type { ResearchEvent } from 'rivulet'
-import type { BacktestEvents, BacktestReport, BacktestRule, PlacedCounts } from 'rivulet/rules'
+import type { BacktestEvents, BacktestReport, PlacedHistory } from 'rivulet/rules'
 import { addConnectionOptions, connect } from '../connection.ts'
 import type { ConnectionOptions } from '../connection.ts'
 import { UsageError } from '../exit.ts'
@@ -28,7 +28,7 @@ interface Past {
   readonly events: BacktestEvents
   /** The end of the time that passes, in Unix ms. */
   readonly until?: number
-  readonly placed?: PlacedCounts
+  readonly placed?: PlacedHistory['placed']
   readonly title: string
 }
 
@@ -165,7 +165,7 @@ async function historyOf(options: BacktestCommandOptions, signal: AbortSignal): 
 
 async function printReport(
   { from, to, events, rules }: BacktestReport,
-  placed: PlacedCounts | undefined,
+  placed: PlacedHistory['placed'] | undefined,
   output: Output,
 ): Promise<void> {
   if (from === null || to === null) {
@@ -190,7 +190,12 @@ async function printReport(
   for (const rule of rules) await output.line(ruleLine(rule, width, heads, output))
 }
 
-function ruleLine(rule: BacktestRule, width: number, heads: readonly string[], { paint }: Output): string {
+function ruleLine(
+  rule: BacktestReport['rules'][number],
+  width: number,
+  heads: readonly string[],
+  { paint }: Output,
+): string {
   const { fired, resolved, firing, duration, late, unknown } = rule
   const values = [fired, resolved, firing, durationText(duration), late, unknown]
   const cells = values.map((value, index) => String(value).padStart(heads[index]?.length ?? 0))

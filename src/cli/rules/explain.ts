@@ -1,8 +1,9 @@
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
-import type { Entry, EventLog, ResearchEvent } from 'rivulet'
-import type { ExplainedPart, RuleExplanation } from 'rivulet/rules'
+import type { ResearchEvent } from 'rivulet'
+import type { Entry, EventLog } from 'rivulet/log'
+import type { RuleExplanation } from 'rivulet/rules'
 import { UsageError } from '../exit.ts'
 import { eventLine, keyText } from '../event-line.ts'
 import { isJsonObject } from '../json-file.ts'
@@ -152,7 +153,7 @@ async function print(
 }
 
 async function printParts(
-  { text, value, problem, parts }: ExplainedPart,
+  { text, value, problem, parts }: RuleExplanation['expressions'][number]['part'],
   depth: number,
   output: Output,
 ): Promise<void> {

@@ -1,4 +1,4 @@
-import type { RuleTestReport, RuleTestResult } from 'rivulet/rules'
+import type { RuleTestReport } from 'rivulet/rules'
 
 /** A report of tests as JUnit's XML, which CI systems read: a suite for each file. */
 export function junitReport({ tests, failed, ms }: RuleTestReport): string {
@@ -20,7 +20,7 @@ export function junitReport({ tests, failed, ms }: RuleTestReport): string {
   ].join('\n')
 }
 
-function testCase({ file, line, name, failures, happened, ms }: RuleTestResult): string {
+function testCase({ file, line, name, failures, happened, ms }: RuleTestReport['tests'][number]): string {
   const attributes = `name="${escaped(name)}" classname="${escaped(file)}" file="${escaped(file)}" line="${line ?? 1}" time="${seconds(ms)}"`
   if (failures.length === 0) return `    <testcase ${attributes}/>`
   const bodies = failures.map(({ line: at, column, message, expected, got }) => {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { RuleNumbers, RuleStatus } from 'rivulet/rules'
+import type { RuleStatus } from 'rivulet/rules'
 import { keyText } from '../event-line.ts'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
 import { addCommonOptions } from '../options.ts'
@@ -86,7 +86,14 @@ function alertLine({ alert, state, key, value, since, unknown }: OpenAlert, { pa
 }
 
 /** The counters of a rule that its author should know, as a line; undefined if all are 0. */
-function countedLine({ alert, missing, errors, cut, late, overflow }: RuleNumbers): string | undefined {
+function countedLine({
+  alert,
+  missing,
+  errors,
+  cut,
+  late,
+  overflow,
+}: RuleStatus['rules'][number]): string | undefined {
   const counts = [
     [missing, 'events without a field'],
     [errors, 'errors of conditions'],

@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
-import type { RuleCoverage, RuleTestReport, RuleTestResult } from 'rivulet/rules'
+import type { RuleTestReport } from 'rivulet/rules'
 import { ProblemsReported, UsageError } from '../exit.ts'
 import { wholeNumber } from '../options.ts'
 import { createOutput, printMessage } from '../output.ts'
@@ -75,7 +75,7 @@ async function testReport(files: readonly string[]): Promise<RuleTestReport> {
 }
 
 /** The share of covered rules, in percent. */
-function coverageOf(rules: readonly RuleCoverage[]): number {
+function coverageOf(rules: RuleTestReport['coverage']): number {
   return rules.length === 0 ? 100 : (rules.filter(({ fired }) => fired > 0).length / rules.length) * 100
 }
 
@@ -98,7 +98,7 @@ async function printReport(
     await output.line(`  ${oneLine(rule, LINE)} never fired (${oneLine(of, LINE)})`)
 }
 
-async function printTest(test: RuleTestResult, output: Output): Promise<void> {
+async function printTest(test: RuleTestReport['tests'][number], output: Output): Promise<void> {
   const { name, passed, failures, happened, file } = test
   const mark = passed ? output.paint('green', '✓') : output.paint('red', '✗')
   await output.line(`  ${mark} ${oneLine(name, LINE)}`)

@@ -1,4 +1,5 @@
-import type { Appended, Diagnostic, Entry } from 'rivulet'
+import type { Diagnostic } from 'rivulet'
+import type { Appended, Entry } from 'rivulet/log'
 import type { ServiceRecords } from 'rivulet/service'
 
 /** The results of the demonstration. */

@@ -1,4 +1,4 @@
-import type { Entry, EventLog, LogProcess } from 'rivulet'
+import type { Entry, EventLog, LogProcess } from 'rivulet/log'
 import { filter, firstValueFrom, scan } from 'rxjs'
 
 /** Names of licences, as answers have them in their sentences. */

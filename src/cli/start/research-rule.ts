@@ -1,4 +1,4 @@
-import type { EventLog } from 'rivulet'
+import type { EventLog } from 'rivulet/log'
 import { defineRules, runRules } from 'rivulet/rules'
 import type { RunningRules } from 'rivulet/rules'
 

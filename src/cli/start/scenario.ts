@@ -1,5 +1,5 @@
 import { createClient } from 'rivulet'
-import type { Entry, EventLog, LogJob, LogProcess, RecordOptions } from 'rivulet'
+import type { Entry, EventLog, LogJob, LogProcess, RecordOptions } from 'rivulet/log'
 import type { ServiceRecords } from 'rivulet/service'
 import { filter, firstValueFrom, merge, type Observable, Subject } from 'rxjs'
 import { knownPackages } from '../installed.ts'

@@ -1,14 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openLog } from 'rivulet'
-import type { EventLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { openLog } from 'rivulet/log'
+import type { EventLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 
 /** Opens a log in a temporary file. Disposing of it closes the log and removes the file. */
 export async function openTemporaryLog(): Promise<{ readonly log: EventLog } & AsyncDisposable> {
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-'))
-  const log = await openLog(sqliteLog(join(folder, 'log.db')))
+  const log = await openLog(sqliteStore(join(folder, 'log.db')))
   return {
     log,
     async [Symbol.asyncDispose]() {

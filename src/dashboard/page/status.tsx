@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react'
 import type { ReactNode } from 'react'
-import type { LogStats } from 'rivulet'
+import type { LogStats } from 'rivulet/log'
 import type { LiveState } from 'rivulet/live'
 import { useConnection, useLogStatus } from './dashboard.ts'
 import { formats } from './parts/format.ts'

@@ -1,10 +1,10 @@
-import type { DeliverConfig } from '../../../operators/deliver.ts'
+import type { DeliverOptions } from '../../../operators/deliver.ts'
 import type { ResearchEventType } from '../../protocol/event.ts'
 import type { ConsumerOptions, EntryOf } from './consumer-options.ts'
 
 /** Settings of {@link EventLog.consume}: those of a consumer and of `deliver`. */
 export interface ConsumeOptions<Type extends ResearchEventType = ResearchEventType>
-  extends ConsumerOptions<Type>, Omit<DeliverConfig<EntryOf<Type>>, 'gate' | 'scheduler'> {}
+  extends ConsumerOptions<Type>, Omit<DeliverOptions<EntryOf<Type>>, 'gate' | 'scheduler'> {}
 
 /** The settings of the consumer, and those of `deliver`. */
 export function splitOptions<Type extends ResearchEventType>({
@@ -18,7 +18,7 @@ export function splitOptions<Type extends ResearchEventType>({
   share,
   scheduler,
   ...delivery
-}: ConsumeOptions<Type>): [ConsumerOptions<Type>, DeliverConfig<EntryOf<Type>>] {
+}: ConsumeOptions<Type>): [ConsumerOptions<Type>, DeliverOptions<EntryOf<Type>>] {
   return [
     {
       ...(types !== undefined && { types }),

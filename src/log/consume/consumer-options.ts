@@ -51,9 +51,9 @@ export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventT
    * `share` only: without, it errors with a `LogUnsupportedError`.
    *
    * ```ts
-   * import { memoryLog, openLog } from 'rivulet'
+   * import { memoryStore, openLog } from 'rivulet/log'
    *
-   * const log = await openLog(memoryLog())
+   * const log = await openLog(memoryStore())
    * log.consume('archive', { share: true }, (entry) => console.log(entry.source, entry.id))
    * ```
    */

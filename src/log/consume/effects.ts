@@ -1,4 +1,4 @@
-import type { DeliverConfig } from '../../../operators/deliver.ts'
+import type { DeliverOptions } from '../../../operators/deliver.ts'
 import { acknowledgerOf, AcknowledgementError, deadLetter } from '../../protocol/acknowledgement.ts'
 import type { Acknowledger } from '../../protocol/acknowledgement.ts'
 import { retryableOf } from '../../protocol/backoff.ts'
@@ -116,7 +116,7 @@ interface Assigned<E> {
 }
 
 /** A destination of dead letters other than the log. */
-type DeadLetterDestination<E> = Exclude<NonNullable<DeliverConfig<E>['deadLetters']>, 'log'>
+type DeadLetterDestination<E> = Exclude<NonNullable<DeliverOptions<E>['deadLetters']>, 'log'>
 
 /** Whether it is a handler with effects. */
 export function hasEffects<E>(handler: unknown): handler is EffectHandler<E> {
@@ -126,8 +126,8 @@ export function hasEffects<E>(handler: unknown): handler is EffectHandler<E> {
 /** The settings of `deliver` for effects. A failure of the log or of the database stops the job: the entry has not caused it. */
 export function effectDelivery<E extends Entry>(
   effects: ConsumerEffects<E>,
-  delivery: DeliverConfig<E>,
-): DeliverConfig<E> {
+  delivery: DeliverOptions<E>,
+): DeliverOptions<E> {
   const { retryable = (error: unknown) => retryableOf(error) !== false, deadLetters } = delivery
   return {
     ...delivery,

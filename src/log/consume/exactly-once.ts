@@ -40,8 +40,9 @@ export interface PlainEffect<E, Connection = unknown> {
  * `exactlyOnce` of `rivulet/log/sqlite`, for a database of another kind. You write its store (beyond the interface document).
  *
  * ```ts
- * import { exactlyOnceIn } from 'rivulet'
- * import type { EffectStore, EventLog } from 'rivulet'
+ * import { exactlyOnceIn } from 'rivulet/log'
+ * import type { EventLog } from 'rivulet/log'
+ * import type { EffectStore } from 'rivulet/log/store'
  *
  * interface Client {
  *   query(sql: string, values: readonly unknown[]): Promise<unknown>

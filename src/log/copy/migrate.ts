@@ -66,7 +66,7 @@ export interface Migrated {
  * from writing meanwhile; a log on a server rejects afterwards, if others have written to it. If it rejects or the process dies, there is no
  * new log: opening what was written rejects, and the next call begins anew.
  *
- * @param from A log of `sqliteLog` or `natsLog`. It need not be open, and is left open.
+ * @param from A log of `sqliteStore` or `natsStore`. It need not be open, and is left open.
  * @param to The same. A file must not exist; a log on a server may exist if nothing was ever recorded in it.
  */
 export async function migrateLog(
@@ -97,7 +97,7 @@ export async function migrateLog(
 
 function copyStoreOf(name: string, store: LogStore & { readonly [COPY]?: CopyStore }): CopyStore {
   const found = store[COPY]
-  if (found === undefined) throw new ArgumentError(name, 'a log of sqliteLog or natsLog', store)
+  if (found === undefined) throw new ArgumentError(name, 'a log of sqliteStore or natsStore', store)
   return found
 }
 

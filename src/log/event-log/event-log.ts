@@ -45,9 +45,10 @@ export interface EventLog extends AsyncDisposable {
    * cannot be read, and with the errors of `client.watch`.
    *
    * ```ts
-   * import { createClient, memoryLog, openLog } from 'rivulet'
+   * import { createClient } from 'rivulet'
+   * import { memoryStore, openLog } from 'rivulet/log'
    *
-   * const log = await openLog(memoryLog())
+   * const log = await openLog(memoryStore())
    * const recording = log.record({ client: createClient(), monitors: ['monitor_1'] })
    * log.consume('alerts', (entry) => console.log(entry.type, entry.id))
    * await recording.done
@@ -64,10 +65,10 @@ export interface EventLog extends AsyncDisposable {
    * and with a `StalledConsumerError` when an operator has dropped entries. Completes when the log is closed.
    *
    * ```ts
-   * import { memoryLog, openLog } from 'rivulet'
+   * import { memoryStore, openLog } from 'rivulet/log'
    * import { deliver } from 'rivulet/operators'
    *
-   * const log = await openLog(memoryLog())
+   * const log = await openLog(memoryStore())
    * log.consumer('billing', { types: ['task_run.state'] })
    *   .pipe(deliver((entry) => console.log(entry.data.run.run_id, entry.revision)))
    *   .subscribe()
@@ -111,9 +112,9 @@ export interface EventLog extends AsyncDisposable {
    * again, with a `ProcessError` where a function fails, and with a `ProcessVersionError`.
    *
    * ```ts
-   * import { memoryLog, openLog } from 'rivulet'
+   * import { memoryStore, openLog } from 'rivulet/log'
    *
-   * const log = await openLog(memoryLog())
+   * const log = await openLog(memoryStore())
    * const counts = log.process('counts', {
    *   version: 1,
    *   key: (entry) => entry.source,
@@ -182,9 +183,9 @@ export interface EventLog extends AsyncDisposable {
    * import { createWriteStream } from 'node:fs'
    * import { Readable } from 'node:stream'
    * import { pipeline } from 'node:stream/promises'
-   * import { memoryLog, openLog } from 'rivulet'
+   * import { memoryStore, openLog } from 'rivulet/log'
    *
-   * await using log = await openLog(memoryLog())
+   * await using log = await openLog(memoryStore())
    * await pipeline(Readable.from(log.export()), createWriteStream('events.ndjson'))
    * ```
    */

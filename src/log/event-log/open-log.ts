@@ -18,9 +18,9 @@ export interface LogOptions {
  * after it, are kept.
  *
  * ```ts
- * import { memoryLog, openLog } from 'rivulet'
+ * import { memoryStore, openLog } from 'rivulet/log'
  *
- * await using log = await openLog(memoryLog())
+ * await using log = await openLog(memoryStore())
  * ```
  */
 export async function openLog(store: LogStore, options: LogOptions = {}): Promise<EventLog> {

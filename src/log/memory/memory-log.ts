@@ -31,7 +31,7 @@ import type { ProcessStore } from '../store/process-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
 
 /** Settings of one open log in memory. */
-export interface MemoryLogConnection {
+export interface MemoryStoreConnection {
   /** The name in the `LogInUseError` of others. Default: a numbered one. */
   readonly owner?: string
   /**
@@ -42,11 +42,11 @@ export interface MemoryLogConnection {
    * Called before and after the effect of each write. An error that it throws rejects the write. If it throws before the effect, nothing
    * was written; if after, everything was, as when the process crashes before the writer gets the result.
    */
-  readonly faults?: (write: MemoryLogWrite, step: 'before' | 'after') => void
+  readonly faults?: (write: MemoryStoreWrite, step: 'before' | 'after') => void
 }
 
-/** Settings of {@link memoryLog}. */
-export interface MemoryLogOptions extends MemoryLogConnection {
+/** Settings of {@link memoryStore}. */
+export interface MemoryStoreOptions extends MemoryStoreConnection {
   /**
    * Number of partitions, 1 to 1,000. With more than one, sources alternate in another order than that of the appends; the
    * entries of each source keep theirs. Default 1.
@@ -59,17 +59,17 @@ export interface MemoryLogOptions extends MemoryLogConnection {
 }
 
 /** The writes of a log. */
-export type MemoryLogWrite = 'claim' | 'release' | 'append' | 'commit' | 'deadLetters' | 'put' | 'retention'
+export type MemoryStoreWrite = 'claim' | 'release' | 'append' | 'commit' | 'deadLetters' | 'put' | 'retention'
 
 /** An open log in memory. */
-export interface MemoryLog extends LogStore {
+export interface MemoryStore extends LogStore {
   /**
    * Opens the same log once more, as another process opens the same file. The log is there as long as one can be reached,
    * open or closed.
    *
    * @throws {ArgumentError} for an option that cannot be right.
    */
-  connect(options?: MemoryLogConnection): MemoryLog
+  connect(options?: MemoryStoreConnection): MemoryStore
   /**
    * Frees the claims of this open log without its knowledge, as when its process was killed, or was suspended and lost its locks. It
    * is fenced once another open log claims their names.
@@ -85,7 +85,7 @@ const CONNECTION_OPTIONS = ['owner', 'latency', 'faults']
  *
  * @throws {ArgumentError} for an option that cannot be right.
  */
-export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
+export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   checkOptions('options', options, ['partitions', 'clock', 'inbox', ...CONNECTION_OPTIONS])
   const { partitions = 1, clock = Date.now, inbox, ...connection } = options
   checkInteger('partitions', partitions, 1, 1_000)
@@ -124,7 +124,7 @@ class Contents {
   }
 }
 
-function connect(contents: Contents, options: MemoryLogConnection): MemoryLog {
+function connect(contents: Contents, options: MemoryStoreConnection): MemoryStore {
   contents.connections += 1
   const {
     owner = `memory log ${contents.connections}`,
@@ -137,7 +137,7 @@ function connect(contents: Contents, options: MemoryLogConnection): MemoryLog {
   return new OpenMemoryLog(contents, { owner, latency, faults })
 }
 
-class OpenMemoryLog implements MemoryLog {
+class OpenMemoryLog implements MemoryStore {
   readonly name = LOG
   readonly processes: ProcessStore
   readonly owner: string
@@ -145,12 +145,12 @@ class OpenMemoryLog implements MemoryLog {
   readonly retention: RetentionStore
   readonly #contents: Contents
   readonly #latency: () => PromiseLike<unknown>
-  readonly #faults: (write: MemoryLogWrite, step: 'before' | 'after') => void
+  readonly #faults: (write: MemoryStoreWrite, step: 'before' | 'after') => void
   readonly deadLetters: DeadLetterStore
   readonly sharing: SharingStore
   #isClosed = false
 
-  constructor(contents: Contents, { owner, latency, faults }: Required<MemoryLogConnection>) {
+  constructor(contents: Contents, { owner, latency, faults }: Required<MemoryStoreConnection>) {
     this.#contents = contents
     this.owner = owner
     this.#latency = latency
@@ -165,7 +165,7 @@ class OpenMemoryLog implements MemoryLog {
     this.sharing = this.#sharingStore(contents)
   }
 
-  connect(options: MemoryLogConnection = {}): MemoryLog {
+  connect(options: MemoryStoreConnection = {}): MemoryStore {
     checkOptions('options', options, CONNECTION_OPTIONS)
     return connect(this.#contents, options)
   }
@@ -342,7 +342,7 @@ class OpenMemoryLog implements MemoryLog {
   }
 
   /** One change of the log. Its effect is all there or not at all. */
-  #write<Result>(write: MemoryLogWrite, effect: () => Result | Promise<Result>): Promise<Result> {
+  #write<Result>(write: MemoryStoreWrite, effect: () => Result | Promise<Result>): Promise<Result> {
     return this.#call(async () => {
       this.#faults(write, 'before')
       const result = await effect()

@@ -1,7 +1,7 @@
 /**
  * The event log on NATS JetStream. It needs `@nats-io/transport-node`, `@nats-io/jetstream` and `@nats-io/kv` 3.4.
  *
- * @module rivulet/nats
+ * @module rivulet/log/nats
  */
 import { hostname } from 'node:os'
 import {
@@ -18,19 +18,6 @@ import { NatsLogStore } from './store.ts'
 import type { LogStore } from '../store/contract.ts'
 import { inboxLimits } from '../store/inbox-store.ts'
 import type { InboxLimits } from '../store/inbox-store.ts'
-
-export {
-  FencedError,
-  LogClosedError,
-  LogConflictError,
-  LogError,
-  LogInUseError,
-  LogPositionError,
-  LogServerError,
-  LogUnsupportedError,
-  LogValueError,
-} from '../errors.ts'
-export { ArgumentError } from '../../protocol/argument-error.ts'
 
 /** How a log signs in at its server: one of these. */
 export type NatsCredentials =
@@ -54,8 +41,8 @@ export interface NatsTls {
   readonly keyFile?: string
 }
 
-/** Settings of {@link natsLog}. */
-export interface NatsLogOptions {
+/** Settings of {@link natsStore}. */
+export interface NatsStoreOptions {
   /** The servers of one cluster, as `nats://host:4222` or `tls://host:4222`, without credentials. Others of the cluster are found. */
   readonly servers: string | readonly string[]
   /** The name of the log: letters, digits, `-` and `_`, at most 64. Logs with other names on the same server are other logs. */
@@ -103,7 +90,7 @@ export interface NatsLogOptions {
  *
  * @throws {ArgumentError} for an option that cannot be right.
  */
-export function natsLog(options: NatsLogOptions): LogStore {
+export function natsStore(options: NatsStoreOptions): LogStore {
   checkOptions('options', options, [
     'servers',
     'name',

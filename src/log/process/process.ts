@@ -55,9 +55,9 @@ export interface ProcessOptions<
    * `share` only: without, it rejects with a `LogUnsupportedError`.
    *
    * ```ts
-   * import { memoryLog, openLog } from 'rivulet'
+   * import { memoryStore, openLog } from 'rivulet/log'
    *
-   * const log = await openLog(memoryLog({ partitions: 64 }))
+   * const log = await openLog(memoryStore({ partitions: 64 }))
    * log.process('counts', {
    *   version: 1,
    *   share: true,

@@ -65,9 +65,10 @@ export interface RecordOptions {
    * with its share after it was suspended for longer than its lease. Default: this recording has all of its sources.
    *
    * ```ts
-   * import { createClient, memoryLog, openLog } from 'rivulet'
+   * import { createClient } from 'rivulet'
+   * import { memoryStore, openLog } from 'rivulet/log'
    *
-   * const log = await openLog(memoryLog())
+   * const log = await openLog(memoryStore())
    * const client = createClient()
    * const recording = log.record({ client, monitors: ['monitor_1', 'monitor_2'], share: 'monitors' })
    * ```

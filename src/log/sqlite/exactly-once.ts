@@ -12,10 +12,10 @@ import { EffectDatabase } from './effect-database.ts'
  *
  * ```ts
  * import { DatabaseSync } from 'node:sqlite'
- * import { memoryLog, openLog } from 'rivulet'
+ * import { memoryStore, openLog } from 'rivulet/log'
  * import { exactlyOnce } from 'rivulet/log/sqlite'
  *
- * const log = await openLog(memoryLog())
+ * const log = await openLog(memoryStore())
  * const database = new DatabaseSync(':memory:')
  * database.exec('CREATE TABLE IF NOT EXISTS run (id TEXT PRIMARY KEY, status TEXT)')
  * const upsert = database.prepare('INSERT OR REPLACE INTO run VALUES (?, ?)')

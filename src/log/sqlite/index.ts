@@ -13,26 +13,12 @@ import type { InboxLimits } from '../store/inbox-store.ts'
 import { SqliteLogStore } from './store.ts'
 
 export { exactlyOnce } from './exactly-once.ts'
-export type { PlainEffect, PreparedEffect } from '../consume/exactly-once.ts'
 export { rewindEffects } from './rewind-effects.ts'
-export type { RewoundEffects } from './rewind-effects.ts'
-export {
-  EffectError,
-  FencedError,
-  LogClosedError,
-  LogConflictError,
-  LogError,
-  LogFileError,
-  LogInUseError,
-  LogPositionError,
-  LogValueError,
-} from '../errors.ts'
 export { migrateLog } from '../copy/migrate.ts'
 export type { Migrated, MigrateOptions } from '../copy/migrate.ts'
-export { ArgumentError } from '../../protocol/argument-error.ts'
 
-/** Settings of {@link sqliteLog}. */
-export interface SqliteLogOptions {
+/** Settings of {@link sqliteStore}. */
+export interface SqliteStoreOptions {
   /**
    * Whether a missing file is created. Default true; otherwise a missing file, and one without a log, is a `LogFileError`, and
    * stays as it is.
@@ -47,7 +33,7 @@ export interface SqliteLogOptions {
 }
 
 /** A log in an SQLite file. */
-export interface SqliteLog extends LogStore {
+export interface SqliteStore extends LogStore {
   /**
    * Copies the log into a new file with mode 0600, as it is at one moment, while it is written to. The copy is a log of its own: it has
    * all readers with their positions, it refuses positions of this log, and nothing in it is claimed.
@@ -71,9 +57,9 @@ export interface SqliteLog extends LogStore {
  * @param file A path on a local disk.
  * @throws {ArgumentError} for an option that cannot be right.
  */
-export function sqliteLog(file: string, options: SqliteLogOptions = {}): SqliteLog {
+export function sqliteStore(file: string, options: SqliteStoreOptions = {}): SqliteStore {
   if (typeof file !== 'string' || file.trim() === '' || file === ':memory:') {
-    throw new ArgumentError('file', 'a path (memoryLog() needs none)', file)
+    throw new ArgumentError('file', 'a path (memoryStore() needs none)', file)
   }
   checkOptions('options', options, ['create', 'owner', 'clock', 'inbox'])
   const {

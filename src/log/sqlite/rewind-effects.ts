@@ -29,7 +29,7 @@ export interface RewoundEffects {
  * has no effects.
  *
  * @param database The database of the effects.
- * @param store The log: `sqliteLog` or `natsLog`. It is left open.
+ * @param store The log: `sqliteStore` or `natsStore`. It is left open.
  * @param consumer The name of the consumer.
  * @throws {ArgumentError} for an argument that cannot be right.
  */

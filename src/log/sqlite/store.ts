@@ -60,7 +60,7 @@ const MIN_CLAIM_INTERVAL = 20
 const MAX_CLAIM_INTERVAL = 60
 
 /** Settings of a {@link SqliteLogStore}. */
-export interface SqliteLogSettings extends OpenSqliteLogSettings {
+export interface SqliteStoreSettings extends OpenSqliteLogSettings {
   readonly clock: () => number
   readonly patience?: number
   /** A monotonic clock in ms, the same for all processes of the machine. */
@@ -77,7 +77,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
   readonly sharing: SharingStore
   readonly name: string
   readonly #closed = new AbortController()
-  readonly #settings: SqliteLogSettings
+  readonly #settings: SqliteStoreSettings
   readonly #patience: number
   readonly #clocks: WallAndMonotonic
   readonly #writes = new WriteQueue()
@@ -87,7 +87,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
   #log: OpenSqliteLog | undefined
   #closing: Promise<void> | undefined
 
-  constructor(file: string, settings: SqliteLogSettings) {
+  constructor(file: string, settings: SqliteStoreSettings) {
     this.name = file
     this[COPY] = new SqliteCopying(file)
     this.#settings = settings
@@ -223,7 +223,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
     })
   }
 
-  /** See `SqliteLog`. */
+  /** See `SqliteStore`. */
   async backup(file: string): Promise<void> {
     checkText('file', file)
     const target = resolve(file)

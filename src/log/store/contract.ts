@@ -122,7 +122,7 @@ export const MAX_COMMIT_BYTES = 512 * 1024
 export type StartAt = 'start' | 'end' | { readonly time: number }
 
 /**
- * The storage of a log. `memoryLog()`, `sqliteLog(file)` and `natsLog(…)` implement it and pass one conformance suite; users call
+ * The storage of a log. `memoryStore()`, `sqliteStore(file)` and `natsStore(…)` implement it and pass one conformance suite; users call
  * `openLog`. `docs/stores.md` says how to write one.
  *
  * A rejected write has changed nothing. All methods reject with a `LogClosedError` after `close`.

@@ -5,8 +5,8 @@
  * @module rivulet/log/store
  */
 export { CONFORMANCE_AREAS, storeConformance } from './conformance/suite.ts'
-export type { ConformanceArea, StoreHarness } from './conformance/suite.ts'
-export type { FreshLogOptions, LogUnderTest, OpenFreshLog, TestRunner } from './conformance/area.ts'
+export type { StoreHarness } from './conformance/suite.ts'
+export type { TestRunner } from './conformance/area.ts'
 export {
   MAX_APPEND_DONE,
   MAX_APPEND_ENTRIES,
@@ -14,29 +14,13 @@ export {
   MAX_COMMIT_BYTES,
   MAX_PAGE_LENGTH,
 } from './contract.ts'
-export type {
-  Appended,
-  Commit,
-  Entry,
-  Fence,
-  LogStore,
-  Page,
-  Position,
-  ReaderState,
-  ReadOptions,
-  StartAt,
-  StoredReader,
-  StreamAppend,
-} from './contract.ts'
+export type { Commit, Fence, LogStore, ReaderState, StoredReader, StreamAppend } from './contract.ts'
 export { newEntry } from './new-entry.ts'
-export type { EntryIdentity, EntrySubject, NewEntry, PreparedEntry } from './new-entry.ts'
 export { isAtLeastAsComplete } from '../../protocol/event.ts'
 export { mergeDuplicates } from './completeness.ts'
 export { IDENTITY_LIMITS } from './identity-age.ts'
-export type { IdentityLimits } from './identity-age.ts'
 export { identityKey } from './identity-key.ts'
 export { ageLimit, clockChangeOf, clockEntry, clocksOf, isTimeCertain, nextTime } from './log-clock.ts'
-export type { Jump, LogTime, NextTime, WallAndMonotonic } from './log-clock.ts'
 export { gapPage } from './gap-page.ts'
 export type {
   DeadLetterError,
@@ -45,10 +29,10 @@ export type {
   Redeliveries,
   RedeliveredDeadLetter,
   Redelivery,
-  StoredDeadLetter,
 } from './dead-letter-store.ts'
+export type { Effect, EffectCommit, EffectState, EffectStore, MovedEffects } from './effect-store.ts'
 export { inboxLimits, MIN_KNOWN_IDS } from './inbox-store.ts'
-export type { InboxLimits, InboxPlace, InboxStore, PendingDelivery, PreparedDelivery } from './inbox-store.ts'
+export type { InboxLimits, InboxPlace, InboxStore, PendingDelivery } from './inbox-store.ts'
 export { MAX_TOMBSTONES } from './process-store.ts'
 export type {
   ChangesOptions,
@@ -67,9 +51,7 @@ export type { Partitions, SharingStore } from './sharing-store.ts'
 export { UndividedGroups } from './undivided-groups.ts'
 export { compareStored, originalText, storedText } from '../../protocol/stored-text.ts'
 export { compareTimers } from '../../streams/timers.ts'
-export type { Timer, TimerChange, TimerClock, TimerPlace } from '../../streams/timers.ts'
+export type { Timer, TimerChange } from '../../streams/timers.ts'
 export { isOfSource, isWebhookOfSource } from '../state/of-source.ts'
 export { keyRanges } from '../state/key-ranges.ts'
-export type { KeyRange } from '../state/key-ranges.ts'
 export { ProcessPositions } from '../state/process-position.ts'
-export type { ProcessChanges, ProcessGeneration, ProcessPlace } from '../state/process-position.ts'

@@ -58,10 +58,10 @@ const OWN = /^(?:alert|gateway|log|source)\./
  *
  * @example
  * ```ts
- * import { memoryLog, openLog } from 'rivulet'
+ * import { memoryStore, openLog } from 'rivulet/log'
  * import { explainRule, loadRules } from 'rivulet/rules'
  *
- * await using log = await openLog(memoryLog())
+ * await using log = await openLog(memoryStore())
  * const { entries } = await log.read(await log.positionAt('start'))
  * const rules = await loadRules('rules.yaml')
  * for (const entry of entries) console.log(explainRule(rules, 'ErrorBurst', entry).matches)

@@ -49,10 +49,10 @@ export interface RuleStatus {
  *
  * @example
  * ```ts
- * import { memoryLog, openLog } from 'rivulet'
+ * import { memoryStore, openLog } from 'rivulet/log'
  * import { ruleStatus } from 'rivulet/rules'
  *
- * await using log = await openLog(memoryLog())
+ * await using log = await openLog(memoryStore())
  * for (const { alert, key, since } of (await ruleStatus(log)).alerts) console.log(alert, key, since)
  * ```
  */

@@ -46,10 +46,10 @@ export interface RunningRules extends LogJob {
  *
  * @example
  * ```ts
- * import { memoryLog, openLog } from 'rivulet'
+ * import { memoryStore, openLog } from 'rivulet/log'
  * import { defineRules, runRules } from 'rivulet/rules'
  *
- * await using log = await openLog(memoryLog())
+ * await using log = await openLog(memoryStore())
  * const running = runRules(log, defineRules([{ alert: 'MonitorFailed', on: ['monitor.error'] }]))
  * log
  *   .consumer('alerts', { types: ['alert.firing', 'alert.resolved'], startAt: 'end' })

@@ -5,7 +5,7 @@ import type { TaskSpec } from '../../protocol/task.ts'
 import { transaction } from '../database.ts'
 import { problem } from '../http/problem.ts'
 import { latestTurns, type Interactions, type Turn } from '../interactions/interactions.ts'
-import type { Processor, RunTask } from '../processor/processor.ts'
+import type { Processor, ProcessorTask } from '../processor/processor.ts'
 import type { ProcessorSlots } from '../processor/slots.ts'
 import { newRun, type SchemaChecks } from '../tasks/run-request.ts'
 import type { PreviousInteractions } from '../tasks/tasks.ts'
@@ -104,7 +104,7 @@ export class Answerer {
 
   async #execute(question: Question, context: readonly Turn[], signal: AbortSignal): Promise<AnswerContent> {
     const { id, instructions, form } = question
-    const task: RunTask = {
+    const task: ProcessorTask = {
       run_id: id,
       input: inputOf(question),
       context,

@@ -3,7 +3,7 @@ import { isObject } from '../../protocol/json.ts'
 import type { FieldBasis, McpToolCall, TaskOutput } from '../../protocol/output.ts'
 import type { McpServer } from '../../protocol/task.ts'
 import { identifier } from '../identifier.ts'
-import type { Processor, RunResult } from '../processor/processor.ts'
+import type { Processor, ProcessorResult } from '../processor/processor.ts'
 import type { PendingEnrichment } from './store.ts'
 
 /** The default processor of enrichments; beyond the interface document. */
@@ -32,7 +32,7 @@ export async function enriched(
     context: [],
     report: () => undefined,
   }
-  let result: RunResult
+  let result: ProcessorResult
   try {
     // A processor may ignore its signal.
     result = await Promise.race([processor.run(task, signal), aborted(signal)])

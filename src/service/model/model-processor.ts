@@ -4,7 +4,7 @@ import { isObject } from '../../protocol/json.ts'
 import type { Corpus, Passage } from '../corpus/corpus.ts'
 import type { Isolated } from '../isolated/isolated.ts'
 import { jsonSchemaOf } from '../processor/schema/output-schema.ts'
-import type { Processor, RunResult, RunTask } from '../processor/processor.ts'
+import type { Processor, ProcessorResult, ProcessorTask } from '../processor/processor.ts'
 import { suggestSchema } from '../processor/schema/suggest.ts'
 import { unknownAnswer } from '../processor/answer/unknown.ts'
 import { validating } from '../processor/validating.ts'
@@ -61,7 +61,7 @@ export function modelProcessor({ corpus, server, isolated, fallback }: ModelProc
 }
 
 /** An answer without a value is in prose if the service has chosen its form. */
-function answered(result: RunResult, passages: number): RunResult {
+function answered(result: ProcessorResult, passages: number): ProcessorResult {
   const { output } = result
   const isUnanswered =
     output.type === 'json' &&
@@ -74,14 +74,14 @@ function answered(result: RunResult, passages: number): RunResult {
 }
 
 /** The task with the schema that its answer must satisfy, which may be a suggested one. */
-function withForm(task: RunTask, form: PromptForm): RunTask {
+function withForm(task: ProcessorTask, form: PromptForm): ProcessorTask {
   if (form.type === 'text') return task
   const output_schema = { type: 'json', json_schema: form.schema } as const
   return { ...task, input: { ...task.input, task_spec: { ...task.input.task_spec, output_schema } } }
 }
 
 /** The passages for a task, best first. */
-function retrieve(corpus: Corpus, { input, context }: RunTask): Passage[] {
+function retrieve(corpus: Corpus, { input, context }: ProcessorTask): Passage[] {
   const { processor, source_policy: sourcePolicy } = input
   const question = typeof input.input === 'string' ? input.input : JSON.stringify(input.input)
   const schema = jsonSchemaOf(input.task_spec?.output_schema)
@@ -98,7 +98,7 @@ function retrieve(corpus: Corpus, { input, context }: RunTask): Passage[] {
   return found.filter(({ text }) => (characters += text.length) <= MAX_CHARACTERS)
 }
 
-function reportSources({ report }: RunTask, passages: readonly Passage[]): void {
+function reportSources({ report }: ProcessorTask, passages: readonly Passage[]): void {
   const urls = [...new Set(passages.map(({ url }) => url))]
   report({
     message: { kind: 'search', text: `Found ${passages.length} passages in ${urls.length} documents` },
@@ -119,7 +119,12 @@ function formOf({ input, task_spec: spec }: RunInput): PromptForm {
   return suggested === undefined ? { type: 'text', description: '' } : { type: 'json', schema: suggested }
 }
 
-function resultOf(reply: Reply, form: PromptForm, passages: readonly Passage[], task: RunTask): RunResult {
+function resultOf(
+  reply: Reply,
+  form: PromptForm,
+  passages: readonly Passage[],
+  task: ProcessorTask,
+): ProcessorResult {
   const { answer } = reply
   if (form.type === 'text') {
     if (answer !== null && typeof answer !== 'string') throw new Error('"answer" must be a text or null')
@@ -189,7 +194,7 @@ function states(excerpt: string, value: unknown): boolean {
   )
 }
 
-function warned(dropped: number): Pick<RunResult, 'warnings'> {
+function warned(dropped: number): Pick<ProcessorResult, 'warnings'> {
   if (dropped === 0) return {}
   const what = dropped === 1 ? '1 quote of the model was' : `${dropped} quotes of the model were`
   return { warnings: [{ type: 'warning', message: `${what} dropped: no passage has these words` }] }

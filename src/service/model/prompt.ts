@@ -1,6 +1,6 @@
 import type { FindAllCandidate, FindAllRequest } from '../../protocol/find-all.ts'
 import type { SourcePassage } from '../processor/passages/place.ts'
-import type { RunTask } from '../processor/processor.ts'
+import type { ProcessorTask } from '../processor/processor.ts'
 import type { ModelMessage } from './model-server.ts'
 import { cutText } from '../../protocol/cut-text.ts'
 
@@ -31,7 +31,7 @@ const MAX_REPLY = 8_000
 
 /** The messages that ask a model for the answer to a task. */
 export function promptOf(
-  { input, instructions, context }: Pick<RunTask, 'input' | 'instructions' | 'context'>,
+  { input, instructions, context }: Pick<ProcessorTask, 'input' | 'instructions' | 'context'>,
   form: PromptForm,
   passages: readonly SourcePassage[],
   complaint?: Complaint,

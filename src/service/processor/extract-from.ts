@@ -2,7 +2,7 @@ import type { Isolated } from '../isolated/isolated.ts'
 import { extractFields } from './answer/fields.ts'
 import { createPatternMatcher } from './schema/pattern.ts'
 import { passagesPlace, type SourcePassage } from './passages/place.ts'
-import type { RunResult } from './processor.ts'
+import type { ProcessorResult } from './processor.ts'
 import { Reporter } from './answer/reporter.ts'
 
 /** The content to extract from passages that are already found. */
@@ -22,7 +22,7 @@ export interface Extraction {
 export async function extractFrom(
   passages: readonly SourcePassage[],
   { schema, question, isolated, signal }: Extraction,
-): Promise<RunResult> {
+): Promise<ProcessorResult> {
   const subject = { names: [], text: question }
   return extractFields({
     search: { place: passagesPlace(passages), subject, depth: passages.length },

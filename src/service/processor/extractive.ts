@@ -7,7 +7,7 @@ import { extractFields } from './answer/fields.ts'
 import { jsonSchemaOf } from './schema/output-schema.ts'
 import { createPatternMatcher } from './schema/pattern.ts'
 import { corpusPlace } from './passages/place.ts'
-import type { Processor, RunResult, RunTask } from './processor.ts'
+import type { Processor, ProcessorResult, ProcessorTask } from './processor.ts'
 import { extractProse } from './answer/prose.ts'
 import { Reporter } from './answer/reporter.ts'
 import { continued, readSubject } from './question/subject.ts'
@@ -39,7 +39,7 @@ const EFFORTS = {
  */
 export function extractiveProcessor(corpus: Corpus, isolated: Isolated): Processor {
   return {
-    async run(task: RunTask, signal: AbortSignal): Promise<RunResult> {
+    async run(task: ProcessorTask, signal: AbortSignal): Promise<ProcessorResult> {
       signal.throwIfAborted()
       const { input, context, report, elementBasis = false } = task
       const { depth, sentences } = effortOf(input)
@@ -68,7 +68,7 @@ export function extractiveProcessor(corpus: Corpus, isolated: Isolated): Process
   }
 }
 
-function withWarnings({ output, warnings = [] }: RunResult, more: readonly Warning[]): RunResult {
+function withWarnings({ output, warnings = [] }: ProcessorResult, more: readonly Warning[]): ProcessorResult {
   const all = [...warnings, ...more]
   return { output, ...(all.length > 0 && { warnings: all }) }
 }
@@ -92,7 +92,7 @@ function isAuto(schema: TaskSpec['output_schema']): boolean {
   return schema === undefined || (typeof schema === 'object' && schema.type === 'auto')
 }
 
-function isAnswered({ output }: RunResult): boolean {
+function isAnswered({ output }: ProcessorResult): boolean {
   return output.type === 'json' && Object.values(output.content).some(hasValue)
 }
 
@@ -100,7 +100,7 @@ function hasValue(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : value !== null
 }
 
-function withSchema(result: RunResult, schema: Readonly<Record<string, unknown>>): RunResult {
+function withSchema(result: ProcessorResult, schema: Readonly<Record<string, unknown>>): ProcessorResult {
   const { output } = result
   return output.type === 'json' ? { ...result, output: { ...output, output_schema: schema } } : result
 }

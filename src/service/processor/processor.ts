@@ -4,7 +4,7 @@ import type { RunInput } from '../../protocol/task.ts'
 import type { Turn } from '../interactions/interactions.ts'
 
 /** The progress of a run, for its event stream. Fields that are absent do not change. */
-export interface RunProgress {
+export interface ProcessorProgress {
   /** A message to add to the run's trace. */
   readonly message?: {
     readonly kind: 'plan' | 'search' | 'result' | 'tool_call' | 'exec_status'
@@ -21,7 +21,7 @@ export interface RunProgress {
 }
 
 /** A run to execute. Its input includes the group's default task spec. Chats and responses are executed as runs too. */
-export interface RunTask {
+export interface ProcessorTask {
   /** The id of the run, chat completion or response. */
   readonly run_id: string
   readonly input: RunInput
@@ -32,11 +32,11 @@ export interface RunTask {
   /** Whether the basis has an entry for each element of a list too (§2.3). Default false. */
   readonly elementBasis?: boolean
   /** Reports progress. Never throws. */
-  readonly report: (progress: RunProgress) => void
+  readonly report: (progress: ProcessorProgress) => void
 }
 
 /** The result of a run. */
-export interface RunResult {
+export interface ProcessorResult {
   readonly output: TaskOutput
   readonly warnings?: readonly Warning[]
 }
@@ -47,5 +47,5 @@ export interface Processor {
    * Executes one run. The signal is aborted when the service closes; the next start executes the run again. For a chat or a
    * response it is also aborted when the client disconnects, and it is not executed again.
    */
-  run(task: RunTask, signal: AbortSignal): Promise<RunResult>
+  run(task: ProcessorTask, signal: AbortSignal): Promise<ProcessorResult>
 }

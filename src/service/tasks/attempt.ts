@@ -1,10 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { isObject } from '../../protocol/json.ts'
-import type { Processor, RunTask } from '../processor/processor.ts'
+import type { Processor, ProcessorTask } from '../processor/processor.ts'
 import type { RunOutcome } from './task-store.ts'
 
 /** Executes a task once. Never rejects: whatever the processor throws or wrongly returns is a failed run. */
-export async function attempt(processor: Processor, task: RunTask, signal: AbortSignal): Promise<RunOutcome> {
+export async function attempt(
+  processor: Processor,
+  task: ProcessorTask,
+  signal: AbortSignal,
+): Promise<RunOutcome> {
   try {
     const { output, warnings = [] } = await processor.run(task, signal)
     if (!isObject(output)) throw new TypeError('the processor returned no output')

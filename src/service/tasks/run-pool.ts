@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { Processor, RunTask } from '../processor/processor.ts'
+import type { Processor, ProcessorTask } from '../processor/processor.ts'
 import type { ProcessorSlots } from '../processor/slots.ts'
 import { attempt } from './attempt.ts'
 import type { ClaimedRun, RunOutcome, TaskStore } from './task-store.ts'
@@ -80,7 +80,7 @@ export class RunPool {
   }
 
   /** Adds reports to the run's trace. An invalid report of a processor does not fail its run. */
-  #reporter(runId: string): RunTask['report'] {
+  #reporter(runId: string): ProcessorTask['report'] {
     return (progress) => {
       if (this.#stopped) return
       try {
@@ -92,7 +92,7 @@ export class RunPool {
   }
 
   /** Stores the outcome. The run counts as in flight until then, so that outcomes do not pile up while the database fails. */
-  #end(task: RunTask, outcome: RunOutcome, controller: AbortController): void {
+  #end(task: ProcessorTask, outcome: RunOutcome, controller: AbortController): void {
     if (this.#stopped) return
     try {
       this.#options.store.finish(task.run_id, outcome)

@@ -1,5 +1,5 @@
 import type { RunProgressMessage, RunProgressStats } from '../../protocol/run-trace.ts'
-import type { RunProgress } from '../processor/processor.ts'
+import type { ProcessorProgress } from '../processor/processor.ts'
 import { cutText } from '../../protocol/cut-text.ts'
 
 /** Maximum number of messages of a trace; one more says that the others are omitted. */
@@ -34,7 +34,7 @@ export class RunTrace implements StoredTrace {
   }
 
   /** Adds progress. `timestamp` is RFC 3339. */
-  add(progress: RunProgress, timestamp: string): void {
+  add(progress: ProcessorProgress, timestamp: string): void {
     const { message, meter, sourcesConsidered, sourcesRead, sourcesSample } = progress
     if (message !== undefined) this.#addMessage(message.kind, message.text, timestamp)
     const changes = [meter, sourcesConsidered, sourcesRead, sourcesSample]

@@ -9,7 +9,7 @@ import type { Clock } from '../clock.ts'
 import { type Row, transaction, truncateLog } from '../database.ts'
 import type { Interactions, Turn } from '../interactions/interactions.ts'
 import type { Memories } from '../memory/memories.ts'
-import type { RunProgress, RunTask } from '../processor/processor.ts'
+import type { ProcessorProgress, ProcessorTask } from '../processor/processor.ts'
 import type { Outbox } from '../webhooks/outbox.ts'
 import { GroupLog } from './group-log.ts'
 import { Listeners } from './listeners.ts'
@@ -24,7 +24,7 @@ export interface NewRun {
 }
 
 /** A run that is to be executed. */
-export type ClaimedRun = Omit<RunTask, 'report'>
+export type ClaimedRun = Omit<ProcessorTask, 'report'>
 
 /** A completed run: its task, without the credentials for its tool servers, and its output. */
 export interface CompletedRun extends Omit<ClaimedRun, 'run_id'> {
@@ -183,7 +183,7 @@ export class TaskStore {
   }
 
   /** Adds progress to the trace of a running run. Progress of others is ignored. */
-  report(runId: string, progress: RunProgress): void {
+  report(runId: string, progress: ProcessorProgress): void {
     const trace = this.#traces.get(runId)
     if (trace === undefined) return
     trace.add(progress, timestamp(this.#clock.now()))

@@ -3,7 +3,7 @@ import type { McpToolCall } from '../../protocol/output.ts'
 import type { Warning } from '../../protocol/problem.ts'
 import type { McpServer, RunInput } from '../../protocol/task.ts'
 import { identifier } from '../identifier.ts'
-import type { Processor, RunTask } from '../processor/processor.ts'
+import type { Processor, ProcessorTask } from '../processor/processor.ts'
 import type { Web } from '../web/safe-fetch.ts'
 import { McpSession, type Tool } from './mcp-session.ts'
 import { redactor } from './redactor.ts'
@@ -68,7 +68,7 @@ export function withToolServers(
 }
 
 interface Attempt {
-  readonly task: RunTask
+  readonly task: ProcessorTask
   readonly web: Web
   readonly timeout: number
   readonly signal: AbortSignal

@@ -1,7 +1,7 @@
 import { Observable, tap } from 'rxjs'
 import type { SchedulerLike, Subscriber } from 'rxjs'
 import { reconnect } from '../../../operators/reconnect.ts'
-import type { ReconnectConfig, Reconnection } from '../../../operators/reconnect.ts'
+import type { ReconnectOptions, Reconnection } from '../../../operators/reconnect.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { ConnectionError, ProtocolError } from '../../transport/errors.ts'
 import type { RivuletError } from '../../transport/errors.ts'
@@ -79,7 +79,7 @@ function connections<Event extends ResearchEvent>(
 }
 
 /** How to reconnect. A class, because closures take 400 bytes for each open stream. */
-class ReconnectSettings<Event extends ResearchEvent> implements ReconnectConfig<StreamItem<Event>> {
+class ReconnectSettings<Event extends ResearchEvent> implements ReconnectOptions<StreamItem<Event>> {
   /** Failures since the stream was open. */
   failures = 0
   readonly #context: Context

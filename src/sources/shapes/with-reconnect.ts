@@ -1,7 +1,7 @@
 import { defer } from 'rxjs'
 import type { MonoTypeOperatorFunction } from 'rxjs'
 import { reconnect } from '../../../operators/reconnect.ts'
-import type { ReconnectConfig } from '../../../operators/reconnect.ts'
+import type { ReconnectOptions } from '../../../operators/reconnect.ts'
 import { isRetryable } from '../../protocol/backoff.ts'
 import type { Context } from '../context.ts'
 import { ProtocolErrorLimit } from './protocol-error-limit.ts'
@@ -13,7 +13,7 @@ import { ProtocolErrorLimit } from './protocol-error-limit.ts'
 export function withReconnect<T>(
   context: Context,
   source: string,
-  config: Pick<ReconnectConfig<T>, 'done' | 'onReconnect' | 'progress' | 'retryable' | 'serverDelay'> = {},
+  config: Pick<ReconnectOptions<T>, 'done' | 'onReconnect' | 'progress' | 'retryable' | 'serverDelay'> = {},
 ): MonoTypeOperatorFunction<T> {
   const { backoff, scheduler, random, report } = context
   return (attempts) =>

@@ -1,4 +1,4 @@
-import { memoryLog, openLog } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import type { ResearchEvent } from 'rivulet'
 import { parseRules, runRules } from 'rivulet/rules'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -18,12 +18,12 @@ rules:
 
 /** The tools of a log with these events. */
 async function toolsOver(...events: readonly ResearchEvent[]) {
-  const tools = await toolsOf(memoryLog())
+  const tools = await toolsOf(memoryStore())
   await tools.add(...events)
   return tools
 }
 
-async function toolsOf(store: ReturnType<typeof memoryLog>) {
+async function toolsOf(store: ReturnType<typeof memoryStore>) {
   const log = await openLog(store)
   onTestFinished(() => log.close())
   const rules = parseRules(RULES)
@@ -74,7 +74,7 @@ describe('recent_events', () => {
 
   it('gives all that was recorded until a time from a log whose partitions are not in the order of time', async () => {
     let at = Date.now()
-    const { add, ids } = await toolsOf(memoryLog({ partitions: 8, clock: () => at }))
+    const { add, ids } = await toolsOf(memoryStore({ partitions: 8, clock: () => at }))
     const until = new Date(at).toISOString()
     const monitors = Array.from({ length: 20 }, (_, index) => `m${index}`)
     await add(...monitors.map((monitor) => change(monitor, monitor)))
@@ -155,7 +155,7 @@ describe('the tools for alerts', () => {
     const DAY = 86_400_000
     const today = Date.now()
     let now = today - 60 * DAY
-    const { add, call } = await toolsOf(memoryLog({ clock: () => now }))
+    const { add, call } = await toolsOf(memoryStore({ clock: () => now }))
     const alert = (type: string, id: string, name: string, episode: string) =>
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The parts of an alert that are read.
       ({
@@ -185,7 +185,7 @@ describe('the tools for alerts', () => {
   it('end a search of a long log, and say how far they have looked', async () => {
     const DAY = 86_400_000
     let now = Date.now() - 20 * DAY
-    const { log, add, call } = await toolsOf(memoryLog({ clock: () => now }))
+    const { log, add, call } = await toolsOf(memoryStore({ clock: () => now }))
     const data = {
       alert: 'A',
       episode: 'e',

@@ -1,4 +1,4 @@
-import type { Entry, Position } from 'rivulet'
+import type { Entry, Position } from 'rivulet/log'
 import type { Commit, LogStore, ReaderState } from '../../../src/log/store/contract.ts'
 import { keyOf } from '../pipeline/expected-events.ts'
 import { OF_LOG } from './recorded-log.ts'

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { memoryLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { memoryStore } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import type { LogStore } from '../../../src/log/store/contract.ts'
 
 /** The storage of a log, which survives its processes. */
@@ -36,7 +36,7 @@ export function openDisk(script: StorageScript, clock: () => number): Disk {
 }
 
 function memoryDisk(partitions: number, clock: () => number): Disk {
-  const root = memoryLog({ partitions, clock })
+  const root = memoryStore({ partitions, clock })
   return {
     root,
     open() {
@@ -52,13 +52,13 @@ function memoryDisk(partitions: number, clock: () => number): Disk {
 function sqliteDisk(clock: () => number): Disk {
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-pipeline-'))
   const file = join(folder, 'log.db')
-  const root = sqliteLog(file, { clock })
+  const root = sqliteStore(file, { clock })
   const opened: LogStore[] = [root]
   const closings = new Set<Promise<void>>()
   return {
     root,
     open() {
-      const store = sqliteLog(file, { clock })
+      const store = sqliteStore(file, { clock })
       opened.push(store)
       // A killed process closes its file too, and its locks with it.
       const loseClaims = () => {

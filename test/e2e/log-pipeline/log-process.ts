@@ -1,5 +1,6 @@
-import { createClient, openLog } from 'rivulet'
-import type { EventLog } from 'rivulet'
+import { createClient } from 'rivulet'
+import { openLog } from 'rivulet/log'
+import type { EventLog } from 'rivulet/log'
 import { createWebhookReceiver } from 'rivulet/webhooks'
 import type { WebhookReceiver } from 'rivulet/webhooks'
 import type { Commit, StreamAppend } from '../../../src/log/store/contract.ts'

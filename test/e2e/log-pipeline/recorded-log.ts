@@ -1,4 +1,5 @@
-import type { Entry, Position, ResearchEvent } from 'rivulet'
+import type { ResearchEvent } from 'rivulet'
+import type { Entry, Position } from 'rivulet/log'
 import type { Fence, LogStore, StreamAppend } from '../../../src/log/store/contract.ts'
 import { completeness, isAtLeastAsComplete } from '../../../src/protocol/event.ts'
 import { keyOf } from '../pipeline/expected-events.ts'

@@ -1,8 +1,9 @@
 import { bufferTime, delay, map, mergeMap, timer } from 'rxjs'
 import type { MonoTypeOperatorFunction, Observable } from 'rxjs'
-import type { ConsumerOptions, Entry, EventLog, ResearchEventType } from 'rivulet'
+import type { ResearchEventType } from 'rivulet'
+import type { ConsumerOptions, Entry, EventLog } from 'rivulet/log'
 import { deliver, ofType } from 'rivulet/operators'
-import type { DeliverConfig } from 'rivulet/operators'
+import type { DeliverOptions } from 'rivulet/operators'
 import { isWanted } from './consumption.ts'
 import type { Consumption, Reading } from './consumption.ts'
 import type { Host } from './world.ts'
@@ -118,7 +119,7 @@ export class RunningConsumer {
     if (!this.#host.isEnding && this.#reading === failed) this.#begin()
   }
 
-  get #delivery(): DeliverConfig<Delivered> & Pick<ConsumerOptions, 'scheduler'> {
+  get #delivery(): DeliverOptions<Delivered> & Pick<ConsumerOptions, 'scheduler'> {
     const { concurrency, highWaterMark, retries, keyed, hasDeadLetters } = this.#consumption.script
     const { random, scheduler } = this.#host.world
     return {

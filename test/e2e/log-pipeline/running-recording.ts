@@ -1,5 +1,6 @@
 import { BehaviorSubject } from 'rxjs'
-import type { EventLog, LogJob, ResearchClient, WatchedGroup, WatchedMonitor } from 'rivulet'
+import type { ResearchClient, WatchedGroup, WatchedMonitor } from 'rivulet'
+import type { EventLog, LogJob } from 'rivulet/log'
 import type { WebhookReceiver } from 'rivulet/webhooks'
 import type { Host } from './world.ts'
 

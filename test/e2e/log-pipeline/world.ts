@@ -1,4 +1,4 @@
-import type { RetentionOptions } from 'rivulet'
+import type { RetentionOptions } from 'rivulet/log'
 import type { SchedulerLike } from 'rxjs'
 import type { ScriptedService } from '../pipeline/service.ts'
 import type { Consumption } from './consumption.ts'

@@ -1,5 +1,5 @@
 import { SignJWT } from 'jose'
-import type { Entry } from 'rivulet'
+import type { Entry } from 'rivulet/log'
 import type { Grant } from 'rivulet/gateway'
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'

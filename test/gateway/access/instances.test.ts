@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
-import { memoryLog } from 'rivulet'
-import type { EventLog, LogStore } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { memoryStore } from 'rivulet/log'
+import type { EventLog } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Access } from '../../../src/gateway/access/access.ts'
@@ -17,7 +18,7 @@ const KINDS: readonly (readonly [name: string, create: () => Promise<Stores>])[]
   [
     'in memory',
     async () => {
-      const first = memoryLog()
+      const first = memoryStore()
       return () => first.connect()
     },
   ],
@@ -25,7 +26,7 @@ const KINDS: readonly (readonly [name: string, create: () => Promise<Stores>])[]
     'in a file',
     async () => {
       const file = join(await folderOf({}), 'log.db')
-      return () => sqliteLog(file)
+      return () => sqliteStore(file)
     },
   ],
 ]

@@ -1,5 +1,6 @@
-import { memoryLog, openLog } from 'rivulet'
-import type { EventLog, LogStore } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { EventLog } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
 import { onTestFinished } from 'vitest'
 import { Authority } from '../../../src/gateway/access/authority.ts'
 import type { AuthorityOptions } from '../../../src/gateway/access/authority.ts'
@@ -12,7 +13,7 @@ export const SECRET = 'a-secret-of-at-least-32-bytes-for-tests'
 export const GRANT: Grant = { sub: 'ada', views: ['group'], sources: ['/v1/tasks/groups/tgrp_1'] }
 
 /** An open log, closed when the test ends. Default: a new one in memory. */
-export async function logOf(store: LogStore = memoryLog()): Promise<EventLog> {
+export async function logOf(store: LogStore = memoryStore()): Promise<EventLog> {
   const log = await openLog(store)
   onTestFinished(() => log.close())
   return log

@@ -3,13 +3,13 @@
  * each message `append`, and answers `state` with what it uses, what it has counted and how many connections are open.
  */
 import { createServer } from 'node:http'
-import { memoryLog, openLog } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { createGateway, nodeListener, view } from 'rivulet/gateway'
 import { change } from '../../operators/events.ts'
 import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 const [, , bytes = ''] = process.argv
-const store = memoryLog()
+const store = memoryStore()
 const log = await openLog(store)
 const rows = (size: number) => {
   const text = 'x'.repeat(size)

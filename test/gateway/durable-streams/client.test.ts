@@ -1,7 +1,8 @@
 import { FetchError, stream } from '@durable-streams/client'
 import type { StreamOptions } from '@durable-streams/client'
-import { memoryLog } from 'rivulet'
-import type { Entry, LogStore } from 'rivulet'
+import { memoryStore } from 'rivulet/log'
+import type { Entry } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
 import { describe, expect, it } from 'vitest'
 import { entriesOf } from '../../log/entries.ts'
 import { change } from '../../operators/events.ts'
@@ -161,7 +162,7 @@ describe('the client of Durable Streams', () => {
   })
 
   it('begins again after a 410, with what the log has', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const server = await logServer({ store })
     await addAll(server, range(0, 10))
     const { offset } = await begin(server, { live: false, offset: 'now' })
@@ -192,7 +193,7 @@ function counting(store: LogStore): { readonly store: LogStore; reads: number } 
 
 describe('the log by server-sent events', () => {
   it('is read when the client takes it', async () => {
-    const counted = counting(memoryLog())
+    const counted = counting(memoryStore())
     const server = await logServer(counted)
     await addAll(server, range(0, 10_000))
     const response = await server.get('?offset=-1&live=sse')

@@ -2,8 +2,9 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { createServer } from 'node:http'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { memoryLog, openLog } from 'rivulet'
-import type { LogStore, ResearchEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { ResearchEvent } from 'rivulet'
+import type { LogStore } from 'rivulet/log/store'
 import { nodeListener } from 'rivulet/webhooks'
 import { VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
@@ -27,12 +28,16 @@ export interface LogServerOptions extends Partial<LogStreamOptions> {
 }
 
 /** A log that real tokens give access to, over real sockets. Grants end in virtual time. */
-export async function logServer({ store = memoryLog(), maxConnections, ...options }: LogServerOptions = {}) {
+export async function logServer({
+  store = memoryStore(),
+  maxConnections,
+  ...options
+}: LogServerOptions = {}) {
   const scheduler = new VirtualTimeScheduler()
   scheduler.frame = Date.now()
   const log = await openLog(store)
   // Of its own, since the readers of a log keep entries.
-  const authorityLog = await openLog(memoryLog())
+  const authorityLog = await openLog(memoryStore())
   const authority = new Authority({
     log: authorityLog,
     tokens: { secret: 's'.repeat(32) },

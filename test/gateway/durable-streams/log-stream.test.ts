@@ -1,7 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { memoryLog } from 'rivulet'
-import type { Entry, ResearchEvent } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { memoryStore } from 'rivulet/log'
+import type { ResearchEvent } from 'rivulet'
+import type { Entry } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it, vi } from 'vitest'
 import { LogStream } from '../../../src/gateway/durable-streams/log-stream.ts'
 import type { Grant } from '../../../src/gateway/grant.ts'
@@ -143,7 +144,7 @@ describe('the log by Durable Streams', () => {
 
 describe('the log by Durable Streams, where retention has deleted entries', () => {
   const trimmed = async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const server = await logServer({ store })
     await server.append(change('1'))
     const before = (await server.get()).headers.get(NEXT)
@@ -168,7 +169,7 @@ describe('the log by Durable Streams, where retention has deleted entries', () =
   )
 
   it('says so to a client that follows it and was overtaken', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const { log, authority, append: add } = await logServer({ store })
     const stream = new LogStream(log, { closing: new AbortController().signal })
     await add(change('1'))
@@ -378,7 +379,7 @@ describe('a long poll', () => {
 
 describe('reads of one subject at the same time', () => {
   it('are limited, apart from its live responses and from other subjects', async () => {
-    const store = memoryLog()
+    const store = memoryStore()
     const { get, append: add, hasOpen, log } = await logServer({ store, maxConnections: 1 })
     await add(change('1'))
     const live = get('?offset=now&live=long-poll')
@@ -450,7 +451,7 @@ describe('a log whose store is closed', () => {
 
 describe('the log in SQLite by Durable Streams', () => {
   it('is the entries of the log, as JSON', async () => {
-    const store = sqliteLog(scratchFile())
+    const store = sqliteStore(scratchFile())
     await append(store, [change('1'), groupStatus('2'), change('3')])
     const { get, log } = await logServer({ store })
 

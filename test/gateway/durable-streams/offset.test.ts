@@ -1,6 +1,6 @@
 import { array, assert, nat, property, stringMatching } from 'fast-check'
-import { memoryLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { memoryStore } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { offsetOf, positionOf } from '../../../src/gateway/durable-streams/offset.ts'
 import { append } from '../../log/append.ts'
@@ -55,8 +55,8 @@ describe('an offset', () => {
   })
 
   it.each([
-    ['in memory', () => memoryLog()],
-    ['in SQLite', () => sqliteLog(scratchFile())],
+    ['in memory', () => memoryStore()],
+    ['in SQLite', () => sqliteStore(scratchFile())],
   ])('exists for each position of a log %s, in their order', async (_, open) => {
     const store = open()
     onTestFinished(() => store.close())

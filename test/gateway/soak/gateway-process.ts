@@ -1,12 +1,12 @@
 /** A gateway over a log, which is killed: `gateway-process.ts FILE HOLDS-RETENTION`. Sends its port, and a token for each message. */
 import { createServer } from 'node:http'
-import { openLog } from 'rivulet'
+import { openLog } from 'rivulet/log'
 import { createGateway, nodeListener } from 'rivulet/gateway'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { views } from './cells.ts'
 
 const [, , file = '', holdsRetention = ''] = process.argv
-const log = await openLog(sqliteLog(file))
+const log = await openLog(sqliteStore(file))
 const gateway = createGateway({
   log,
   views,

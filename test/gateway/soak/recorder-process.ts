@@ -3,14 +3,14 @@
  * deletes entries beyond the last KEEP of them, where this is not 0. Sends how many it has appended and deleted.
  */
 import { once } from 'node:events'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { randomOf } from '../../../bench/random.ts'
 import { eventsOf } from './cells.ts'
 import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 const [, , file = '', count = '', seed = '', keep = ''] = process.argv
 const kept = Number(keep) || Infinity
-const store = sqliteLog(file)
+const store = sqliteStore(file)
 const random = randomOf(Number(seed) + 1)
 const fence = await store.claim('stream:cells')
 const limit = { until: 0 }

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
-import { openLog } from 'rivulet'
-import type { EventLog } from 'rivulet'
+import { openLog } from 'rivulet/log'
+import type { EventLog } from 'rivulet/log'
 import { connect, rowKey } from 'rivulet/live'
 import type { LiveView } from 'rivulet/live'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { randomOf } from '../../../bench/random.ts'
 import { expectedCells, LISTS } from './cells.ts'
 import type { Cell, views } from './cells.ts'
@@ -63,7 +63,7 @@ export async function soakGateway(options: GatewaySoakOptions): Promise<GatewayS
   await using proxy = new UnreliableProxy(random, bytes)
   const port = await proxy.listen()
   // It is there before the first process opens it.
-  await using log = await openLog(sqliteLog(file))
+  await using log = await openLog(sqliteStore(file))
   const recorder = new LimitedRecorder(file, events, seed, keep)
   let gateway = await KilledGateway.start(file, !overtakes)
   proxy.target = gateway.port

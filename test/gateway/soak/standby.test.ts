@@ -1,8 +1,8 @@
-import { openLog } from 'rivulet'
-import type { EventLog } from 'rivulet'
+import { openLog } from 'rivulet/log'
+import type { EventLog } from 'rivulet/log'
 import { connect, rowKey } from 'rivulet/live'
 import type { LiveView } from 'rivulet/live'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { expect, it, onTestFinished } from 'vitest'
 import { scratchFile } from '../../log/sqlite/scratch.ts'
 import { expectedCells } from './cells.ts'
@@ -15,7 +15,7 @@ const EVENTS = 400
 
 it('a gateway that is killed leaves its views to one that stands by, and browsers of both have each row', async () => {
   const file = scratchFile()
-  await using log = await openLog(sqliteLog(file))
+  await using log = await openLog(sqliteStore(file))
   const recorder = new LimitedRecorder(file, EVENTS, SEED)
   onTestFinished(() => recorder.kill())
   const first = await started(file)

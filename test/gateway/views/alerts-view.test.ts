@@ -1,4 +1,5 @@
-import type { AlertData, ResearchEvent } from 'rivulet'
+import type { ResearchEvent } from 'rivulet'
+import type { AlertData } from 'rivulet/rules'
 import { alertsView } from 'rivulet/gateway'
 import type { AlertRow } from 'rivulet/gateway'
 import { describe, expect, it } from 'vitest'

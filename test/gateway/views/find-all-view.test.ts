@@ -1,12 +1,13 @@
-import type { FindAllCandidate, FindAllRunStatus } from 'rivulet'
+import type { FindAllCandidate, FindAllRun } from 'rivulet'
 import { findAllEvent, findAllSource, gapEvent } from 'rivulet'
-import { findAllsView, findAllView, rowKey } from 'rivulet/gateway'
+import { findAllsView, findAllView } from 'rivulet/gateway'
+import { rowKey } from 'rivulet/live'
 import { describe, expect, it } from 'vitest'
 import { viewed } from './viewed.ts'
 
 const at = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, '0')}Z`
 
-function status(second: number, fields: Partial<FindAllRunStatus>, counts = [0, 0]) {
+function status(second: number, fields: Partial<FindAllRun['status']>, counts = [0, 0]) {
   const [generated_candidates_count, matched_candidates_count] = counts
   const metrics = { generated_candidates_count, matched_candidates_count }
   const given = { status: 'running', is_active: true, metrics, termination_reason: null, ...fields }

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import type { Entry } from 'rivulet'
+import type { Entry } from 'rivulet/log'
 import { describe, expect, it } from 'vitest'
 import { viewProcess } from '../../../src/gateway/feed/view-process.ts'
 import { rowPath } from '../../../src/protocol/live.ts'

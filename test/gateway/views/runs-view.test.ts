@@ -1,8 +1,10 @@
 import type { TaskOutput, TaskRun } from 'rivulet'
-import { runEvent, runSource, runTraceEvent } from 'rivulet'
-import { groupView, rowKey, runsView, runView } from 'rivulet/gateway'
+import { runEvent, runSource } from 'rivulet'
+import { groupView, runsView, runView } from 'rivulet/gateway'
+import { rowKey } from 'rivulet/live'
 import { describe, expect, it } from 'vitest'
 import { viewed } from './viewed.ts'
+import { runTraceEvent } from '../../../src/protocol/run-trace-event.ts'
 
 const RUN: TaskRun = {
   run_id: 'trun_1',

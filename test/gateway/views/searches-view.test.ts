@@ -1,9 +1,10 @@
-import type { GatewaySearch, SearchResponse } from 'rivulet'
+import type { SearchResponse } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 import { searchEvent } from '../../../src/protocol/gateway-event.ts'
 import { rowKey } from '../../../src/protocol/live.ts'
 import { searchesView } from '../../../src/gateway/views/searches-view.ts'
 import { viewed } from './viewed.ts'
+import type { GatewaySearch } from '../../../src/protocol/gateway.ts'
 
 function search(query: string, fields: Partial<GatewaySearch> = {}, key = query) {
   const response: SearchResponse = { results: [{ url: `https://a.example/${query}`, excerpts: [query] }] }

@@ -1,5 +1,6 @@
-import { memoryLog, openLog } from 'rivulet'
-import type { LogStore, ResearchEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { ResearchEvent } from 'rivulet'
+import type { LogStore } from 'rivulet/log/store'
 import { onTestFinished } from 'vitest'
 import { viewProcess } from '../../../src/gateway/feed/view-process.ts'
 import type { View } from '../../../src/gateway/view.ts'
@@ -20,7 +21,7 @@ export async function viewed<Row, Param extends string>({
   definition,
 }: View<Row, Param>): Promise<Viewed<Row>> {
   // Tests set the date alone.
-  const store = memoryLog({ clock: () => Date.now() })
+  const store = memoryStore({ clock: () => Date.now() })
   const log = await openLog(store)
   onTestFinished(() => log.close())
   const process = log.process('view', viewProcess(definition))

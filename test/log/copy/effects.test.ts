@@ -2,9 +2,10 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate as turn } from 'node:timers/promises'
-import { openLog } from 'rivulet'
-import type { Entry, EffectStore, LogStore } from 'rivulet'
-import { exactlyOnce, migrateLog, sqliteLog } from 'rivulet/log/sqlite'
+import { openLog } from 'rivulet/log'
+import type { Entry } from 'rivulet/log'
+import type { LogStore, EffectStore } from 'rivulet/log/store'
+import { exactlyOnce, migrateLog, sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { EffectDatabase } from '../../../src/log/sqlite/effect-database.ts'
 import { COPY } from '../../../src/log/store/copy-store.ts'
@@ -29,7 +30,7 @@ function world() {
   const { database, insert, effects } = scratchEffects(folder)
   const fileOf = (name: string) => join(folder, `${name}.db`)
   const logOf = (name: string): LogStore & { readonly [COPY]?: CopyStore } => {
-    const store = sqliteLog(fileOf(name))
+    const store = sqliteStore(fileOf(name))
     onTestFinished(() => store.close())
     return store
   }

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { exactlyOnceIn } from '../../../src/log/consume/exactly-once.ts'
 import { EffectError, FencedError } from '../../../src/log/errors.ts'
-import { memoryLog } from '../../../src/log/memory/memory-log.ts'
+import { memoryStore } from '../../../src/log/memory/memory-log.ts'
 import { openLog } from '../../../src/log/event-log/open-log.ts'
 import type { Entry, Position, ReaderState } from '../../../src/log/store/contract.ts'
 import type { NewDeadLetter } from '../../../src/log/store/dead-letter-store.ts'
@@ -263,7 +263,7 @@ export function describeEffectStore<Connection>(
 
     it('of a consumer happen once for each entry, over failures, restarts and dead letters', async () => {
       const { open, write, written } = fresh()
-      const store = memoryLog()
+      const store = memoryStore()
       await append(
         store,
         Array.from({ length: 20 }, (_, n) => change(String(n))),

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { expect, it, onTestFinished } from 'vitest'
 import { exactlyOnceIn } from '../../../src/log/consume/exactly-once.ts'
 import { EFFECTS } from '../../../src/log/consume/effects.ts'
-import { memoryLog } from '../../../src/log/memory/memory-log.ts'
+import { memoryStore } from '../../../src/log/memory/memory-log.ts'
 import { openLog } from '../../../src/log/event-log/open-log.ts'
 import { EffectDatabase } from '../../../src/log/sqlite/effect-database.ts'
 import { change } from '../../operators/events.ts'
@@ -39,7 +39,7 @@ describeEffectStore('a store with asynchronous transactions', () => {
 })
 
 it('the answer to a commit that is lost ends the job, and the next one applies no effect again', async () => {
-  const store = memoryLog()
+  const store = memoryStore()
   await append(
     store,
     Array.from({ length: 12 }, (_, n) => change(String(n))),

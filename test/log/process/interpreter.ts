@@ -1,4 +1,6 @@
-import type { Entry, ProcessContext, ResearchEvent } from 'rivulet'
+import type { ResearchEvent } from 'rivulet'
+import type { Entry } from 'rivulet/log'
+import type { ProcessContext } from 'rivulet/streams'
 
 /** A state, as the process under test has it. */
 export interface Tally {

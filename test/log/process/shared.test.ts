@@ -1,7 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { LogInUseError, LogPositionError, LogUnsupportedError, memoryLog, openLog } from 'rivulet'
-import type { EventLog, Fence, LogStore, ProcessOptions } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { LogInUseError, LogPositionError, LogUnsupportedError, memoryStore, openLog } from 'rivulet/log'
+import type { EventLog, ProcessOptions } from 'rivulet/log'
+import type { LogStore, Fence } from 'rivulet/log/store'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { lastValueFrom, toArray } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { change } from '../../operators/events.ts'
@@ -49,8 +50,8 @@ const outputsOf = async (log: EventLog) => {
 
 describe('a shared process', () => {
   it('has the state and the output of one that is not, in one row of the statistics', async () => {
-    const store = memoryLog({ partitions: 4 })
-    const plain = memoryLog()
+    const store = memoryStore({ partitions: 4 })
+    const plain = memoryStore()
     const [one, two] = [
       await opened(store.connect({ owner: 'one' })),
       await opened(store.connect({ owner: 'two' })),
@@ -71,7 +72,7 @@ describe('a shared process', () => {
   })
 
   it('waits for the parts that come to it later, whatever has become of `wait`', async () => {
-    const store = memoryLog({ partitions: 4 })
+    const store = memoryStore({ partitions: 4 })
     const [one, two] = [await opened(store.connect()), await opened(store.connect())]
     const first = one.process('counts', { ...counts, share: true })
     await append(store, changes(1, 100))
@@ -87,7 +88,7 @@ describe('a shared process', () => {
   })
 
   it('is read as one: by key, in pages by key, and by its changes after a position', async () => {
-    const store = memoryLog({ partitions: 4 })
+    const store = memoryStore({ partitions: 4 })
     const log = await opened(store)
     const process = log.process('counts', { ...counts, share: true })
     const state = log.state<Count>('counts')
@@ -126,7 +127,7 @@ describe('a shared process', () => {
 
   it('goes on with states and timers of before it was shared, and doubles no output', async () => {
     let now = 1_000
-    const store = memoryLog({ partitions: 4, clock: () => now })
+    const store = memoryStore({ partitions: 4, clock: () => now })
     const log = await opened(store)
     const fired: string[] = []
     const withTimers: ProcessOptions<Count> = {
@@ -161,7 +162,7 @@ describe('a shared process', () => {
   })
 
   it('cannot run alone any more, until it is removed', async () => {
-    const store = memoryLog({ partitions: 2 })
+    const store = memoryStore({ partitions: 2 })
     const log = await opened(store)
     await append(store, changes(1, 20))
     const job = log.process('counts', { ...counts, share: true })
@@ -178,7 +179,7 @@ describe('a shared process', () => {
   })
 
   it('is built again in another version, and lists its dead letters as one', async () => {
-    const store = memoryLog({ partitions: 2 })
+    const store = memoryStore({ partitions: 2 })
     const log = await opened(store)
     await append(store, changes(1, 40))
     const failing: ProcessOptions<Count> = {
@@ -207,7 +208,7 @@ describe('a shared process', () => {
   })
 
   it('rejects once with what a key function throws', async () => {
-    const store = memoryLog({ partitions: 2 })
+    const store = memoryStore({ partitions: 2 })
     const log = await opened(store)
     await append(store, changes(1, 3))
     const options: ProcessOptions<Count> = {
@@ -224,7 +225,7 @@ describe('a shared process', () => {
   })
 
   it('goes on at the entry whose keys could not be found, in all of its parts, once that was mended', async () => {
-    const store = memoryLog({ partitions: 2 })
+    const store = memoryStore({ partitions: 2 })
     const log = await opened(store)
     const other = await opened(store.connect({ owner: 'other' }))
     const all = Array.from({ length: 20 }, (_, n) => `s${n}`)
@@ -251,7 +252,7 @@ describe('a shared process', () => {
   })
 
   it('keeps its state where one that was suspended while it divided the process goes on', async () => {
-    const store = memoryLog({ partitions: 2 })
+    const store = memoryStore({ partitions: 2 })
     const log = await opened(store)
     await append(store, changes(1, 20))
     const alone = log.process('counts', counts)
@@ -298,7 +299,7 @@ describe('a shared process', () => {
 
   it('of a log in a file is run by one, and the others stand by', async () => {
     const file = scratchFile()
-    const store = sqliteLog(file)
+    const store = sqliteStore(file)
     const log = await opened(store)
     await append(store, changes(1, 20))
     const job = log.process('counts', { ...counts, share: true })

@@ -1,7 +1,8 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import type { SchedulerAction } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { ArgumentError, memoryLog, openLog } from 'rivulet'
+import { ArgumentError } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { Recorder } from '../../../src/log/record/recorder.ts'
 import { Clock } from '../../../src/log/record/clock.ts'
 import { allEntriesOf, completed, recordingLog, settled, until } from './recording-log.ts'
@@ -136,7 +137,7 @@ describe('the ticks of a log', () => {
       vi.spyOn(Date, 'now').mockImplementation(() => begin + scheduler.frame + jumped)
       vi.spyOn(performance, 'now').mockImplementation(() => scheduler.frame)
       onTestFinished(() => void vi.restoreAllMocks())
-      const store = memoryLog()
+      const store = memoryStore()
       const changes: string[] = []
       const recorder = new Recorder(store, () => {}, { onClock: (change) => changes.push(change.state) })
       const wall = { now: () => Date.now(), schedule: scheduler.schedule.bind(scheduler) }
@@ -174,7 +175,7 @@ describe('the ticks of a log', () => {
       }
     }
     const scheduler = new ObservedScheduler()
-    const clock = new Clock(new Recorder(memoryLog(), () => {}), scheduler, 100)
+    const clock = new Clock(new Recorder(memoryStore(), () => {}), scheduler, 100)
     const stopping = new AbortController()
     void clock.run(stopping.signal)
     await until(async () => delays.length === 1)

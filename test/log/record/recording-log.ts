@@ -1,8 +1,11 @@
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
-import { createClient, memoryLog, openLog } from 'rivulet'
-import type { ClientOptions, Diagnostic, Entry, EventLog, LogStore } from 'rivulet'
+import { createClient } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { ClientOptions, Diagnostic } from 'rivulet'
+import type { Entry, EventLog } from 'rivulet/log'
+import type { LogStore } from 'rivulet/log/store'
 import { VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import { answer, queryOf } from '../../support/serve.ts'
@@ -115,7 +118,7 @@ export const ended = (id: string, more: object = {}) => ({
 })
 
 /** A service, a client and an open log. */
-export async function recordingLog(options: ClientOptions = {}, root = memoryLog()) {
+export async function recordingLog(options: ClientOptions = {}, root = memoryStore()) {
   const service = new ScriptedService()
   await service.start()
   onTestFinished(() => service.stop())

@@ -1,4 +1,5 @@
-import { ArgumentError, createClient, LogInUseError } from 'rivulet'
+import { ArgumentError, createClient } from 'rivulet'
+import { LogInUseError } from 'rivulet/log'
 import { describe, expect, it } from 'vitest'
 import { entriesOf, idsOf, recordingLog, settled, until } from './recording-log.ts'
 

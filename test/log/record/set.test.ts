@@ -1,4 +1,5 @@
-import { ArgumentError, LogError } from 'rivulet'
+import { ArgumentError } from 'rivulet'
+import { LogError } from 'rivulet/log'
 import { BehaviorSubject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { entriesOf, idsOf, recordingLog, settled, until } from './recording-log.ts'

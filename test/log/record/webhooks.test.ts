@@ -1,4 +1,5 @@
-import { AuthenticationError, memoryLog, openLog } from 'rivulet'
+import { AuthenticationError } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { createWebhookReceiver } from 'rivulet/webhooks'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { answer } from '../../support/serve.ts'
@@ -83,7 +84,7 @@ describe('the webhooks of a log', () => {
   it('are recorded by the recording that had passed them on and lost its turn before they were appended', async () => {
     const { service, client, open, root, put, pending, entries, isDrained } = await recordingLog(
       {},
-      memoryLog({ partitions: 4 }),
+      memoryStore({ partitions: 4 }),
     )
     const store = root.connect()
     const { log } = await open(store)

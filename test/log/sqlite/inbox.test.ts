@@ -2,9 +2,10 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import type { LogStore } from 'rivulet'
+import type { LogStore } from 'rivulet/log/store'
 import { ArgumentError } from 'rivulet'
-import { LogFileError, sqliteLog } from 'rivulet/log/sqlite'
+import { LogFileError } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { signWebhook } from 'rivulet/webhooks'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { programFiles } from '../../support/programs.ts'
@@ -209,7 +210,7 @@ describe('an inbox', () => {
   })
 
   it.each([{ maxDeliveries: 0 }, { maxBytes: 1.5 }, { maxCount: 5 }])('refuses the limits %j', (inbox) => {
-    expect(() => sqliteLog('log.db', { inbox })).toThrow(ArgumentError)
+    expect(() => sqliteStore('log.db', { inbox })).toThrow(ArgumentError)
   })
 })
 
@@ -240,7 +241,7 @@ describe('a webhook that cannot be read', () => {
 describe('a file of a log without an inbox in it', () => {
   it('is refused as damaged, and left as it is', async () => {
     const file = scratchFile()
-    const log = sqliteLog(file)
+    const log = sqliteStore(file)
     await put(log, 'a')
     await log.close()
     const other = new DatabaseSync(file)

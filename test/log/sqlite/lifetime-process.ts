@@ -1,10 +1,10 @@
 /** Sends what keeps the process alive before, during and after a wait for entries, and does nothing more. */
-import { sqliteLog } from '../../../src/log/sqlite/index.ts'
+import { sqliteStore } from '../../../src/log/sqlite/index.ts'
 import { appendTo, detections } from './events.ts'
 
 const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length
 
-const log = sqliteLog(process.argv[2] ?? '')
+const log = sqliteStore(process.argv[2] ?? '')
 const end = await log.positionAt('end')
 const before = timers()
 const waiting = log.wait(end, new AbortController().signal)

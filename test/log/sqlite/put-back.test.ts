@@ -2,9 +2,9 @@
 import { cpSync } from 'node:fs'
 import { setImmediate as turn } from 'node:timers/promises'
 import { join } from 'node:path'
-import { openLog } from 'rivulet'
-import type { Entry, EventLog } from 'rivulet'
-import { exactlyOnce, migrateLog, rewindEffects, sqliteLog } from 'rivulet/log/sqlite'
+import { openLog } from 'rivulet/log'
+import type { Entry, EventLog } from 'rivulet/log'
+import { exactlyOnce, migrateLog, rewindEffects, sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { change } from '../../operators/events.ts'
 import { append } from '../append.ts'
@@ -28,7 +28,7 @@ function world() {
   const file = join(folder, 'log.db')
   const { database, insert, effects } = scratchEffects(folder)
   const open = async () => {
-    const store = sqliteLog(file)
+    const store = sqliteStore(file)
     const log = await openLog(store)
     onTestFinished(() => log.close().catch(() => {}))
     return { store, log }
@@ -220,8 +220,8 @@ describe('exactlyOnce after its log was put back', () => {
     keep()
     await consume(2, { refused: ['4'] })
     putBack()
-    const target = sqliteLog(`${file}-copy`)
-    await migrateLog(sqliteLog(file), target, { effects: [database] })
+    const target = sqliteStore(`${file}-copy`)
+    await migrateLog(sqliteStore(file), target, { effects: [database] })
     await using log = await openLog(target)
     const job = consumer(log)
     while ((await log.deadLetters('ledger').count()) < 4) await turn()
@@ -336,7 +336,7 @@ describe('exactlyOnce after its log was put back', () => {
     await consume(2)
     putBack()
     const copied = async () => {
-      const [from, to] = [sqliteLog(file), sqliteLog(`${file}-copy`)]
+      const [from, to] = [sqliteStore(file), sqliteStore(`${file}-copy`)]
       try {
         return await migrateLog(from, to, { effects: [database] })
       } finally {

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { sqliteLog } from '../../../src/log/sqlite/index.ts'
-import type { SqliteLogOptions } from '../../../src/log/sqlite/index.ts'
+import { sqliteStore } from '../../../src/log/sqlite/index.ts'
+import type { SqliteStoreOptions } from '../../../src/log/sqlite/index.ts'
 import { SqliteLogStore } from '../../../src/log/sqlite/store.ts'
-import type { SqliteLogSettings } from '../../../src/log/sqlite/store.ts'
+import type { SqliteStoreSettings } from '../../../src/log/sqlite/store.ts'
 
 /** A folder for one test, removed after it. */
 export function scratchFolder(): string {
@@ -20,14 +20,14 @@ export function scratchFile(): string {
 }
 
 /** A log that is closed after the test. */
-export function openLog(file: string, options?: SqliteLogOptions) {
-  const log = sqliteLog(file, options)
+export function openLog(file: string, options?: SqliteStoreOptions) {
+  const log = sqliteStore(file, options)
   onTestFinished(() => log.close())
   return log
 }
 
 /** A log with settings that users do not have, closed after the test. */
-export function openStore(file: string, settings: Partial<SqliteLogSettings>) {
+export function openStore(file: string, settings: Partial<SqliteStoreSettings>) {
   const log = new SqliteLogStore(file, { owner: 'this test', clock: Date.now, ...settings })
   onTestFinished(() => log.close())
   return log

@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Position } from '../../../src/log/store/contract.ts'
-import { sqliteLog } from '../../../src/log/sqlite/index.ts'
+import { sqliteStore } from '../../../src/log/sqlite/index.ts'
 import { originalText, storedText } from '../../../src/protocol/stored-text.ts'
 import { ArgumentError } from '../../../src/protocol/argument-error.ts'
 import { LogFileError, LogInUseError } from '../../../src/log/errors.ts'
@@ -22,15 +22,15 @@ function change(file: string, sql: string): void {
 
 describe('an argument that cannot be right', () => {
   it.each(['', ' ', ':memory:'])('is refused at the call: the file %o', (file) => {
-    expect(() => sqliteLog(file)).toThrow(ArgumentError)
+    expect(() => sqliteStore(file)).toThrow(ArgumentError)
   })
 
   it('is refused at the call: options', () => {
-    expect(() => sqliteLog('log.db', { owner: '' })).toThrow(ArgumentError)
+    expect(() => sqliteStore('log.db', { owner: '' })).toThrow(ArgumentError)
     // @ts-expect-error: a misspelled option
-    expect(() => sqliteLog('log.db', { ownr: 'me' })).toThrow('did you mean owner?')
+    expect(() => sqliteStore('log.db', { ownr: 'me' })).toThrow('did you mean owner?')
     // @ts-expect-error: not a function
-    expect(() => sqliteLog('log.db', { clock: 5 })).toThrow(ArgumentError)
+    expect(() => sqliteStore('log.db', { clock: 5 })).toThrow(ArgumentError)
   })
 })
 

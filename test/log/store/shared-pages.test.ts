@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
-import { memoryLog } from 'rivulet'
-import type { Entry, Fence, LogStore, Position } from 'rivulet'
+import { memoryStore } from 'rivulet/log'
+import type { Entry, Position } from 'rivulet/log'
+import type { LogStore, Fence } from 'rivulet/log/store'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { inFrontOf } from '../../../src/log/store/in-front-of.ts'
 import { sharedPages } from '../../../src/log/store/shared-pages.ts'
@@ -9,7 +10,7 @@ import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 /** A store with shared pages, with so many entries, and the reads of the store behind it. */
 async function shared(count: number) {
-  const store = memoryLog()
+  const store = memoryStore()
   onTestFinished(() => store.close())
   const reads: Position[] = []
   const counted = inFrontOf<LogStore>(store, {

@@ -7,11 +7,11 @@ import { copyFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
-import { openLog } from 'rivulet'
-import type { Fence } from 'rivulet'
+import { openLog } from 'rivulet/log'
+import type { Fence } from 'rivulet/log/store'
 
 import { newEntry } from 'rivulet/log/store'
-import { exactlyOnce, sqliteLog } from 'rivulet/log/sqlite'
+import { exactlyOnce, sqliteStore } from 'rivulet/log/sqlite'
 import { change } from '../../operators/events.ts'
 
 const [phase = '', folder = ''] = process.argv.slice(2)
@@ -24,7 +24,7 @@ const outcome = (write: Promise<unknown>) =>
     (error: unknown) => String(error),
   )
 
-const store = sqliteLog(file)
+const store = sqliteStore(file)
 const log = await openLog(store)
 const fence = await store.claim('stream:test')
 const append = (id: string) => store.append([{ fence, expect: null, entries: [newEntry(change(id))] }])
@@ -96,7 +96,7 @@ async function fail(): Promise<void> {
   const read = (await store.read(start, { limit: 5 })).entries.length
   const effects = consumer.effects()
   await log.close()
-  const again = sqliteLog(file)
+  const again = sqliteStore(file)
   const reopened = await outcome(again.claim('stream:test'))
   print({ failure, writes, read, effects, reopened })
 }

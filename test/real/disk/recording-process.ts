@@ -4,12 +4,12 @@
  */
 import { once } from 'node:events'
 import { setImmediate as turn } from 'node:timers/promises'
-import { LogError, openLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { LogError, openLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { change } from '../../operators/events.ts'
 
 const [file = ''] = process.argv.slice(2)
-const log = await openLog(sqliteLog(file))
+const log = await openLog(sqliteStore(file))
 const failures: unknown[] = []
 const recorder = log.recorder((error) => failures.push(error))
 const print = (line: object) => process.stdout.write(`${JSON.stringify(line)}\n`)

@@ -1,8 +1,8 @@
 /** A gateway over a log on a NATS server, until it is killed. Sends its port, and a token. */
 import { createServer } from 'node:http'
-import { openLog } from 'rivulet'
+import { openLog } from 'rivulet/log'
 import { createGateway, nodeListener } from 'rivulet/gateway'
-import { natsLog } from '../../../src/log/nats/index.ts'
+import { natsStore } from '../../../src/log/nats/index.ts'
 import { views } from '../../gateway/soak/cells.ts'
 
 /** What it is started with. */
@@ -19,7 +19,7 @@ export interface GatewayAddress {
 }
 
 const settings: GatewaySettings = JSON.parse(process.argv[2] ?? '')
-const log = await openLog(natsLog(settings))
+const log = await openLog(natsStore(settings))
 const gateway = createGateway({ log, views, tokens: { secret: 's'.repeat(32) } })
 // A gateway that fails ends the process, which the test notices.
 gateway.done.catch((error: unknown) => {

@@ -1,6 +1,7 @@
 /** Records monitors that other processes record too, each its share. It runs until it is asked to stop. */
-import { createClient, openLog } from 'rivulet'
-import { natsLog } from '../../../src/log/nats/index.ts'
+import { createClient } from 'rivulet'
+import { openLog } from 'rivulet/log'
+import { natsStore } from '../../../src/log/nats/index.ts'
 
 /** What it is started with. */
 export interface SharingSettings {
@@ -18,7 +19,7 @@ export type SharingMessage = { readonly appended: readonly string[] } | { readon
 
 const { monitors, baseUrl, apiKey, ...settings }: SharingSettings = JSON.parse(process.argv[2] ?? '')
 const send = (message: SharingMessage) => process.send?.(message)
-await using log = await openLog(natsLog(settings))
+await using log = await openLog(natsStore(settings))
 log.observe({
   async append(events, proceed) {
     const appended = await proceed()

@@ -1,6 +1,6 @@
 /** Runs a process over a log that counts the events of each source, and appends an event for each third one. It runs until it is killed. */
-import { openLog } from 'rivulet'
-import { natsLog } from '../../../src/log/nats/index.ts'
+import { openLog } from 'rivulet/log'
+import { natsStore } from '../../../src/log/nats/index.ts'
 
 /** What it is started with. */
 export interface TotalsSettings {
@@ -13,7 +13,7 @@ export interface TotalsSettings {
 const settings: TotalsSettings = JSON.parse(process.argv[2] ?? '')
 const { signal } = new AbortController()
 for (;;) {
-  const log = await openLog(natsLog(settings))
+  const log = await openLog(natsStore(settings))
   const totals = log.process<number>('totals', {
     version: 1,
     key: ({ source, via }) => (via === 'process' ? undefined : source),

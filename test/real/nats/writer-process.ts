@@ -1,5 +1,5 @@
 /** Writes an upstream stream to a log. It sends the positions that it reaches, and what became of it in the end. */
-import { natsLog } from '../../../src/log/nats/index.ts'
+import { natsStore } from '../../../src/log/nats/index.ts'
 import { write } from './writer.ts'
 import type { Upstream, Written } from './writer.ts'
 
@@ -29,7 +29,7 @@ const {
 }: WriterSettings = JSON.parse(process.argv[2] ?? '')
 const upstream = { ...settings }
 process.on('message', ({ count }: WriterCommand) => (upstream.count = count))
-const log = natsLog({ servers, name, lease })
+const log = natsStore({ servers, name, lease })
 const send = (message: WriterMessage) => process.send?.(message)
 let isSuspended = false
 const written = await write(log, upstream, (reached) => {

@@ -1,6 +1,6 @@
 // @ts-nocheck -- It runs as it stands, where the types of this repository are not.
 // A worker that creates its gateway in the first request, or with each request over the log of the first one.
-import { memoryLog, openLog } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { createGateway, groupsView } from 'rivulet/gateway'
 
 const tokens = { secret: 'a secret of at least 32 bytes for tests' }
@@ -10,7 +10,7 @@ let log
 let shared
 export default {
   async fetch(request) {
-    log ??= openLog(memoryLog())
+    log ??= openLog(memoryStore())
     const create = async () => createGateway({ log: await log, views, tokens })
     const { pathname } = new URL(request.url)
     try {

@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { memoryLog, monitorEvent, openLog } from 'rivulet'
+import { monitorEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import type { ResearchEvent } from 'rivulet'
 import { backtest, defineRules, runRules } from 'rivulet/rules'
 import type { AlertEvent, RuleInput } from 'rivulet/rules'
@@ -35,7 +36,7 @@ const shown = ({ type, source, time, data }: ResearchEvent) => ({ type, source, 
 describe('a backtest over a log', () => {
   it('is what the live run did, transition by transition, with its alerts in the log', async () => {
     const clock = { now: BEGIN }
-    const store = memoryLog({ clock: () => clock.now })
+    const store = memoryStore({ clock: () => clock.now })
     const log = await openLog(store)
     onTestFinished(() => log.close())
     const running = runRules(log, RULES, { startAt: 'start' })

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
-import type { EventLog } from 'rivulet'
+import type { EventLog } from 'rivulet/log'
 import { alertmanager } from 'rivulet/rules'
 import type { AlertmanagerOptions, NotifyProblem } from 'rivulet/rules'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'

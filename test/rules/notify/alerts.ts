@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
 import { createHash } from 'node:crypto'
-import { memoryLog, openLog } from 'rivulet'
-import type { EventLog, EventOf, ResearchEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { EventOf, ResearchEvent } from 'rivulet'
+import type { EventLog } from 'rivulet/log'
 import type { AlertEvent } from 'rivulet/rules'
 import { onTestFinished } from 'vitest'
 import { append } from '../../log/append.ts'
@@ -84,7 +85,7 @@ export function inactiveOf(given: Given): readonly ResearchEvent[] {
 
 /** A log that can be opened several times, one after the other, and what appends to it. */
 export function alertLog() {
-  const store = memoryLog()
+  const store = memoryStore()
   return {
     async open(): Promise<EventLog> {
       const log = await openLog(store.connect())

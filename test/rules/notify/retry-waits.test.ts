@@ -1,4 +1,4 @@
-import type { EventLog } from 'rivulet'
+import type { EventLog } from 'rivulet/log'
 import { alertmanager, alertWebhook } from 'rivulet/rules'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { alertLog, episodeOf, isReading } from './alerts.ts'

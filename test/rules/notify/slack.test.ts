@@ -1,4 +1,4 @@
-import type { EventLog } from 'rivulet'
+import type { EventLog } from 'rivulet/log'
 import type { NotifyProblem, SlackOptions } from 'rivulet/rules'
 import { slack } from 'rivulet/rules'
 import { describe, expect, it, onTestFinished } from 'vitest'

@@ -1,4 +1,4 @@
-import type { EventLog } from 'rivulet'
+import type { EventLog } from 'rivulet/log'
 import type { AlertWebhookOptions, NotifyProblem } from 'rivulet/rules'
 import { alertWebhook } from 'rivulet/rules'
 import { verifySignature } from 'rivulet/webhooks'

@@ -1,6 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { memoryLog, monitorEvent, openLog } from 'rivulet'
-import type { LogStore, ResearchEvent } from 'rivulet'
+import { monitorEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { ResearchEvent } from 'rivulet'
+import type { LogStore } from 'rivulet/log/store'
 import { runRules } from '../../../src/rules/run/run-rules.ts'
 import { append } from '../../log/append.ts'
 import { readAll } from '../../log/conformance/fixture.ts'
@@ -87,7 +89,7 @@ export async function alertsOf(store: LogStore): Promise<string[]> {
 /** The alerts of rules that are not killed. */
 export async function withoutKill(recorded: readonly RecordedEvents[], rules: number): Promise<string[]> {
   const clock = { now: BEGIN }
-  const store = memoryLog({ clock: () => clock.now })
+  const store = memoryStore({ clock: () => clock.now })
   await using log = await openLog(store)
   const running = runRules(log, rulesToKill(rules), { startAt: 'start' })
   for (const { events, recorded: at } of recorded) {

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import { randomOf } from '../../../bench/random.ts'
 import { programFiles } from '../../support/programs.ts'
 import { alertsOf, BEGIN, compared, hasRead, record, withoutKill } from './kill-log.ts'
@@ -51,7 +51,7 @@ export async function killRules(plan: KillPlan): Promise<KillResult> {
   const { file, events, rules, kills, seed, onStep = () => {} } = plan
   const random = randomOf(seed)
   const clock = { now: BEGIN }
-  const store = sqliteLog(file, { clock: () => clock.now })
+  const store = sqliteStore(file, { clock: () => clock.now })
   try {
     await store.positionAt('start')
     const recorded: RecordedEvents[] = []

@@ -1,7 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
-import { memoryLog, openLog } from 'rivulet'
-import type { EventLog, MemoryLog, ResearchEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { ResearchEvent } from 'rivulet'
+import type { EventLog, MemoryStore } from 'rivulet/log'
 import { change } from '../../operators/events.ts'
 import { append } from '../../log/append.ts'
 import { readAll } from '../../log/conformance/fixture.ts'
@@ -12,11 +13,11 @@ export const MINUTE = 60_000
 
 /** A log in memory whose recorder's clock is set by the test. */
 export class RuleLog {
-  readonly store: MemoryLog
+  readonly store: MemoryStore
   readonly log: EventLog
   readonly clock: { now: number }
 
-  constructor(store: MemoryLog, log: EventLog, clock: { now: number }) {
+  constructor(store: MemoryStore, log: EventLog, clock: { now: number }) {
     this.store = store
     this.log = log
     this.clock = clock
@@ -104,7 +105,7 @@ export class RuleLog {
 
 export async function ruleLog(): Promise<RuleLog> {
   const clock = { now: BEGIN }
-  const store = memoryLog({ clock: () => clock.now })
+  const store = memoryStore({ clock: () => clock.now })
   const log = await openLog(store)
   onTestFinished(() => log.close().catch(() => {}))
   return new RuleLog(store, log, clock)

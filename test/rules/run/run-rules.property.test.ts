@@ -1,8 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { asyncProperty, assert, array, constantFrom, integer, oneof, record, tuple } from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { memoryLog, openLog } from 'rivulet'
-import type { Entry, EventLog, ResearchEvent } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { ResearchEvent } from 'rivulet'
+import type { Entry, EventLog } from 'rivulet/log'
 import { liveEvent, lostEvent } from '../../../src/protocol/log-event.ts'
 import { viewOf } from '../../../src/rules/cel/index.ts'
 import { InMemoryRules } from '../../../src/rules/evaluate/in-memory.ts'
@@ -108,7 +109,7 @@ describe('rules over a log', () => {
     await assert(
       asyncProperty(steps, integer({ min: 1, max: 6 }), async (given, crash) => {
         const clock = { now: BEGIN }
-        const store = memoryLog({ clock: () => clock.now })
+        const store = memoryStore({ clock: () => clock.now })
         const logs: EventLog[] = []
         const start = async (faults?: () => void) => {
           const connection = store.connect(faults === undefined ? {} : { faults })

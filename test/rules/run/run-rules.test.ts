@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ProcessVersionError } from 'rivulet'
+import { ProcessVersionError } from 'rivulet/log'
 import { defineRules } from '../../../src/rules/rule-file/load.ts'
 import { compiledRules, createRuleSet } from '../../../src/rules/rule-set.ts'
 import { runRules } from '../../../src/rules/run/run-rules.ts'

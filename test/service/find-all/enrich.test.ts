@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FindAllSchema } from 'rivulet'
-import type { Processor, RunTask } from 'rivulet/service'
+import type { Processor, ProcessorTask } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
 import { HeldProcessor, temporaryFolder } from '../running.ts'
 import { type Behaviour, toolServer } from '../tool-servers/tool-server.ts'
 import { brief, ENRICHMENT, findAllService, manyPackages, packageFolder } from './caller.ts'
 
 /** Answers each field with the name of the candidate. */
-function naming(tasks: RunTask[] = []): Processor {
+function naming(tasks: ProcessorTask[] = []): Processor {
   return {
     async run(task) {
       tasks.push(task)
@@ -31,7 +31,7 @@ const ofField = (field: string) => ({
 
 describe('an enrichment', () => {
   it('executes a run about each matched candidate, once, and adds the fields of its output', async () => {
-    const tasks: RunTask[] = []
+    const tasks: ProcessorTask[] = []
     const service = await findAllService({ processor: naming(tasks) })
     const id = await service.create()
     const asked = await service.post<FindAllSchema>(`/runs/${id}/enrich`, ENRICHMENT)
@@ -150,7 +150,7 @@ describe('an enrichment', () => {
 
   it('passes the credentials of its tool servers to its runs only, and deletes them when the run ends', async () => {
     const folder = await temporaryFolder()
-    const tasks: RunTask[] = []
+    const tasks: ProcessorTask[] = []
     const held = new HeldProcessor()
     const answering = naming(tasks)
     const processor: Processor = {

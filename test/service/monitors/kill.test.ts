@@ -2,11 +2,12 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import type { Monitor, PaginatedMonitorEvents, TaskRun } from 'rivulet'
+import type { Monitor, TaskRun } from 'rivulet'
 import { expect, it, onTestFinished } from 'vitest'
 import { programFiles } from '../../support/programs.ts'
 import { folderOf, write } from '../corpus/folder.ts'
 import { temporaryFolder } from '../running.ts'
+import type { PaginatedMonitorEvents } from '../../../src/protocol/monitor.ts'
 
 const fileOf = await programFiles()
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Monitor, MonitorEvent, MonitorSnapshotEvent } from 'rivulet'
+import type { Monitor, MonitorEvent, EventOf } from 'rivulet'
 import { ManualClock } from 'rivulet/service'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { BATTERY, startMonitors, summaries } from './service.ts'
@@ -25,7 +25,7 @@ async function startWithRun(output = FIRST, parts: Parameters<typeof startMonito
   return service
 }
 
-function snapshotIn(events: readonly MonitorEvent[]): MonitorSnapshotEvent {
+function snapshotIn(events: readonly MonitorEvent[]): EventOf<'monitor.snapshot'>['data'] {
   const [event] = events
   if (event?.event_type !== 'snapshot') throw new Error(`no snapshot: ${JSON.stringify(event)}`)
   return event

@@ -1,5 +1,5 @@
 import type { TaskOutput } from '../../../src/protocol/output.ts'
-import type { Processor, RunTask } from '../../../src/service/processor/processor.ts'
+import type { Processor, ProcessorTask } from '../../../src/service/processor/processor.ts'
 import type { CompletedRun } from '../../../src/service/tasks/task-store.ts'
 
 /** Runs that snapshot monitors track, and the processor that repeats them. A test changes what the next run returns. */
@@ -7,7 +7,7 @@ export class TrackedRuns implements Processor {
   /** Completed runs by their ids. */
   readonly completed = new Map<string, CompletedRun>()
   /** Every executed task. */
-  readonly tasks: RunTask[] = []
+  readonly tasks: ProcessorTask[] = []
   /** The signal of every executed task. */
   readonly signals: AbortSignal[] = []
   /** The output of the next run, or the error that it throws. */

@@ -5,7 +5,11 @@ import type { RunInput } from '../../../src/protocol/task.ts'
 import type { Corpus } from '../../../src/service/corpus/corpus.ts'
 import { isolatedWork } from '../isolated/isolated-work.ts'
 import { extractiveProcessor } from '../../../src/service/processor/extractive.ts'
-import type { RunProgress, RunResult, RunTask } from '../../../src/service/processor/processor.ts'
+import type {
+  ProcessorProgress,
+  ProcessorResult,
+  ProcessorTask,
+} from '../../../src/service/processor/processor.ts'
 import { corpusOf, type Files } from '../corpus/folder.ts'
 
 const PACKAGES: Files = {
@@ -48,7 +52,7 @@ It supports TypeScript out of the box.
 
 const isolated = isolatedWork()
 
-function run(corpus: Corpus, input: RunInput, more: Partial<RunTask> = {}): Promise<RunResult> {
+function run(corpus: Corpus, input: RunInput, more: Partial<ProcessorTask> = {}): Promise<ProcessorResult> {
   const task = { run_id: 'trun_1', input, context: [], report() {}, ...more }
   return extractiveProcessor(corpus, isolated).run(task, new AbortController().signal)
 }
@@ -464,7 +468,7 @@ describe('the basis of each element', () => {
 
 describe('the progress of a run', () => {
   it('is a plan, each search with its result, and the sources that were read', async () => {
-    const all: RunProgress[] = []
+    const all: ProcessorProgress[] = []
     const json_schema = { properties: { licence: {}, zeppelin: { type: 'integer' } } }
     await run(
       await corpusOf(PACKAGES),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { RunInput } from '../../../src/protocol/task.ts'
 import { extractiveProcessor } from '../../../src/service/processor/extractive.ts'
-import type { RunTask } from '../../../src/service/processor/processor.ts'
+import type { ProcessorTask } from '../../../src/service/processor/processor.ts'
 import { corpusOf, type Files } from '../corpus/folder.ts'
 import { isolatedWork } from '../isolated/isolated-work.ts'
 
@@ -101,7 +101,7 @@ async function ask(
   input: RunInput['input'],
   properties?: Record<string, unknown>,
   required: string[] = [],
-  context: RunTask['context'] = [],
+  context: ProcessorTask['context'] = [],
   documents = DOCUMENTS,
 ) {
   const corpus = await corpusOf(documents)

@@ -1,7 +1,8 @@
-import type { SearchBetaResponse, SearchResponse } from 'rivulet'
+import type { SearchResponse } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 import { write } from '../corpus/folder.ts'
 import { documentFolder, running } from '../running.ts'
+import type { SearchBetaResponse } from '../../../src/protocol/search.ts'
 
 describe('POST /v1/search', () => {
   it('responds with ranked results, their excerpts, and ids', async () => {

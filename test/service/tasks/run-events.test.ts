@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { TaskRun } from 'rivulet'
 import { ManualClock } from 'rivulet/service'
-import type { Processor, RunProgress } from 'rivulet/service'
+import type { Processor, ProcessorProgress } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
 import { answerTo, documentFolder, HeldProcessor, running, temporaryFolder } from '../running.ts'
 import type { Caller, ServerEvent } from '../running.ts'
@@ -22,14 +22,14 @@ function brief(events: readonly ServerEvent[]): string[] {
 }
 
 /** A processor that reports this and answers. */
-const reporting = (...progress: readonly RunProgress[]): Processor => ({
+const reporting = (...progress: readonly ProcessorProgress[]): Processor => ({
   async run({ input, report }) {
     progress.forEach(report)
     return answerTo(input.input)
   },
 })
 
-const message = (text: string): RunProgress => ({ message: { kind: 'search', text } })
+const message = (text: string): ProcessorProgress => ({ message: { kind: 'search', text } })
 
 describe('the events of a run', () => {
   it.each(['/v1', '/v1beta'])(
@@ -145,7 +145,7 @@ describe('the events of a run', () => {
   })
 
   it('are bounded, whatever the processor reports', async () => {
-    const junk: RunProgress[] = [
+    const junk: ProcessorProgress[] = [
       { meter: Number.NaN, sourcesRead: -1, sourcesConsidered: 1.5 },
       { meter: 1_000 },
       { meter: -5, sourcesSample: Array.from({ length: 1_000 }, () => 'u'.repeat(9_000)) },

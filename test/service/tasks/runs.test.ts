@@ -1,11 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import type { RunInput, TaskOutput, TaskRun, TaskRunWebhook } from 'rivulet'
+import type { RunInput, TaskOutput, TaskRun } from 'rivulet'
 import { ManualClock } from 'rivulet/service'
 import type { Processor } from 'rivulet/service'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { answerTo, HeldProcessor, running, temporaryFolder } from '../running.ts'
+import type { TaskRunWebhook } from '../../../src/protocol/webhook.ts'
 
 interface Result {
   readonly run: TaskRun

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { McpServer, TaskRun, TaskRunResult } from '../../../src/protocol/task.ts'
 import { createResearchService } from '../../../src/service/index.ts'
-import type { RunProgress } from '../../../src/service/processor/processor.ts'
+import type { ProcessorProgress } from '../../../src/service/processor/processor.ts'
 import { withToolServers } from '../../../src/service/tool-servers/tool-servers.ts'
 import { createWeb, type WebOptions } from '../../../src/service/web/safe-fetch.ts'
 import { answer, serve } from '../../support/serve.ts'
@@ -26,7 +26,7 @@ async function run(
     { web, ...(timeout !== undefined && { timeout }) },
   )
   const messages: string[] = []
-  const report = ({ message }: RunProgress) => {
+  const report = ({ message }: ProcessorProgress) => {
     if (message !== undefined) messages.push(`${message.kind}: ${message.text}`)
   }
   const mcp_servers = servers.map((server) => ({ type: 'url' as const, name: 'tools', ...server }))

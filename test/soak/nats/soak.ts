@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { setTimeout as after } from 'node:timers/promises'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
-import { openLog } from 'rivulet'
+import { openLog } from 'rivulet/log'
 import type { ServiceRecords } from 'rivulet/service'
-import { natsLog } from '../../../src/log/nats/index.ts'
+import { natsStore } from '../../../src/log/nats/index.ts'
 import { StreamReader } from '../../real/nats/audit.ts'
 import type { StoredEntry } from '../../real/nats/audit.ts'
 import { NatsServer } from '../../real/nats/server.ts'
@@ -432,7 +432,7 @@ async function createLog(
   servers: string,
   { lease, partitions }: Pick<NatsSoakOptions, 'lease' | 'partitions'>,
 ): Promise<void> {
-  const log = await openLog(natsLog({ servers, name: LOG, lease, partitions }))
+  const log = await openLog(natsStore({ servers, name: LOG, lease, partitions }))
   await log.positionAt('start')
   await log.close()
   const nats = await connect({ servers })
@@ -456,7 +456,7 @@ async function readerOf(servers: string): Promise<StreamReader> {
 
 /** The states of the process, as users read them. */
 async function statesOf(servers: string, lease: number): Promise<ReadonlyMap<string, Totals>> {
-  const log = await openLog(natsLog({ servers, name: LOG, lease }))
+  const log = await openLog(natsStore({ servers, name: LOG, lease }))
   try {
     return (await log.state<Totals>('totals').snapshot()).state
   } finally {

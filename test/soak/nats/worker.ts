@@ -6,13 +6,14 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { flushCompileCache } from 'node:module'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createClient, openLog } from 'rivulet'
-import type { Entry, EventLog, LogJob, ProcessOptions, RecordOptions } from 'rivulet'
+import { createClient } from 'rivulet'
+import { openLog } from 'rivulet/log'
+import type { Entry, EventLog, LogJob, ProcessOptions, RecordOptions } from 'rivulet/log'
 import { exactlyOnce } from 'rivulet/log/sqlite'
 import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
 import type { WebhookReceiver } from 'rivulet/webhooks'
 import type { LogStore } from '../../../src/log/store/contract.ts'
-import { natsLog } from '../../../src/log/nats/index.ts'
+import { natsStore } from '../../../src/log/nats/index.ts'
 import { isCounted } from '../facts.ts'
 import { openEffects } from '../open-effects.ts'
 import { REPORTED, SOURCE_FAILED } from './messages.ts'
@@ -38,7 +39,7 @@ const ended = new AbortController()
 
 try {
   const { servers, lease, owner, maxAge } = settings
-  const store = watched(natsLog({ servers, name: settings.log, lease, owner }))
+  const store = watched(natsStore({ servers, name: settings.log, lease, owner }))
   const log = await openLog(store, { retention: { maxAge } })
   const receiver = createWebhookReceiver({ secrets: settings.webhookSecret, inbox: log.inbox })
   const server = createServer(nodeListener(receiver)).listen(settings.port, '127.0.0.1')

@@ -1,9 +1,9 @@
 import { closeSync, openSync, readdirSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { basename, dirname, join } from 'node:path'
-import { openLog } from 'rivulet'
-import type { EventLog } from 'rivulet'
-import { sqliteLog } from 'rivulet/log/sqlite'
+import { openLog } from 'rivulet/log'
+import type { EventLog } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
 import type { RoleOrder, RoleReport, RoleSettings } from '../messages.ts'
 import { watchTransactions } from './strike.ts'
 
@@ -17,7 +17,7 @@ export async function runRole(
   watchTransactions()
   const stopping = new Promise((resolve) => process.once('SIGTERM', resolve))
   const settings: RoleSettings = JSON.parse(process.env['SOAK_ROLE'] ?? '')
-  const log = await openLog(sqliteLog(settings.log), { retention: { maxAge: MAX_AGE } })
+  const log = await openLog(sqliteStore(settings.log), { retention: { maxAge: MAX_AGE } })
   const work = await begin(log, settings)
   let hasLostLocks = false
   process.on('message', (order: RoleOrder) => {

@@ -1,4 +1,5 @@
-import { createClient, findAllSource, memoryLog, openLog } from 'rivulet'
+import { createClient, findAllSource } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { lastValueFrom, of, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
@@ -63,7 +64,7 @@ describe('log.record with findAlls', () => {
       openStream(response)
       response.write(log.slice(0, 4).map(sse).join(''))
     })
-    const root = memoryLog()
+    const root = memoryStore()
     const first = await openLog(root.connect())
     const recording = first.record({ client, findAlls: ['f'] })
     const four = new Promise<void>((resolve) => {
@@ -103,7 +104,7 @@ describe('log.record with findAlls', () => {
       requests += 1
       respond(request, response)
     })
-    await using store = await openLog(memoryLog())
+    await using store = await openLog(memoryStore())
     await store.record({ client, findAlls: ['f'] }).done
     const before = requests
 

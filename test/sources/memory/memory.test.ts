@@ -1,9 +1,10 @@
 import { createClient, findAllEvent, monitorEvent, runEvent } from 'rivulet'
-import type { FollowMemoryOptions, MemoryResult, MemoryUpdate, ResearchEvent, RunStatus } from 'rivulet'
+import type { MemoryResult, MemoryUpdate, ResearchEvent, RunStatus } from 'rivulet'
 import { iterate } from 'rivulet/operators'
 import { firstValueFrom, Subject, throwError, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { answer, serve } from '../../support/serve.ts'
+import type { FollowMemoryOptions } from '../../../src/sources/memory/follow.ts'
 
 const task = (id: string, output_excerpt = 'x') => ({
   kind: 'task' as const,

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as fc from 'fast-check'
-import { createClient, memoryLog, openLog } from 'rivulet'
+import { createClient } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import { lastValueFrom, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { entriesOf } from '../../log/entries.ts'
@@ -140,7 +141,7 @@ describe('log.record over a service that repeats events and breaks connections',
               ? eventsListener(request, response)
               : runsListener(request, response),
           )
-          const root = memoryLog()
+          const root = memoryStore()
           const ends: string[] = []
           for (const events of [...lives, Infinity]) {
             const store = root.connect()

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import { asyncScheduler, firstValueFrom, lastValueFrom, tap, toArray, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { createClient, IncompleteStreamError, memoryLog, NotFoundError, openLog } from 'rivulet'
+import { createClient, IncompleteStreamError, NotFoundError } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
 import type { ClientOptions, Diagnostic, ResearchEvent } from 'rivulet'
 import { ofType } from 'rivulet/operators'
 import { entriesOf } from '../../log/entries.ts'
@@ -486,7 +487,7 @@ describe('a group stream', () => {
       else response.end(queryOf(request).get('last_event_id') === '2' ? sse(run(3)) : '')
     })
     const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
-    await using log = await openLog(memoryLog())
+    await using log = await openLog(memoryStore())
 
     const stopped = log.record({ client, taskGroups: ['g'] })
     await firstValueFrom(log.consumer('first run', { types: ['task_run.state'] }))

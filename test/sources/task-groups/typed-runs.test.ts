@@ -3,20 +3,14 @@ import type { IncomingMessage } from 'node:http'
 import { firstValueFrom } from 'rxjs'
 import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest'
 import { ArgumentError, createClient, OutputSchemaError } from 'rivulet'
-import type {
-  CheckedGroupRunEvent,
-  CheckedOutput,
-  GroupRunEvent,
-  Source,
-  StandardResult,
-  StandardSchema,
-  TaskOutput,
-} from 'rivulet'
+import type { CheckedOutput, GroupRunEvent, Source, StandardSchema, TaskOutput } from 'rivulet'
 import { ofType } from 'rivulet/operators'
 import { z } from 'zod'
 import { all } from '../../e2e/research.ts'
 import { answer, openStream, queryOf, serve, sse } from '../../support/serve.ts'
 import { settled } from '../../support/settled.ts'
+import type { CheckedGroupRunEvent } from '../../../src/sources/task-groups/typed-runs.ts'
+import type { StandardResult } from '../../../src/protocol/standard-schema.ts'
 
 const Company = z.object({ name: z.string(), founded: z.number() })
 const json = (content: object): TaskOutput => ({ type: 'json', content: { ...content }, basis: [] })

@@ -1,5 +1,6 @@
-import { ArgumentError, memoryLog, NotFoundError, openLog } from 'rivulet'
-import type { Entry, EventLog } from 'rivulet'
+import { ArgumentError, NotFoundError } from 'rivulet'
+import { memoryStore, openLog } from 'rivulet/log'
+import type { Entry, EventLog } from 'rivulet/log'
 import { lastValueFrom, of, toArray } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
@@ -70,7 +71,7 @@ describe('recorded runs', () => {
         response.write(trace.slice(0, breaksAt).join(''))
       },
     })
-    const root = memoryLog()
+    const root = memoryStore()
     await using log = await openLog(root)
     const first = log.record({ client, runs: ['r'] })
     while ((await entriesOf(log)).length < breaksAt) await new Promise((resolve) => setImmediate(resolve))
@@ -88,7 +89,7 @@ describe('recorded runs', () => {
 
   it('can be replaced', async () => {
     const { client, lines } = await runService({ events: (response) => response.end(trace.join('')) })
-    await using log = await openLog(memoryLog())
+    await using log = await openLog(memoryStore())
     const recording = log.record({ client, runs: [], webhooks: true })
 
     recording.set({ runs: ['r'] })

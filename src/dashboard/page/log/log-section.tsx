@@ -1,6 +1,6 @@
 import { useLogStatus } from '../dashboard.ts'
 import type { ReactNode } from 'react'
-import type { LogStats } from 'rivulet'
+import type { LogStats } from 'rivulet/log'
 import { formats } from '../parts/format.ts'
 import { Loading, Notice } from '../parts/notice.tsx'
 import { RelativeTime } from '../parts/time.tsx'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { LogStats } from 'rivulet'
+import type { LogStats } from 'rivulet/log'
 import { Badge } from '../parts/badge.tsx'
 import { formats } from '../parts/format.ts'
 import { Notice } from '../parts/notice.tsx'

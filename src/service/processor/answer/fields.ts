@@ -5,7 +5,7 @@ import { emptyAnswer, takeAnswer } from './answer.ts'
 import { basisOf, elementBasisOf, type Finding } from './basis.ts'
 import { type EvidenceSearch, findEvidence, type Inquiry } from '../evidence/evidence.ts'
 import type { PatternMatcher } from '../schema/pattern.ts'
-import type { RunResult } from '../processor.ts'
+import type { ProcessorResult } from '../processor.ts'
 import type { Reporter } from './reporter.ts'
 import { UNIT_WORDS } from './quantities.ts'
 import type { FieldSpec } from '../schema/schema.ts'
@@ -31,7 +31,7 @@ export interface FieldsOptions {
  * Searches for each field of a schema. Throws if a required field has no value that its schema allows; the answer may still
  * violate rules between fields.
  */
-export async function extractFields(options: FieldsOptions): Promise<RunResult> {
+export async function extractFields(options: FieldsOptions): Promise<ProcessorResult> {
   const { content: spec, warnings } = await options.isolated.readSchema(options.schema)
   const objects = [spec, ...spec.alternatives].filter(({ kind }) => kind === 'object')
   options.reporter.plan(Math.max(0, ...objects.map(countFields)), fieldNames(objects))

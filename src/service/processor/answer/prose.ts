@@ -1,7 +1,7 @@
 import { entry } from './basis.ts'
 import { type EvidenceSearch, findEvidence, type Findings } from '../evidence/evidence.ts'
 import type { Evidence } from '../evidence/judge.ts'
-import type { RunResult } from '../processor.ts'
+import type { ProcessorResult } from '../processor.ts'
 import type { Reporter } from './reporter.ts'
 import { isAddress } from '../passages/units.ts'
 import { unknownAnswer } from './unknown.ts'
@@ -17,7 +17,7 @@ export function extractProse(
   description: string,
   sentences: number,
   reporter: Reporter,
-): RunResult {
+): ProcessorResult {
   reporter.plan(1, [])
   const { subject } = search
   const found = findEvidence(search, {

@@ -1,6 +1,6 @@
 import type { Answer } from './answer.ts'
 import type { Findings } from '../evidence/evidence.ts'
-import type { RunTask } from '../processor.ts'
+import type { ProcessorTask } from '../processor.ts'
 import type { Subject } from '../question/subject.ts'
 import { cutText } from '../../../protocol/cut-text.ts'
 
@@ -11,13 +11,13 @@ const SAMPLE = 5
 
 /** Reports what an extraction does: its plan, each search and its result, and the documents that it has read. */
 export class Reporter {
-  readonly #report: RunTask['report']
+  readonly #report: ProcessorTask['report']
   readonly #subject: Subject
   readonly #sources = new Set<string>()
   #fields = 1
   #done = 0
 
-  constructor(report: RunTask['report'], subject: Subject) {
+  constructor(report: ProcessorTask['report'], subject: Subject) {
     this.#report = report
     this.#subject = subject
   }
