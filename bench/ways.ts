@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url'
 import { createClient } from 'rivulet'
 import { openLog } from 'rivulet/log'
 import { sqliteStore } from 'rivulet/log/sqlite'
-import { alertmanager, defineRules, runRules } from 'rivulet/rules'
+import { notifyAlertmanager, defineRules, runRules } from 'rivulet/rules'
 import { startServer } from './server.ts'
 import type { BenchServer } from './server.ts'
 
@@ -98,7 +98,7 @@ async function notified(): Promise<readonly string[]> {
     per: 'event' as const,
   }
   runRules(log, defineRules([rule]), { startAt: 'start' })
-  alertmanager(log, { urls: [`http://127.0.0.1:${address.port}`], minOpen: 0 })
+  notifyAlertmanager(log, { urls: [`http://127.0.0.1:${address.port}`], minOpen: 0 })
   await using recorder = await startServer('recorder', [server.url, GROUP, file])
   return await filesOf(server, async (send) => {
     const before = posts

@@ -21,7 +21,7 @@ await log.record({ client, taskGroups: [taskgroup_id] }).done
 await service.close()
 
 // Everything that follows needs the log alone.
-const batches = log.consumer('batches', { types: ['task_run.state'] }).pipe(
+const batches = log.consume('batches', { types: ['task_run.state'] }).pipe(
   bufferCount(2),
   deliver((entries) => console.log(`a batch of ${entries.length}`)),
   first(),

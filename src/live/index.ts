@@ -12,7 +12,6 @@ export type {
   LiveInspection,
   LiveState,
   LiveStatus,
-  LiveStore,
   LiveView,
   ViewSnapshot,
 } from './live.ts'
@@ -20,7 +19,6 @@ export { rowKey, rowPath, viewAddress } from '../protocol/live.ts'
 export type {
   LiveSnapshot,
   ParamsOf,
-  RefusalCode,
   RowKey,
   RowOf,
   RowState,

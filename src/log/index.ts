@@ -5,7 +5,7 @@
  */
 export { openLog } from './event-log/open-log.ts'
 export type { LogOptions } from './event-log/open-log.ts'
-export type { EventLog, Forgotten } from './event-log/event-log.ts'
+export type { EventLog } from './event-log/event-log.ts'
 export type { DeadLetterQueue } from './event-log/dead-letters.ts'
 export type { ExportOptions } from './event-log/export.ts'
 export type { LogJob } from './event-log/job.ts'
@@ -19,17 +19,16 @@ export type {
   MemoryStoreOptions,
   MemoryStoreWrite,
 } from './memory/memory-log.ts'
-export type { ConsumeOptions } from './consume/consume-options.ts'
+export type { ConsumerJobOptions } from './consume/consumer-job-options.ts'
 export type { ConsumerOptions, EntryOf } from './consume/consumer-options.ts'
 export { exactlyOnceIn } from './consume/exactly-once.ts'
-export type { PlainEffect, PreparedEffect } from './consume/exactly-once.ts'
 export type { EffectHandler } from './consume/effects.ts'
 export type { LogProcess, ProcessOptions } from './process/process.ts'
 export type { ProcessChange, ProcessSnapshot, ProcessState } from './process/process-state.ts'
 export type { Recording, RecordOptions } from './record/recording.ts'
-export type { Appended, Entry, NewEntry, Page, Position, ReadOptions, StartAt } from './store/contract.ts'
+export type { Appended, Entry, NewEntry, Page, Position, StartAt } from './store/contract.ts'
 export type { StoredDeadLetter } from './store/dead-letter-store.ts'
-export type { LogStats, ReaderStats, StreamStats } from './store/stats.ts'
+export type { LogStats } from './store/stats.ts'
 export {
   EffectError,
   FencedError,

@@ -4,19 +4,9 @@
  * @module rivulet/service
  */
 export { ManualClock, systemClock, type Clock } from './clock.ts'
-export type {
-  Corpus,
-  CorpusDocument,
-  CorpusEntity,
-  CorpusQuery,
-  DocumentHit,
-  DocumentSource,
-} from './corpus/corpus.ts'
+export type { Corpus, CorpusDocument, CorpusEntity, CorpusQuery, DocumentHit } from './corpus/corpus.ts'
 export { DataFileError } from './database.ts'
-export type { DocumentFolder } from './corpus/sites.ts'
 export type { Fault, FaultKind, Faults } from './faults/faults.ts'
-export type { ListenOptions } from './listen-options.ts'
-export type { ModelOptions } from './model/model-server.ts'
 export { SourceError } from './live-documents/source-error.ts'
 export type { Processor, ProcessorProgress, ProcessorResult, ProcessorTask } from './processor/processor.ts'
 export {

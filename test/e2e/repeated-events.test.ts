@@ -45,7 +45,7 @@ describe('log.record over a service that repeats events', () => {
     await using log = await openLog(memoryStore())
 
     const stopped = log.record({ client, taskGroups: [id] })
-    await lastValueFrom(log.consumer('two runs', { types: ['task_run.state'] }).pipe(take(2)))
+    await lastValueFrom(log.consume('two runs', { types: ['task_run.state'] }).pipe(take(2)))
     await stopped.stop()
     await log.record({ client, taskGroups: [id] }).done
 

@@ -41,7 +41,7 @@ describe('a recorder and a consumer that are stopped and started again', () => {
       await using log = await open()
       const recording = log.record({ client, taskGroups: [id] })
       const handler = (entry: { readonly id: string }) => void handled.push(entry.id)
-      const entries = log.consumer('runs', RUNS).pipe(deliver(handler, { concurrency: 1 }), take(runs))
+      const entries = log.consume('runs', RUNS).pipe(deliver(handler, { concurrency: 1 }), take(runs))
       await lastValueFrom(entries)
       await recording.stop()
     }
@@ -77,7 +77,7 @@ describe('a recorder and a consumer that are stopped and started again', () => {
       const recording = log.record({ client, monitors })
       const types = ['monitor.event_stream', 'monitor.completion'] as const
       await lastValueFrom(
-        log.consumer('all', { types }).pipe(
+        log.consume('all', { types }).pipe(
           deliver(() => {}),
           take(events),
         ),
@@ -137,7 +137,7 @@ describe('a consumer whose pipeline fails', () => {
     const log = await recorded(client, await group(...names(6)))
     const before: string[] = []
     let seen = 0
-    const throwing = log.consumer('runs', RUNS).pipe(
+    const throwing = log.consume('runs', RUNS).pipe(
       tap(() => {
         if (++seen === 3) throw new Error('a bug')
       }),
@@ -146,7 +146,7 @@ describe('a consumer whose pipeline fails', () => {
 
     await expect(lastValueFrom(throwing)).rejects.toThrow('a bug')
     const after: string[] = []
-    const mended = log.consumer('runs', RUNS).pipe(
+    const mended = log.consume('runs', RUNS).pipe(
       deliver(({ id }) => void after.push(id)),
       take(4),
     )
@@ -167,7 +167,7 @@ describe('a consumer whose pipeline fails', () => {
 
     const handled = await lastValueFrom(
       log
-        .consumer('runs', RUNS)
+        .consume('runs', RUNS)
         .pipe(
           deliver(handler, { concurrency: 1, retries: 0 }),
           retry({ count: 1, delay: 0 }),
@@ -199,7 +199,7 @@ describe('a consumer whose pipeline fails', () => {
     await expect(failing.done).rejects.toThrow('the disk is full')
     isFull = false
     const second: string[] = []
-    const entries = log.consumer('runs', RUNS).pipe(
+    const entries = log.consume('runs', RUNS).pipe(
       deliver(({ id }) => void second.push(id)),
       take(40),
     )

@@ -61,7 +61,7 @@ async function remaining(store: MemoryStore, name: string): Promise<readonly str
   const marker = change('the last one', 'marker')
   await append(other, [marker], 'marker')
   await new Promise<void>((resolve, reject) => {
-    log.consumer(name).subscribe({
+    log.consume(name).subscribe({
       next(entry) {
         if (entry.source === marker.source) resolve()
         else seen.add(entry)
@@ -222,7 +222,7 @@ describe('a consumer of the log', () => {
     const out: Entry[] = []
     const seen = new Seen()
     log
-      .consumer('slow', { maxUnacknowledged: 5 })
+      .consume('slow', { maxUnacknowledged: 5 })
       .pipe(
         bufferCount(5),
         deliver((entries) => void (out.push(...entries), entries.forEach(seen.add))),
@@ -231,7 +231,7 @@ describe('a consumer of the log', () => {
     expect(await seen.count(30)).toHaveLength(30)
     const most: number[] = []
     const held = new Set<string>()
-    log.consumer('held', { maxUnacknowledged: 7 }).subscribe((entry) => {
+    log.consume('held', { maxUnacknowledged: 7 }).subscribe((entry) => {
       held.add(entry.position)
       most.push(held.size)
     })
@@ -246,12 +246,10 @@ describe('a consumer of the log', () => {
     await append(store, changes(1, 20))
     const scheduler = new VirtualTimeScheduler()
     const seen = new Seen()
-    const delivered = log
-      .consumer('filtered', { maxUnacknowledged: 8, stallTimeout: 60_000, scheduler })
-      .pipe(
-        filter(({ id }) => Number(id) > 3),
-        deliver(seen.add),
-      )
+    const delivered = log.consume('filtered', { maxUnacknowledged: 8, stallTimeout: 60_000, scheduler }).pipe(
+      filter(({ id }) => Number(id) > 3),
+      deliver(seen.add),
+    )
     const failure = failureOf(delivered)
     await seen.count(5)
     while (scheduler.actions.length === 0) await turn()
@@ -310,7 +308,7 @@ describe('a consumer of the log', () => {
     await append(store, [...changes(1, 20), fullRun('run')])
     const seen = new Seen()
     const subscription = log
-      .consumer('runs', { maxUnacknowledged: 3 })
+      .consume('runs', { maxUnacknowledged: 3 })
       .pipe(ofType('task_run.state'), deliver(seen.add))
       .subscribe()
     await seen.count(1)
@@ -323,7 +321,7 @@ describe('a consumer of the log', () => {
     const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 3))
-    const bare = log.consumer('bare').pipe(
+    const bare = log.consume('bare').pipe(
       map(({ data }) => data),
       deliver(() => {}),
     )
@@ -331,7 +329,7 @@ describe('a consumer of the log', () => {
 
     const seen = new Seen()
     log
-      .consumer('kept')
+      .consume('kept')
       .pipe(
         map((entry) => keepPosition(entry, { id: `kept ${entry.id}` })),
         deliver(seen.add),
@@ -348,7 +346,7 @@ describe('a consumer of the log', () => {
     await append(store, changes(1, 6))
     const seen = new Seen()
     log
-      .consumer('batches')
+      .consume('batches')
       .pipe(
         mergeMap(async (entry) => ({ ...entry, looked: 'up' })),
         bufferCount(2),
@@ -364,7 +362,7 @@ describe('a consumer of the log', () => {
     const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 5))
-    for await (const { id } of iterate(log.consumer('loop'))) if (id === '3') break
+    for await (const { id } of iterate(log.consume('loop'))) if (id === '3') break
     await log.close()
     expect(await remaining(store, 'loop')).toEqual(['3', '4', '5'])
   })
@@ -457,7 +455,7 @@ describe('a consumer of the log', () => {
       await firstValueFrom(resumed)
     })
     const completed = lastValueFrom(
-      log.consumer('observable').pipe(
+      log.consume('observable').pipe(
         deliver(() => {}),
         ignoreElements(),
       ),
@@ -465,7 +463,7 @@ describe('a consumer of the log', () => {
     )
     const looping = new Seen()
     const looped = (async () => {
-      for await (const entry of iterate(log.consumer('loop'))) looping.add(entry)
+      for await (const entry of iterate(log.consume('loop'))) looping.add(entry)
     })()
     await started.count(3)
     await looping.count(3)
@@ -567,7 +565,7 @@ describe('a consumer of the log', () => {
     ['options', () => ['a', { type: [] }]],
   ])('is refused at the call for a wrong %s', async (argument, given) => {
     const log = await opened(memoryStore())
-    const call = () => Reflect.apply(log.consumer, log, given())
+    const call = () => Reflect.apply(log.consume, log, given())
     expect(call).toThrow(expect.objectContaining({ name: 'ArgumentError' }))
     expect(call).toThrow(argument)
   })
@@ -611,7 +609,7 @@ describe('a consumer whose types have changed', () => {
       const seen = new Seen()
       const held = new Promise<void>(() => {})
       const subscription = log
-        .consumer('c', { types: ['monitor.event_stream'], maxUnacknowledged: 3 })
+        .consume('c', { types: ['monitor.event_stream'], maxUnacknowledged: 3 })
         .pipe(
           tap(seen.add),
           deliver(({ id }) => (id === '4' ? undefined : held), { concurrency: 8 }),
@@ -630,7 +628,7 @@ async function nameIsFree(store: MemoryStore, name: string): Promise<boolean> {
   const other = await opened(store.connect())
   for (let turns = 0; turns < 20; turns++) await turn()
   const end = await new Promise<unknown>((resolve) => {
-    const subscription = other.consumer(name).subscribe({ next: () => resolve('free'), error: resolve })
+    const subscription = other.consume(name).subscribe({ next: () => resolve('free'), error: resolve })
     onTestFinished(() => subscription.unsubscribe())
   })
   await other.close()
@@ -650,7 +648,7 @@ describe('the name of a consumer', () => {
       return new Promise(() => {})
     }
     const subscription = log
-      .consumer('x')
+      .consume('x')
       .pipe(deliver(handler, { concurrency: 2, ...(key !== undefined && { key }) }))
       .subscribe()
     await seen.count(2)
@@ -662,7 +660,7 @@ describe('the name of a consumer', () => {
     const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 9))
-    const failing = log.consumer('x').pipe(
+    const failing = log.consume('x').pipe(
       deliver(
         ({ id }) => {
           if (id === '3') throw new Error('three is refused')
@@ -680,7 +678,7 @@ describe('the name of a consumer', () => {
     const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 9))
-    const failing = log.consumer('x').pipe(
+    const failing = log.consume('x').pipe(
       deliver(
         ({ id }) => {
           throw new Error(id)
@@ -699,7 +697,7 @@ describe('the name of a consumer', () => {
     const key = () => {
       throw new Error('no key')
     }
-    expect(await failureOf(log.consumer('x').pipe(deliver(() => {}, { key })))).toMatchObject({
+    expect(await failureOf(log.consume('x').pipe(deliver(() => {}, { key })))).toMatchObject({
       message: 'no key',
     })
     expect(await nameIsFree(store, 'x')).toBe(true)
@@ -714,7 +712,7 @@ describe('the name of a consumer', () => {
     const resumed = new Subject<void>()
     const ended = new Promise<void>((resolve) =>
       log
-        .consumer('x')
+        .consume('x')
         .pipe(
           deliver(
             async (entry) => {
@@ -747,7 +745,7 @@ describe('a consumer that is read by a loop', () => {
     }
     const handled = new Seen()
     const loop = async () => {
-      for await (const entry of iterate(log.consumer('loop', { where }))) {
+      for await (const entry of iterate(log.consume('loop', { where }))) {
         await turn()
         handled.add(entry)
       }
@@ -763,7 +761,7 @@ describe('a consumer that is read by a loop', () => {
     const log = await opened(store)
     await append(store, changes(1, 5))
     const loop = async () => {
-      for await (const { id } of iterate(log.consumer('loop'))) {
+      for await (const { id } of iterate(log.consume('loop'))) {
         await turn()
         if (id !== '2') continue
         if (how === 'break') break
@@ -780,7 +778,7 @@ describe('a consumer that is read by a loop', () => {
     const log = await opened(store)
     await append(store, changes(1, 3))
     const bareSecond = map((entry: Entry): unknown => (entry.id === '2' ? entry.data : entry))
-    const values = iterate(log.consumer('loop').pipe(bareSecond))
+    const values = iterate(log.consume('loop').pipe(bareSecond))
     expect(await values.next()).toMatchObject({ value: { id: '1' } })
     await turn()
     await expect(values.next()).rejects.toMatchObject({ name: 'AcknowledgementError' })
@@ -793,7 +791,7 @@ describe('a consumer that is read by a loop', () => {
     const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 5))
-    const values = iterate(log.consumer('loop'))
+    const values = iterate(log.consume('loop'))
     await Promise.all([values.next(), values.next(), values.next()])
     expect(await values.next()).toMatchObject({ value: { id: '4' } })
     await values.return?.()
@@ -809,7 +807,7 @@ describe('an entry that more than one handler gets', () => {
     await append(store, changes(1, 2))
     const handled = new Seen()
     const subscription = log
-      .consumer('parts')
+      .consume('parts')
       .pipe(
         mergeMap((entry) => [1, 2].map((part) => keepPosition(entry, { id: `${entry.id}.${part}` }))),
         deliver(async (part) => {
@@ -829,7 +827,7 @@ describe('an entry that more than one handler gets', () => {
     const store = memoryStore()
     const log = await opened(store)
     await append(store, changes(1, 1))
-    const shared = log.consumer('shared').pipe(share())
+    const shared = log.consume('shared').pipe(share())
     const resumed = new Subject<void>()
     const started = new Seen()
     const hold = (entry: Entry) => {
@@ -852,7 +850,7 @@ describe('an entry that more than one handler gets', () => {
     const store = memoryStore()
     const log = await opened(store)
     await append(store, [...changes(1, 2), fullRun('run')])
-    const shared = log.consumer('shared').pipe(share())
+    const shared = log.consume('shared').pipe(share())
     const slow = new Seen()
     const runs = new Seen()
     const subscription = shared
@@ -887,7 +885,7 @@ describe('keepPosition', () => {
     await append(store, changes(1, 1))
     const value = await new Promise<unknown>((resolve, reject) =>
       log
-        .consumer('kept')
+        .consume('kept')
         .pipe(
           map((entry) => keepPosition(entry, make(entry))),
           map((made) => ({ ...made })),
@@ -928,7 +926,7 @@ describe('keepPosition', () => {
     const log = await opened(store)
     await append(store, changes(1, 5))
     const counts: number[] = []
-    const batches = log.consumer('batches', { types: ['monitor.event_stream'] }).pipe(
+    const batches = log.consume('batches', { types: ['monitor.event_stream'] }).pipe(
       bufferCount(2),
       map((batch) => keepPosition(batch, { count: batch.length })),
       // A value of values.

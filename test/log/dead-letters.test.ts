@@ -259,7 +259,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
     const scheduler = new VirtualTimeScheduler()
     let failure: unknown
     log
-      .consumer('c', { maxUnacknowledged: 2, scheduler })
+      .consume('c', { maxUnacknowledged: 2, scheduler })
       .pipe(
         filter(() => false),
         deliver(() => {}),
@@ -294,7 +294,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
     const log = await opened(store)
     await append(store, changes(1, 4))
     log
-      .consumer('c')
+      .consume('c')
       .pipe(
         bufferCount(2),
         deliver(
@@ -365,7 +365,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
     await until(async () => (await log.deadLetters('c').count()) === 1)
     await refusing.stop()
     await log.deadLetters('c').redeliver('all')
-    for await (const entry of iterate(log.consumer('c'))) {
+    for await (const entry of iterate(log.consume('c'))) {
       expect(entry.id).toBe('1')
       break
     }

@@ -108,7 +108,7 @@ describe.each(OPERATORS)('%s between a consumer and deliver', (_, ends, between)
     let emitted = 0
     let end: unknown = 'none'
     const subscription = log
-      .consumer('c', { maxUnacknowledged: MAX_UNACKNOWLEDGED, stallTimeout: 1_000, scheduler })
+      .consume('c', { maxUnacknowledged: MAX_UNACKNOWLEDGED, stallTimeout: 1_000, scheduler })
       .pipe(
         rx.tap(() => (emitted += 1)),
         between(scheduler),

@@ -327,7 +327,7 @@ describe('a consumer that was overtaken', () => {
     const { store, log, start } = await overtaken()
     const seen: unknown[] = []
     for await (const entry of iterate(
-      log.consumer('late', { types: ['monitor.event_stream', 'log.gap'], where: (e) => e.id === '3' }),
+      log.consume('late', { types: ['monitor.event_stream', 'log.gap'], where: (e) => e.id === '3' }),
     )) {
       seen.push(entry.type === 'log.gap' ? entry.data.from : entry.id)
       if (seen.length === 2) break
@@ -342,13 +342,13 @@ describe('a consumer that was overtaken', () => {
 
   it('that wants all types gets it too', async () => {
     const { log } = await overtaken()
-    const gap = log.consumer('late').pipe(ofType('log.gap'))
+    const gap = log.consume('late').pipe(ofType('log.gap'))
     expect(await firstValueFrom(gap)).toMatchObject({ source: '/log', via: 'log' })
   })
 
   it('errors where its types leave gaps out, and names the positions', async () => {
     const { log, start } = await overtaken()
-    const entries = log.consumer('late', { types: ['monitor.event_stream'] })
+    const entries = log.consume('late', { types: ['monitor.event_stream'] })
     const error: unknown = await firstValueFrom(entries.pipe(toArray())).catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(LogGapError)
     expect(error).toMatchObject({ consumer: 'consumer:late', from: start })
@@ -357,12 +357,12 @@ describe('a consumer that was overtaken', () => {
   it('and was removed begins anew, without a gap', async () => {
     const { log } = await overtaken()
     await log.remove({ consumer: 'late' })
-    expect(await firstValueFrom(log.consumer('late'))).toMatchObject({ id: '3' })
+    expect(await firstValueFrom(log.consume('late'))).toMatchObject({ id: '3' })
   })
 
   it('a new one begins at the first entry that is left, also where entries are deleted at that moment', async () => {
     const log = await trimmedAtFirstCommit()
-    expect(await firstValueFrom(log.consumer('new'))).toMatchObject({ id: '3' })
+    expect(await firstValueFrom(log.consume('new'))).toMatchObject({ id: '3' })
   })
 })
 
@@ -449,7 +449,7 @@ describe('log.remove', () => {
     await store.release(fence)
     await log.remove({ consumer: 'c' })
     expect((await store.deadLetters.counts()).size).toBe(0)
-    expect(await firstValueFrom(log.consumer('c'))).toMatchObject({ type: 'task_run.state' })
+    expect(await firstValueFrom(log.consume('c'))).toMatchObject({ type: 'task_run.state' })
   })
 
   it.each([{}, { consumer: '' }, { consumer: 'a', process: 'b' }, { consumers: 'a' }, null])(

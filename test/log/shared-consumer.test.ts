@@ -183,7 +183,7 @@ describe('a shared consumer', () => {
     const options = { share: true, maxUnacknowledged: 10, scheduler }
     const failed = new Promise<unknown>((resolve) => {
       log
-        .consumer('archive', options)
+        .consume('archive', options)
         .pipe(
           bufferCount(1_000),
           deliver(() => {}),
@@ -205,13 +205,13 @@ describe('a shared consumer', () => {
     await append(store, changes(1, 40))
     let dropped = 0
     first
-      .consumer('archive', { share: true, scheduler })
+      .consume('archive', { share: true, scheduler })
       .pipe(
         bufferCount(1_000),
         deliver(() => {}),
       )
       .subscribe()
-    const other = first.consumer('other', { share: true }).subscribe(() => (dropped += 1))
+    const other = first.consume('other', { share: true }).subscribe(() => (dropped += 1))
     await until(() => dropped === 40)
     other.unsubscribe()
     const handled = new Handled()

@@ -37,7 +37,7 @@ async function handled() {
   const found = []
   const recording = log.record({ client, taskGroups: [id] })
   await log
-    .consumer('runs')
+    .consume('runs')
     .pipe(
       operators.ofType('task_run.state'),
       operators.deliver((entry) => void found.push(entry.data.output.content)),

@@ -1,6 +1,6 @@
 import { monitorEvent } from 'rivulet'
 import type { EventLog } from 'rivulet/log'
-import { alertmanager, defineRules, runRules } from 'rivulet/rules'
+import { notifyAlertmanager, defineRules, runRules } from 'rivulet/rules'
 import type { NotifyProblem } from 'rivulet/rules'
 import { expect, it, onTestFinished } from 'vitest'
 import { alertLog, episodeOf, isReading } from '../rules/notify/alerts.ts'
@@ -30,7 +30,7 @@ const isNotified = (receiver: Receiver, ...texts: readonly string[]) =>
   receiver.until((received) => texts.every((text) => notified(received).includes(text)) || undefined)
 
 async function start(log: EventLog, urls: readonly string[], onProblem?: OnProblem) {
-  const job = alertmanager(log, {
+  const job = notifyAlertmanager(log, {
     urls,
     resend: 1_000,
     minOpen: MIN_OPEN,

@@ -444,7 +444,7 @@ describe('a recorder, a consumer and a process over a log on a NATS server', () 
         event: (count, _, context) => context.set(count + 1),
       })
       await lastValueFrom(
-        read.consumer('runs', { types }).pipe(deliver(handle, { concurrency: 1 }), take(runs)),
+        read.consume('runs', { types }).pipe(deliver(handle, { concurrency: 1 }), take(runs)),
       )
       await vi.waitFor(async () => expect(await counting.get('runs')).toBeGreaterThanOrEqual(handled.length))
       await Promise.all([recording.stop(), counting.stop()])

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { LogStats, ReaderStats, StreamStats } from 'rivulet/log'
+import type { LogStats } from 'rivulet/log'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
 import { addCommonOptions } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
@@ -83,7 +83,11 @@ async function printStats(stats: LogStats, output: Output): Promise<void> {
   for (const stream of streams) await output.line(streamLine(stream))
 }
 
-async function printReaders({ readers }: LogStats, kind: ReaderStats['kind'], output: Output): Promise<void> {
+async function printReaders(
+  { readers }: LogStats,
+  kind: LogStats['readers'][number]['kind'],
+  output: Output,
+): Promise<void> {
   for (const reader of readers.filter((each) => each.kind === kind)) {
     await (output.json ? output.value(reader) : output.line(readerLine(reader, output)))
   }
@@ -91,7 +95,7 @@ async function printReaders({ readers }: LogStats, kind: ReaderStats['kind'], ou
 
 /** `consumer    billing  3 behind, 12 s  1 dead letter  runs in process 42 on vm`. */
 function readerLine(
-  { kind, name, lag, deadLetters, holdsRetention, isPaused, owner }: ReaderStats,
+  { kind, name, lag, deadLetters, holdsRetention, isPaused, owner }: LogStats['readers'][number],
   { paint }: Pick<Output, 'paint'>,
 ) {
   const parts = [
@@ -108,7 +112,7 @@ function readerLine(
 }
 
 /** `stream      monitors/monitor_1  recorded by process 42 on vm`. */
-function streamLine({ name, owner }: StreamStats): string {
+function streamLine({ name, owner }: LogStats['streams'][number]): string {
   const by = owner === null ? 'not being recorded' : `recorded by ${oneLine(owner, NAME_WIDTH)}`
   return `${label('stream')}${oneLine(name, 2 * NAME_WIDTH)}  ${by}`
 }

@@ -148,13 +148,13 @@ async function notifiers(
   { alertmanager: urls, webhook, slack: url }: NotifierSettings,
   logger: Logger,
 ): Promise<readonly LogJob[]> {
-  const { alertmanager, alertWebhook, slack } = await import('rivulet/rules')
+  const { notifyAlertmanager, notifySlack, notifyWebhook } = await import('rivulet/rules')
   const onProblem = ({ notifier, error, attempt }: NotifyProblem) =>
     logger.warn({ notifier, attempt, error: error.message }, 'an alert was not notified')
   return [
-    ...(urls === undefined ? [] : [alertmanager(log, { urls, onProblem })]),
-    ...(webhook === undefined ? [] : [alertWebhook(log, { ...webhook, onProblem })]),
-    ...(url === undefined ? [] : [slack(log, { url, onProblem })]),
+    ...(urls === undefined ? [] : [notifyAlertmanager(log, { urls, onProblem })]),
+    ...(webhook === undefined ? [] : [notifyWebhook(log, { ...webhook, onProblem })]),
+    ...(url === undefined ? [] : [notifySlack(log, { url, onProblem })]),
   ]
 }
 

@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs'
 import type { ResearchEventType } from '../../protocol/event.ts'
 import type { WebhookInbox } from '../../protocol/webhook.ts'
-import type { ConsumeOptions } from '../consume/consume-options.ts'
+import type { ConsumerJobOptions } from '../consume/consumer-job-options.ts'
 import type { ConsumerOptions, EntryOf } from '../consume/consumer-options.ts'
 import type { DeadLetterQueue } from './dead-letters.ts'
 import type { EffectHandler } from '../consume/effects.ts'
@@ -69,25 +69,25 @@ export interface EventLog extends AsyncDisposable {
    * import { deliver } from 'rivulet/operators'
    *
    * const log = await openLog(memoryStore())
-   * log.consumer('billing', { types: ['task_run.state'] })
+   * log.consume('billing', { types: ['task_run.state'] })
    *   .pipe(deliver((entry) => console.log(entry.data.run.run_id, entry.revision)))
    *   .subscribe()
    * ```
    *
    * @throws ArgumentError at the call, for an invalid setting.
    */
-  consumer<const Type extends ResearchEventType = ResearchEventType>(
+  consume<const Type extends ResearchEventType = ResearchEventType>(
     name: string,
     options?: ConsumerOptions<Type>,
   ): Observable<EntryOf<Type>>
   /**
-   * Calls the handler for each entry of a consumer: {@link consumer} with `deliver`, as a job.
+   * With a handler, a job that has begun: calls the handler for each entry of the consumer, as `deliver` does.
    *
    * @throws ArgumentError at the call, for an invalid setting.
    */
   consume<const Type extends ResearchEventType = ResearchEventType>(
     name: string,
-    options: ConsumeOptions<Type>,
+    options: ConsumerJobOptions<Type>,
     handler:
       | ((entry: EntryOf<Type>, signal: AbortSignal) => void | PromiseLike<unknown>)
       | EffectHandler<EntryOf<Type>>,

@@ -42,8 +42,8 @@ import type { LogStats } from '../store/stats.ts'
 import { Turns } from '../record/turns.ts'
 import type { Entry, LogStore, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
 import type { EventLog, Forgotten } from './event-log.ts'
-import { splitOptions } from '../consume/consume-options.ts'
-import type { ConsumeOptions } from '../consume/consume-options.ts'
+import { splitOptions } from '../consume/consumer-job-options.ts'
+import type { ConsumerJobOptions } from '../consume/consumer-job-options.ts'
 import { readerName } from './log-reader.ts'
 import type { LogReader } from './log-reader.ts'
 
@@ -82,9 +82,32 @@ export class OpenEventLog implements EventLog {
     this.states = new PartedStates(store)
   }
 
-  consumer<Type extends ResearchEventType>(
+  consume<Type extends ResearchEventType>(
     name: string,
-    options: ConsumerOptions<Type> = {},
+    options?: ConsumerOptions<Type>,
+  ): Observable<EntryOf<Type>>
+  consume<Type extends ResearchEventType>(
+    name: string,
+    options: ConsumerJobOptions<Type>,
+    handler: AnyHandler<EntryOf<Type>>,
+  ): LogJob
+  consume(name: string, handler: AnyHandler<Entry>): LogJob
+  consume<Type extends ResearchEventType>(
+    name: string,
+    ...given: readonly [(ConsumerJobOptions<Type> | AnyHandler<EntryOf<Type>>)?, AnyHandler<EntryOf<Type>>?]
+  ): Observable<EntryOf<Type>> | LogJob {
+    const [first = {}, handler] = given
+    if (typeof first !== 'function' && !hasEffects<EntryOf<Type>>(first)) {
+      return given.length > 1 ? this.#handled(name, first, handler) : this.#entries(name, first)
+    }
+    // Its options would be ignored.
+    if (given.length > 1) throw new ArgumentError('handler', 'the last argument, after the options', handler)
+    return this.#handled(name, {}, first)
+  }
+
+  #entries<Type extends ResearchEventType>(
+    name: string,
+    options: ConsumerOptions<Type>,
   ): Observable<EntryOf<Type>> {
     const settings = consumerSettings(name, options)
     return new Observable((subscriber) => {
@@ -92,16 +115,11 @@ export class OpenEventLog implements EventLog {
     })
   }
 
-  consume<Type extends ResearchEventType>(
+  #handled<Type extends ResearchEventType>(
     name: string,
-    given: ConsumeOptions<Type> | AnyHandler<EntryOf<Type>>,
-    givenHandler?: AnyHandler<EntryOf<Type>>,
+    options: ConsumerJobOptions<Type>,
+    handler: AnyHandler<EntryOf<Type>> | undefined,
   ): LogJob {
-    const isHandler = typeof given === 'function' || hasEffects<EntryOf<Type>>(given)
-    // Its options would be ignored.
-    if (isHandler && givenHandler !== undefined)
-      throw new ArgumentError('handler', 'the last argument, after the options', givenHandler)
-    const [options, handler] = isHandler ? [{}, given] : [given, givenHandler]
     const effects = hasEffects<EntryOf<Type>>(handler) ? new ConsumerEffects(handler) : undefined
     const handle = handlerOf(handler, effects)
     const [reading, plain] = splitOptions(options)

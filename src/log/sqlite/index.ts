@@ -15,7 +15,7 @@ import { SqliteLogStore } from './store.ts'
 export { exactlyOnce } from './exactly-once.ts'
 export { rewindEffects } from './rewind-effects.ts'
 export { migrateLog } from '../copy/migrate.ts'
-export type { Migrated, MigrateOptions } from '../copy/migrate.ts'
+export type { Migrated } from '../copy/migrate.ts'
 
 /** Settings of {@link sqliteStore}. */
 export interface SqliteStoreOptions {

@@ -7,45 +7,20 @@
 export { CONFORMANCE_AREAS, storeConformance } from './conformance/suite.ts'
 export type { StoreHarness } from './conformance/suite.ts'
 export type { TestRunner } from './conformance/area.ts'
-export {
-  MAX_APPEND_DONE,
-  MAX_APPEND_ENTRIES,
-  MAX_APPEND_LENGTH,
-  MAX_COMMIT_BYTES,
-  MAX_PAGE_LENGTH,
-} from './contract.ts'
 export type { Commit, Fence, LogStore, ReaderState, StoredReader, StreamAppend } from './contract.ts'
+export { STORE_LIMITS } from './limits.ts'
 export { newEntry } from './new-entry.ts'
 export { isAtLeastAsComplete } from '../../protocol/event.ts'
 export { mergeDuplicates } from './completeness.ts'
-export { IDENTITY_LIMITS } from './identity-age.ts'
 export { identityKey } from './identity-key.ts'
 export { ageLimit, clockChangeOf, clockEntry, clocksOf, isTimeCertain, nextTime } from './log-clock.ts'
 export { gapPage } from './gap-page.ts'
-export type {
-  DeadLetterError,
-  DeadLetterStore,
-  NewDeadLetter,
-  Redeliveries,
-  RedeliveredDeadLetter,
-  Redelivery,
-} from './dead-letter-store.ts'
-export type { Effect, EffectCommit, EffectState, EffectStore, MovedEffects } from './effect-store.ts'
-export { inboxLimits, MIN_KNOWN_IDS } from './inbox-store.ts'
-export type { InboxLimits, InboxPlace, InboxStore, PendingDelivery } from './inbox-store.ts'
-export { MAX_TOMBSTONES } from './process-store.ts'
-export type {
-  ChangesOptions,
-  ChangesPage,
-  ProcessCommit,
-  ProcessStore,
-  RangeOptions,
-  RangePage,
-  StateChange,
-  StoredChange,
-  TimersOptions,
-} from './process-store.ts'
-export type { LogRoom, LogUsage, RetentionStore, StoreStats, Trimmed, TrimLimit } from './retention-store.ts'
+export type { DeadLetterStore, NewDeadLetter } from './dead-letter-store.ts'
+export type { Effect, EffectCommit, EffectState, EffectStore } from './effect-store.ts'
+export { inboxLimits } from './inbox-store.ts'
+export type { InboxStore } from './inbox-store.ts'
+export type { ProcessCommit, ProcessStore, StateChange } from './process-store.ts'
+export type { RetentionStore, TrimLimit } from './retention-store.ts'
 export { UNDIVIDED } from './sharing-store.ts'
 export type { Partitions, SharingStore } from './sharing-store.ts'
 export { UndividedGroups } from './undivided-groups.ts'

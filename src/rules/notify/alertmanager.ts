@@ -21,7 +21,7 @@ import type { NotifierOptions } from './notifier-options.ts'
 import { report } from './notify-problem.ts'
 import { pause } from './wake.ts'
 
-/** Settings of {@link alertmanager}. */
+/** Settings of {@link notifyAlertmanager}. */
 export interface AlertmanagerOptions extends NotifierOptions {
   /**
    * One or several instances, such as `http://127.0.0.1:9093`. All instances of a cluster are listed, as for Prometheus: each gets every
@@ -76,7 +76,7 @@ const LAST_LOOK = 500
  *
  * @throws ArgumentError at the call, for an invalid setting.
  */
-export function alertmanager(log: EventLog, options: AlertmanagerOptions): LogJob {
+export function notifyAlertmanager(log: EventLog, options: AlertmanagerOptions): LogJob {
   checkOptions('options', options, OPTIONS)
   const settings = notifierSettings('alertmanager', options)
   const { urls, auth, resend = 60_000, minOpen = 360_000, generatorUrl } = options

@@ -9,7 +9,7 @@ import { NotifyError } from './notify-error.ts'
 import { post } from './post.ts'
 import { MAX_ALERTS, slackMessage } from './slack-message.ts'
 
-/** Settings of {@link slack}. */
+/** Settings of {@link notifySlack}. */
 export interface SlackOptions extends GroupedOptions {
   /** URL of the incoming webhook. It is a secret: errors show only its origin. */
   readonly url: string
@@ -33,7 +33,7 @@ export interface SlackOptions extends GroupedOptions {
  *
  * @throws ArgumentError at the call, for an invalid setting.
  */
-export function slack(log: EventLog, options: SlackOptions): LogJob {
+export function notifySlack(log: EventLog, options: SlackOptions): LogJob {
   checkOptions('options', options, [...GROUPED_OPTIONS, 'url', 'link'])
   const { url, link } = options
   const endpoint = endpointOf('url', url)

@@ -13,7 +13,7 @@ import { GROUPED_OPTIONS, groupedSettings } from './grouped-options.ts'
 import type { GroupedOptions } from './grouped-options.ts'
 import { post } from './post.ts'
 
-/** Settings of {@link alertWebhook}. */
+/** Settings of {@link notifyWebhook}. */
 export interface AlertWebhookOptions extends GroupedOptions {
   /** URL to post to. Only its origin is shown in errors. */
   readonly url: string
@@ -43,7 +43,7 @@ const MAX_EVENTS = 100
  *
  * @throws ArgumentError at the call, for an invalid setting.
  */
-export function alertWebhook(log: EventLog, options: AlertWebhookOptions): LogJob {
+export function notifyWebhook(log: EventLog, options: AlertWebhookOptions): LogJob {
   checkOptions('options', options, [...GROUPED_OPTIONS, 'url', 'secrets', 'auth'])
   const { url, secrets, auth } = options
   const endpoint = endpointOf('url', url, auth)

@@ -52,7 +52,7 @@ export interface RunningRules extends LogJob {
  * await using log = await openLog(memoryStore())
  * const running = runRules(log, defineRules([{ alert: 'MonitorFailed', on: ['monitor.error'] }]))
  * log
- *   .consumer('alerts', { types: ['alert.firing', 'alert.resolved'], startAt: 'end' })
+ *   .consume('alerts', { types: ['alert.firing', 'alert.resolved'], startAt: 'end' })
  *   .subscribe(({ type, data }) => console.log(type, data.alert, data.labels))
  * await running.stop()
  * ```

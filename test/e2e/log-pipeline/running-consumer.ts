@@ -98,8 +98,8 @@ export class RunningConsumer {
     }
     const entries: Observable<Entry> =
       script.drops === 'ofType'
-        ? this.#log.consumer(name, options).pipe(ofType(...WANTED))
-        : this.#log.consumer(name, options)
+        ? this.#log.consume(name, options).pipe(ofType(...WANTED))
+        : this.#log.consume(name, options)
     const ended = Promise.withResolvers<void>()
     this.#ended = ended.promise
     const subscription = this.#between(entries)

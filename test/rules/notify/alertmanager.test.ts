@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import type { EventLog } from 'rivulet/log'
-import { alertmanager } from 'rivulet/rules'
+import { notifyAlertmanager } from 'rivulet/rules'
 import type { AlertmanagerOptions, NotifyProblem } from 'rivulet/rules'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { alertLog, episodeOf, isReading } from './alerts.ts'
@@ -34,7 +34,7 @@ const wasOpen = (alert: Wire) => openWhenSent.get(alert) ?? false
 async function start(log: EventLog, options: AlertmanagerOptions) {
   const problems: NotifyProblem[] = []
   const waiting = new Set<() => void>()
-  const job = alertmanager(log, {
+  const job = notifyAlertmanager(log, {
     resend: 100,
     minOpen: 100,
     onProblem: (problem) => {
@@ -256,7 +256,7 @@ describe('alertmanager', () => {
       left-- > 0 ? failing(response, received, request) : response.end(),
     )
     const { open, append } = alertLog()
-    const { problems } = await start(await open(), { urls: receiver.url, resend: 100, timeout: 150 })
+    const { problems } = await start(await open(), { urls: receiver.url, resend: 100, timeout: 600 })
     await append(episodeOf({ alert: 'A' }).firing)
 
     const requests = await receiver.requests(3)
@@ -545,7 +545,7 @@ describe('alertmanager', () => {
   ])('refuses %j', async (options, message) => {
     const { open } = alertLog()
     const log = await open()
-    expect(() => alertmanager(log, options as unknown as AlertmanagerOptions)).toThrow(message)
+    expect(() => notifyAlertmanager(log, options as unknown as AlertmanagerOptions)).toThrow(message)
   })
 })
 

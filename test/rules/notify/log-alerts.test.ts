@@ -1,8 +1,8 @@
 import { pino } from 'pino'
 import { logAlerts } from 'rivulet/rules'
-import type { LogAlertsOptions } from 'rivulet/rules'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { alertLog, episodeOf, inactiveOf, isReading, knownOf, unknownOf } from './alerts.ts'
+import type { LogAlertsOptions } from '../../../src/rules/notify/log-alerts.ts'
 
 async function linesOf(count: number, options: (write: (line: string) => void) => LogAlertsOptions) {
   const lines: string[] = []

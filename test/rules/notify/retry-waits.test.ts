@@ -1,13 +1,14 @@
 import type { EventLog } from 'rivulet/log'
-import { alertmanager, alertWebhook } from 'rivulet/rules'
+import { notifyAlertmanager, notifyWebhook } from 'rivulet/rules'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { alertLog, episodeOf, isReading } from './alerts.ts'
 import { Receiver } from './requests.ts'
 
 const onProblem = () => {}
 const notifiers = {
-  alertmanager: (log: EventLog, url: string) => alertmanager(log, { urls: url, resend: 60_000, onProblem }),
-  'alert-webhook': (log: EventLog, url: string) => alertWebhook(log, { url, onProblem }),
+  alertmanager: (log: EventLog, url: string) =>
+    notifyAlertmanager(log, { urls: url, resend: 60_000, onProblem }),
+  'alert-webhook': (log: EventLog, url: string) => notifyWebhook(log, { url, onProblem }),
 }
 
 it.each<[keyof typeof notifiers, string]>([

@@ -1,6 +1,6 @@
 import type { EventLog } from 'rivulet/log'
 import type { NotifyProblem, SlackOptions } from 'rivulet/rules'
-import { slack } from 'rivulet/rules'
+import { notifySlack } from 'rivulet/rules'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { alertLog, episodeOf, inactiveOf, isReading } from './alerts.ts'
 import { Receiver } from './requests.ts'
@@ -19,7 +19,7 @@ const textsOf = (request: Received) => messageOf(request).blocks.map(({ text }) 
 
 async function start(log: EventLog, receiver: Receiver, options: Partial<SlackOptions> = {}) {
   const problems: NotifyProblem[] = []
-  const job = slack(log, {
+  const job = notifySlack(log, {
     url: `${receiver.url}/services/T000/B000/XXXXSECRET`,
     grouping: { wait: 20, interval: 50 },
     onProblem: (problem) => void problems.push(problem),
@@ -154,7 +154,7 @@ describe('slack', () => {
     expect(problems[0]?.error.message).toBe(`${receiver.url} answered with 404: no_service (not shown)`)
     for await (const { error } of log.deadLetters('slack').list())
       expect(error.message).not.toContain('XXXXSECRET')
-    expect(() => slack(log, { url: 'hooks.slack.com/services/XXXXSECRET' })).toThrow(
+    expect(() => notifySlack(log, { url: 'hooks.slack.com/services/XXXXSECRET' })).toThrow(
       /^(?!.*SECRET)url must be/,
     )
   })

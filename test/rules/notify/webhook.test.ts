@@ -1,6 +1,6 @@
 import type { EventLog } from 'rivulet/log'
 import type { AlertWebhookOptions, NotifyProblem } from 'rivulet/rules'
-import { alertWebhook } from 'rivulet/rules'
+import { notifyWebhook } from 'rivulet/rules'
 import { verifySignature } from 'rivulet/webhooks'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { alertLog, episodeOf, inactiveOf, isReading, knownOf, unknownOf } from './alerts.ts'
@@ -11,7 +11,7 @@ const PATH = '/hooks/T0/secret-path'
 
 async function start(log: EventLog, receiver: Receiver, options: Partial<AlertWebhookOptions> = {}) {
   const problems: NotifyProblem[] = []
-  const job = alertWebhook(log, {
+  const job = notifyWebhook(log, {
     url: receiver.url + PATH,
     onProblem: (problem) => void problems.push(problem),
     ...options,
@@ -227,6 +227,6 @@ describe('alertWebhook', () => {
   ])('refuses %j', async (options, message) => {
     const { open } = alertLog()
     const log = await open()
-    expect(() => alertWebhook(log, options as unknown as AlertWebhookOptions)).toThrow(message)
+    expect(() => notifyWebhook(log, options as unknown as AlertWebhookOptions)).toThrow(message)
   })
 })

@@ -1,12 +1,12 @@
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import { createResearchService } from 'rivulet/service'
-import type { ModelOptions } from 'rivulet/service'
 import { createClient } from 'rivulet'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type ModelLimits, ModelServer } from '../../../src/service/model/model-server.ts'
 import { folderOf } from '../corpus/folder.ts'
 import { type ModelBehaviour, modelServer, openAnswer, part, streamReply } from './model-server.ts'
+import type { ModelOptions } from '../../../src/service/model/model-server.ts'
 
 const FILES = {
   'acme.md': '# Acme\n\nAcme makes anvils. It was founded in 1949 by Wile Coyote.\n',

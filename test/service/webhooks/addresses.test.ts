@@ -1,9 +1,10 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createResearchService, ManualClock } from '../../../src/service/index.ts'
-import type { ListenOptions, ResearchServiceOptions } from '../../../src/service/index.ts'
+import type { ResearchServiceOptions } from '../../../src/service/index.ts'
 import { createPoster } from '../../../src/service/webhooks/poster.ts'
 import { answer, serve } from '../../support/serve.ts'
 import { documentFolder } from '../running.ts'
+import type { ListenOptions } from '../../../src/service/listen-options.ts'
 
 /** How many webhooks a receiver on this machine got from a run of a service, after its outbox tried once. */
 async function received(

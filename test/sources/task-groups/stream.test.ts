@@ -490,7 +490,7 @@ describe('a group stream', () => {
     await using log = await openLog(memoryStore())
 
     const stopped = log.record({ client, taskGroups: ['g'] })
-    await firstValueFrom(log.consumer('first run', { types: ['task_run.state'] }))
+    await firstValueFrom(log.consume('first run', { types: ['task_run.state'] }))
     await stopped.stop()
     await log.record({ client, taskGroups: ['g'] }).done
 

@@ -3,7 +3,7 @@ import type { ResearchEventType } from '../../protocol/event.ts'
 import type { ConsumerOptions, EntryOf } from './consumer-options.ts'
 
 /** Settings of {@link EventLog.consume}: those of a consumer and of `deliver`. */
-export interface ConsumeOptions<Type extends ResearchEventType = ResearchEventType>
+export interface ConsumerJobOptions<Type extends ResearchEventType = ResearchEventType>
   extends ConsumerOptions<Type>, Omit<DeliverOptions<EntryOf<Type>>, 'gate' | 'scheduler'> {}
 
 /** The settings of the consumer, and those of `deliver`. */
@@ -18,7 +18,7 @@ export function splitOptions<Type extends ResearchEventType>({
   share,
   scheduler,
   ...delivery
-}: ConsumeOptions<Type>): [ConsumerOptions<Type>, DeliverOptions<EntryOf<Type>>] {
+}: ConsumerJobOptions<Type>): [ConsumerOptions<Type>, DeliverOptions<EntryOf<Type>>] {
   return [
     {
       ...(types !== undefined && { types }),
