@@ -76,7 +76,7 @@ export interface LiveObservable<Value> extends LiveStore<Value> {
 }
 
 /** Ends a subscription: called itself, as stores end, or by its `unsubscribe`, as observables do. A second call does nothing. */
-export interface LiveSubscription {
+interface LiveSubscription {
   (): void
   unsubscribe(): void
 }

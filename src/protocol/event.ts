@@ -103,19 +103,19 @@ export interface SourceFailure {
 }
 
 /** A source of a recorder was reached: for the first time, or again after {@link SourceLost}. */
-export interface SourceLive {
+interface SourceLive {
   /** When it was lost, in RFC 3339; null for the first time. */
   readonly lost: string | null
 }
 
 /** A source of a recorder cannot be reached at the moment. The recorder keeps trying. */
-export interface SourceLost {
+interface SourceLost {
   /** Why. */
   readonly message: string
 }
 
 /** Time passed. The recorder of a log appends it while nothing else is recorded, so that timers of its readers fire. */
-export interface LogTick {
+interface LogTick {
   /** When, in RFC 3339. */
   readonly at: string
 }

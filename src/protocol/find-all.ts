@@ -159,7 +159,7 @@ export interface FindAllEventsQuery {
 }
 
 /** A message of a FindAll run's stream or webhook. */
-export interface FindAllMessage<Type extends string, Data> {
+interface FindAllMessage<Type extends string, Data> {
   readonly type: Type
   /** Absent from webhooks. */
   readonly event_id?: string

@@ -13,7 +13,7 @@ const MINUTE = 60_000
 const MAX_WINDOW = 60 * MINUTE
 
 /** The known quotas. Each counts the POSTs that create something, of one key. */
-export const QUOTAS = {
+const QUOTAS = {
   search: { requests: 600, window: MINUTE },
   extract: { requests: 600, window: MINUTE },
   /** Runs, alone or added to a group: a request counts once, with however many runs. */

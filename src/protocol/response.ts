@@ -78,14 +78,14 @@ export interface ResponseObject {
 }
 
 /** An event of a streamed response. */
-export interface Sequenced<Type extends string> {
+interface Sequenced<Type extends string> {
   readonly type: Type
   /** Grows by one with each event of a stream. */
   readonly sequence_number: number
 }
 
 /** Which part of a response an event is about. */
-export interface ItemPart {
+interface ItemPart {
   readonly item_id: string
   readonly output_index: number
   readonly content_index: number

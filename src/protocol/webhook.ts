@@ -27,13 +27,13 @@ export type MonitorDetectedWebhook = MonitorWebhookBase<
 >
 
 /** An execution found nothing new (beyond the interface document). */
-export type MonitorCompletedWebhook = MonitorWebhookBase<
+type MonitorCompletedWebhook = MonitorWebhookBase<
   'monitor.execution.completed',
   Partial<MonitorCompletionEvent> | null | undefined
 >
 
 /** An execution failed (beyond the interface document). */
-export type MonitorFailedWebhook = MonitorWebhookBase<'monitor.execution.failed', Partial<MonitorErrorEvent>>
+type MonitorFailedWebhook = MonitorWebhookBase<'monitor.execution.failed', Partial<MonitorErrorEvent>>
 
 /** A FindAll run or one of its candidates changed (beyond the interface document). */
 export type FindAllWebhook =

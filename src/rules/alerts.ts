@@ -9,7 +9,7 @@ import { compiledRules } from './rule-set.ts'
 import type { RuleSet } from './rule-set.ts'
 
 /** Settings of {@link alerts}. */
-export interface AlertsOptions {
+interface AlertsOptions {
   /** Scheduler for deadlines and for the time at which events come. */
   readonly scheduler?: SchedulerLike
   /** Maximum number of keys of all rules together. Events of further keys are not evaluated. Default 100,000. */

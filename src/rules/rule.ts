@@ -7,7 +7,7 @@ export type Duration = string | number
 export type RuleEventType = Exclude<ResearchEventType, `alert.${string}` | 'log.tick'>
 
 /** A condition or a value in CEL, over the fields of an event. */
-export type Cel = string
+type Cel = string
 
 /** Events that match, within a time. */
 interface OverTime {

@@ -27,7 +27,7 @@ import type {
 } from './watched-streams.ts'
 
 /** The source of webhooks. */
-export interface WatchedWebhooks {
+interface WatchedWebhooks {
   readonly deliveries: Observable<WebhookDelivery>
 }
 
@@ -128,7 +128,7 @@ function notAllFailing(context: Context, watched: WatchedStreams): Observable<Re
 }
 
 /** Options of `client.watch.positioned`. At least one of `monitors`, `taskGroups`, `runs` and `findAlls` is required. */
-export interface WatchPositionedOptions
+interface WatchPositionedOptions
   extends SourceOptions, Pick<WatchOptions, 'monitors' | 'taskGroups' | 'runs' | 'findAlls'> {
   /**
    * Returns the saved position of a stream, from which it resumes; null or undefined for its beginning. Called each time that a source of the lists is

@@ -103,7 +103,7 @@ export async function signWebhook(webhook: WebhookToSign): Promise<WebhookHeader
 }
 
 /** Settings of {@link signedRequest}: the settings of {@link signWebhook} without the body. */
-export type SignedRequestOptions = Omit<WebhookToSign, 'body'>
+type SignedRequestOptions = Omit<WebhookToSign, 'body'>
 
 /**
  * Creates a signed webhook request like the service's (§6.1), for {@link WebhookReceiver.handle} or `fetch`.

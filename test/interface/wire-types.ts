@@ -1,5 +1,5 @@
 /** The types of the wire: those that users name, and those that are part of them. */
-export type { EventOf, ResearchEventData, TaskRunState } from '../../src/protocol/event.ts'
+export type { TaskRunState } from '../../src/protocol/event.ts'
 export type * from '../../src/protocol/chat.ts'
 export type * from '../../src/protocol/extract.ts'
 export type * from '../../src/protocol/find-all.ts'

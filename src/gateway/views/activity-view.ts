@@ -5,7 +5,7 @@ import { DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** How late events were recorded. */
-export interface ActivityLag {
+interface ActivityLag {
   /** Number of events that have a time of the service, without the events of a first walk into the past. */
   readonly count: number
   /** Sum of the lags of all these events, in ms. */

@@ -17,7 +17,7 @@ import { DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** The FindAll run itself. Its path is `[findAll]`. */
-export interface FindAllRunRow {
+interface FindAllRunRow {
   readonly kind: 'run'
   /** The last state of the run, with the counts of its candidates; null before the first one. */
   readonly run: FindAllRun | null

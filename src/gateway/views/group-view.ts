@@ -16,7 +16,7 @@ import { DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** The group itself. Its path is `[group]`. */
-export interface GroupStatusRow {
+interface GroupStatusRow {
   readonly kind: 'group'
   /** The last status that the service has sent. */
   readonly status: TaskGroupStatus | null

@@ -9,7 +9,7 @@ import { DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** The types of the events on a monitor's timeline. */
-export type MonitorRowType =
+type MonitorRowType =
   | 'monitor.event_stream'
   | 'monitor.snapshot'
   | 'monitor.completion'

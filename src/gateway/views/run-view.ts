@@ -18,7 +18,7 @@ import { DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** The progress of a run. Its path is `[run, 'progress']`. It stays when the run has ended. */
-export interface RunProgressRow extends RunMeter {
+interface RunProgressRow extends RunMeter {
   readonly kind: 'progress'
   /** The last 50 messages of the trace, the first one first. */
   readonly messages: readonly TraceMessage[]

@@ -10,7 +10,7 @@ import { DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** A search of a session. */
-export interface RecordedSearch {
+interface RecordedSearch {
   readonly request: SearchRequest
   readonly results: readonly SearchResult[]
   /** When it was recorded, in Unix ms. */

@@ -29,7 +29,7 @@ import { WebhookDrain } from './webhook-drain.ts'
 import { workShare } from './work-share.ts'
 
 /** A receiver of webhooks whose inbox belongs to a log. */
-export interface RecordedWebhooks {
+interface RecordedWebhooks {
   readonly inbox: WebhookInbox | undefined
 }
 
@@ -79,7 +79,7 @@ export interface RecordOptions {
 }
 
 /** The lists of {@link Recording.set}. */
-export interface RecordedLists {
+interface RecordedLists {
   readonly monitors?: readonly WatchedMonitor[]
   readonly taskGroups?: readonly WatchedGroup[]
   readonly runs?: readonly WatchedRun[]

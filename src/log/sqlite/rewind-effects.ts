@@ -8,7 +8,7 @@ import type { LogStore, Position } from '../store/contract.ts'
 import { EffectDatabase } from './effect-database.ts'
 
 /** Result of {@link rewindEffects} for one reader of a consumer: a consumer with `share` has one for each of its partitions. */
-export interface RewoundEffects {
+interface RewoundEffects {
   /** The cursor that was beside the effects; null for none. */
   readonly from: Position | null
   /** The cursor that the log has, which is beside the effects now. */

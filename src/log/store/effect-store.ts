@@ -66,7 +66,7 @@ export interface MovedEffects {
 export type EffectStates = ReadonlyMap<string, EffectState>
 
 /** Returns the states of readers in a copy of the log. */
-export type StatesInCopy = (own: EffectStates, moved: EffectStates) => EffectStates
+type StatesInCopy = (own: EffectStates, moved: EffectStates) => EffectStates
 
 /** The stored state of a reader. */
 export interface EffectState {
@@ -126,7 +126,7 @@ export interface AppliedEffect<Connection> extends EffectOfEntry {
 }
 
 /** An entry that is given up. */
-export interface GivenUpEffect extends EffectOfEntry {
+interface GivenUpEffect extends EffectOfEntry {
   readonly entry?: undefined
   /** The dead letter to keep until the log has it, in the place of an earlier one. Undefined if it goes somewhere else than to the log. */
   readonly deadLetter: NewDeadLetter | undefined

@@ -14,7 +14,7 @@ export const CONFIRMATION = 10 * 60_000
 const MAX_STEP = 5 * 60_000
 
 /** A jump of the wall clock that is not believed. */
-export interface Jump {
+interface Jump {
   /** The monotonic clock when it was seen first, in ms. */
   readonly since: number
   /** Lead of the wall clock over the log at that moment, in ms; negative if it was behind. */

@@ -32,7 +32,7 @@ export interface ReaderStats {
 }
 
 /** An upstream stream that was recorded. */
-export interface StreamStats {
+interface StreamStats {
   readonly name: string
   /** The service's position after what was recorded; null where it has none. */
   readonly position: string | null

@@ -16,7 +16,7 @@ import { passTime } from './simulated-time.ts'
 export type BacktestEvents = Iterable<RuleInput> | AsyncIterable<RuleInput> | Observable<RuleInput>
 
 /** Settings of {@link backtest}. */
-export interface BacktestOptions {
+interface BacktestOptions {
   /** Called for each event of an alert, in order. The report has only a part of them if there are very many. */
   readonly onAlert?: (event: AlertEvent) => void
   /** The end of the time that passes after the last event, in Unix ms, so that deadlines fire. Default: time ends with the last event. */

@@ -28,7 +28,7 @@ export interface PlacedHistory {
 }
 
 /** Settings of {@link placeHistory}. */
-export interface PlaceOptions {
+interface PlaceOptions {
   /** The monitor's `frequency`, such as `1h`. Default: the median time between its completions and errors. */
   readonly frequency?: string
   /**

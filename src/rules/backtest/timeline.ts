@@ -6,7 +6,7 @@ import type { BacktestEpisode, BacktestReport, BacktestRule, BacktestUnknown } f
 import type { PlacedCounts } from './place-history.ts'
 
 /** Settings of {@link timelineHtml}. */
-export interface TimelineOptions {
+interface TimelineOptions {
   /** Default: Backtest of alert rules. */
   readonly title?: string
   /** How the events were placed, if by {@link placeHistory}. */

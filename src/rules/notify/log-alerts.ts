@@ -10,7 +10,7 @@ import { warn } from './notify-problem.ts'
 import { oneLine } from '../../protocol/one-line.ts'
 
 /** A receiver of log lines: a logger of pino, for instance. */
-export interface AlertLogger {
+interface AlertLogger {
   info(fields: Readonly<Record<string, unknown>>, message: string): void
   warn(fields: Readonly<Record<string, unknown>>, message: string): void
 }

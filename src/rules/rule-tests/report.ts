@@ -29,7 +29,7 @@ export interface RuleTestResult {
 }
 
 /** Something in a test that is not as expected. */
-export interface RuleTestFailure {
+interface RuleTestFailure {
   /** Line of the expectation in the file, from 1. */
   readonly line: number | null
   readonly column: number | null

@@ -14,7 +14,7 @@ import { compiledRules } from '../rule-set.ts'
 import type { RuleSet } from '../rule-set.ts'
 
 /** A part of an expression, and its value for an event. */
-export interface ExplainedPart {
+interface ExplainedPart {
   readonly text: string
   /** Null if it has none, see `problem`. */
   readonly value: Json

@@ -8,10 +8,10 @@ import { REGISTRY } from './registry.ts'
 import type { ProcessedState } from './rule-process.ts'
 
 /** An alert that has not ended. */
-export type OpenAlert = Alert & { readonly state: Exclude<Alert['state'], 'resolved'> }
+type OpenAlert = Alert & { readonly state: Exclude<Alert['state'], 'resolved'> }
 
 /** The counters of a rule. */
-export interface RuleNumbers {
+interface RuleNumbers {
   /** The name of the rule. */
   readonly alert: string
   readonly pending: number

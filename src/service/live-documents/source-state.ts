@@ -53,7 +53,7 @@ export interface SourceState {
 }
 
 /** A failure of a URL of a source. */
-export interface SourceFailure {
+interface SourceFailure {
   /** URL without the query. */
   readonly url: string
   readonly code: SourceErrorCode

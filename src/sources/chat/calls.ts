@@ -27,7 +27,7 @@ export interface TypedAnswerOptions<Content> extends SourceOptions {
 }
 
 /** A chat completion whose content was validated. */
-export interface CheckedCompletion<Content> {
+interface CheckedCompletion<Content> {
   /** The content of the first choice, as the schema returned it. */
   readonly content: Content
   readonly completion: ChatCompletion

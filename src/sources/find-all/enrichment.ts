@@ -5,7 +5,7 @@ import type { AnswerSchema } from '../../protocol/standard-schema.ts'
 import { checkedOutput, OutputSchemaError } from '../shapes/answer-schema.ts'
 
 /** An enrichment that a schema has checked. */
-export interface CheckedEnrichment<Content> {
+interface CheckedEnrichment<Content> {
   /** The output of the schema; null without an enrichment, or if the enrichment does not match the schema. */
   readonly enrichment: Content | null
   /** Set if the enrichment does not match the schema, or a matched candidate has none. */

@@ -42,7 +42,7 @@ import { findAllEvents } from './events.ts'
 import { cancelFindAll, createFindAll, enrichFindAll, findAllResult, ingest } from './requests.ts'
 
 /** Options of `findAll.run`. */
-export interface RunFindAllOptions extends SourceOptions {
+interface RunFindAllOptions extends SourceOptions {
   /** Only for an objective. Default: the service's proposal for it, else `base`. */
   readonly generator?: FindAllGenerator
   /** The maximum number of matches, 5 to 1,000. Only for an objective. Default: the service's proposal for it, else 10. */
@@ -52,7 +52,7 @@ export interface RunFindAllOptions extends SourceOptions {
 }
 
 /** Options of `findAll.run` with a schema for the enrichment of each match. */
-export interface EnrichedFindAllOptions<Content> extends RunFindAllOptions {
+interface EnrichedFindAllOptions<Content> extends RunFindAllOptions {
   /** The information to find about each match. It is sent as an enrichment, and outputs are checked against it. */
   readonly enrich: AnswerSchema<Content>
   /** The processor of the enrichment. Default: the service's, `core`. */

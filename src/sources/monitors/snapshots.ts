@@ -14,10 +14,10 @@ import { FOLLOW_OPTIONS, followMonitor } from './follow.ts'
 import type { FollowMonitorOptions } from './follow.ts'
 
 /** Options of `monitors.snapshots`, as for `monitors.follow`. `after` is the `cursor` of a snapshot's `event`. */
-export type MonitorSnapshotsOptions = Omit<FollowMonitorOptions, 'include_completions'>
+type MonitorSnapshotsOptions = Omit<FollowMonitorOptions, 'include_completions'>
 
 /** Options of `monitors.snapshots` with a schema for the outputs. */
-export interface TypedMonitorSnapshotsOptions<Content> extends MonitorSnapshotsOptions {
+interface TypedMonitorSnapshotsOptions<Content> extends MonitorSnapshotsOptions {
   /** Validates the outputs before and after the change: the schema of the monitored run. It is not sent here. */
   readonly schema: AnswerSchema<Content>
 }
@@ -38,7 +38,7 @@ export interface MonitorSnapshot {
 }
 
 /** A change whose outputs were validated with a schema. */
-export interface CheckedMonitorSnapshot<Content> extends Pick<MonitorSnapshot, 'changed' | 'event'> {
+interface CheckedMonitorSnapshot<Content> extends Pick<MonitorSnapshot, 'changed' | 'event'> {
   /** Null if it is missing or does not match the schema. */
   readonly previous: CheckedOutput<Content> | null
   /** Null if it is not known or does not match the schema. */

@@ -23,7 +23,7 @@ import type { StreamedResponseEvent } from './response-reader.ts'
 import { responseText } from './response-text.ts'
 
 /** A response whose text was validated. */
-export interface CheckedResponse<Content> {
+interface CheckedResponse<Content> {
   /** The text of the response, as the schema returned it. */
   readonly content: Content
   readonly response: ResponseObject

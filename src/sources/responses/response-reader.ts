@@ -7,7 +7,7 @@ import { ResponseFailedError } from './response-failed-error.ts'
 import { responseText } from './response-text.ts'
 
 /** An event whose type the library does not know. New types may appear at any time. */
-export interface UnknownResponseEvent {
+interface UnknownResponseEvent {
   readonly type: 'unknown'
   /** The event as received. */
   readonly data: Readonly<Record<string, unknown>>

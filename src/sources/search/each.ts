@@ -15,7 +15,7 @@ import type { Source, SourceOptions } from '../shapes/source.ts'
 import { search } from './search.ts'
 
 /** A query, or a whole request. */
-export type SearchQuery = string | SearchRequest
+type SearchQuery = string | SearchRequest
 
 /** The queries of `search.each`. An iterator that can be used once serves one subscription. */
 export type SearchQueries = Iterable<SearchQuery> | AsyncIterable<SearchQuery> | Observable<SearchQuery>

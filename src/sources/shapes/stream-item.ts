@@ -34,23 +34,23 @@ interface StreamChange {
 }
 
 /** The service has answered a request of the stream: each page of a poll, each connection. */
-export interface StreamReached extends StreamChange {
+interface StreamReached extends StreamChange {
   readonly kind: 'reached'
 }
 
 /** The service cannot be reached. The stream goes on trying, and emits this for each attempt. */
-export interface StreamLost extends StreamChange {
+interface StreamLost extends StreamChange {
   readonly kind: 'lost'
   readonly error: unknown
 }
 
 /** A poll of a monitor begins at the newest event. */
-export interface StreamPolling extends StreamChange {
+interface StreamPolling extends StreamChange {
   readonly kind: 'polling'
 }
 
 /** The stream has emitted all events that the service has: after each poll of a monitor, and at the end of any other stream. */
-export interface StreamCaughtUp extends Omit<StreamChange, 'position'> {
+interface StreamCaughtUp extends Omit<StreamChange, 'position'> {
   readonly kind: 'caughtUp'
   /** Present if the position has changed without an event. */
   readonly position?: StreamPosition | undefined

@@ -28,7 +28,7 @@ export interface ExecuteOptions extends AddRunsOptions {
 }
 
 /** Options of `taskGroups.execute` with a schema for the outputs. */
-export interface TypedExecuteOptions<Content> extends ExecuteOptions {
+interface TypedExecuteOptions<Content> extends ExecuteOptions {
   /**
    * The schema of every output: one that converts to JSON Schema, such as zod's, or any Standard Schema together with its JSON
    * Schema, `{ schema, jsonSchema }`. It is sent as each run's `task_spec.output_schema`, and validates each output.
@@ -50,7 +50,7 @@ export interface ExecutedRun<Output extends object = TaskOutput> {
 }
 
 /** A run of `taskGroups.execute` that did not complete, or whose output does not match the schema. */
-export type UnfinishedRun = Omit<ExecutedRun, 'output'>
+type UnfinishedRun = Omit<ExecutedRun, 'output'>
 
 /** All runs of an execution ended and were emitted, but some failed, were cancelled or do not match the schema. */
 export class ExecutionError extends RivuletError {

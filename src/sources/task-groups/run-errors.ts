@@ -23,7 +23,7 @@ import { groupRun } from './read.ts'
 import { cutText } from '../../protocol/cut-text.ts'
 
 /** Failed runs of a group with the same error. */
-export interface RunErrorGroup {
+interface RunErrorGroup {
   /** What kind of error the service says it is, in `details` or `detail`; null if it does not say. */
   readonly kind: string | null
   /** The message, at most 500 characters, with `…` in the place of ids; null if the service sends none. */

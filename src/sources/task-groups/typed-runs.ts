@@ -11,7 +11,7 @@ import { sourceOf } from '../shapes/source.ts'
 import type { Source } from '../shapes/source.ts'
 
 /** Options of `taskGroups.runs` with a schema for the outputs. */
-export interface TypedGroupRunsOptions<Content> extends GroupRunsOptions {
+interface TypedGroupRunsOptions<Content> extends GroupRunsOptions {
   /**
    * Validates each output: the schema whose `outputSchema(schema)` was sent with the runs. It is not sent here. An
    * asynchronous schema delays the later runs too, to keep their order, and the stream is paused while 100 events wait.
@@ -22,7 +22,7 @@ export interface TypedGroupRunsOptions<Content> extends GroupRunsOptions {
 }
 
 /** A run that ended, with its output as the schema returned it. */
-export type CheckedRunState<Content> = Omit<TaskRunState, 'output'> & {
+type CheckedRunState<Content> = Omit<TaskRunState, 'output'> & {
   /** The validated output; null or absent without an output, and null if it does not match the schema. */
   readonly output?: CheckedOutput<Content> | null
   /** Set if the output does not match the schema. The error has the output as received. */

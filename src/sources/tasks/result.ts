@@ -23,13 +23,13 @@ import { RunFailedError, RunTimeoutError } from './errors.ts'
 import { runAt } from './read.ts'
 
 /** Options of `tasks.result`. */
-export interface RunResultOptions extends SourceOptions {
+interface RunResultOptions extends SourceOptions {
   /** How long to wait for the end of the run, in ms; then a {@link RunTimeoutError}. `Infinity` for no limit. Default Infinity. */
   readonly timeout?: number
 }
 
 /** Options of `tasks.result` with a schema for the output. */
-export interface TypedRunResultOptions<Content> extends RunResultOptions {
+interface TypedRunResultOptions<Content> extends RunResultOptions {
   /** Validates the output: the schema that was sent with the run. It is not sent here. */
   readonly schema: AnswerSchema<Content>
 }

@@ -33,7 +33,7 @@ import { eventsOf } from '../shapes/stream-item.ts'
 import { runItems } from './stream.ts'
 
 /** Options of `tasks.run`. */
-export interface RunTaskOptions extends SourceOptions {
+interface RunTaskOptions extends SourceOptions {
   /** The processor for an input without a request. Default `base`. */
   readonly processor?: string
   /** Whether the basis has an entry for each element of a list too (§2.3). Default false. */
@@ -43,7 +43,7 @@ export interface RunTaskOptions extends SourceOptions {
 }
 
 /** Options of `tasks.run` with a schema for the output. */
-export interface TypedRunTaskOptions<Content> extends RunTaskOptions {
+interface TypedRunTaskOptions<Content> extends RunTaskOptions {
   /** The schema of the output. It is sent as `task_spec.output_schema`, and validates the output. */
   readonly schema: AnswerSchema<Content>
 }

@@ -21,7 +21,7 @@ export interface LogUnderTest {
 }
 
 /** Settings of a fresh log. */
-export interface FreshLogOptions {
+interface FreshLogOptions {
   /** Unix time in ms, for `recorded`. It is to be believed at once: see `clocksOf`. */
   readonly clock: () => number
   readonly inbox?: InboxLimits

@@ -39,7 +39,7 @@ export const CONFORMANCE_AREAS = [
 ] as const
 
 /** An area of the suite. */
-export type ConformanceArea = (typeof CONFORMANCE_AREAS)[number]
+type ConformanceArea = (typeof CONFORMANCE_AREAS)[number]
 
 /** What the suite needs of a store. */
 export interface StoreHarness {
