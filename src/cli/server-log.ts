@@ -84,12 +84,12 @@ function credentialsOfEnvironment(): NatsCredentials | undefined {
   throw new UsageError('RIVULET_NATS_USER and RIVULET_NATS_PASSWORD go together')
 }
 
-function readable(variable: string, file: string): string {
+function readable(name: string, file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
     const problem = error instanceof Error && 'code' in error ? String(error.code) : 'it cannot be read'
-    throw new UsageError(`${variable}: ${file} cannot be read (${problem})`)
+    throw new UsageError(`${name}: ${file} cannot be read (${problem})`)
   }
 }
 
