@@ -51,6 +51,8 @@ const DOCS_HELP =
   'folder of Markdown, HTML and text files; may be repeated (default: the manifests, READMEs, changelogs and licences of installed packages)'
 
 const EXAMPLES = `
+Clients need RIVULET_API_KEY, and webhooks are signed with RIVULET_WEBHOOK_SECRET: each is random by default, and is then printed.
+
 Examples:
   $ rivulet serve --docs ./docs
   $ rivulet serve --port 8123 --docs ./docs --data research.db
