@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
 import { createClient } from 'rivulet'
 import type { ResearchClient } from 'rivulet'
+import { variable } from './environment.ts'
 import { UsageError } from './exit.ts'
 import { createLog } from './log.ts'
 import type { Logger } from './log.ts'
-import { addCommonOptions } from './options.ts'
+import { addCommonOptions, outputOf } from './options.ts'
 import type { CommonOptions } from './options.ts'
-import { createOutput } from './output.ts'
 import type { Output } from './output.ts'
 
 /** Options of the commands that use a service. */
@@ -32,20 +32,17 @@ export function addConnectionOptions(command: Command, json: string): Command {
 export function connect(options: ConnectionOptions, signal?: AbortSignal): Connection {
   const log = createLog(options)
   const client = clientOf(log, options.baseUrl)
-  const output = createOutput(process.stdout, {
-    json: options.json === true,
-    ...(signal !== undefined && { signal }),
-  })
+  const output = outputOf(options, signal)
   return { client, log, output }
 }
 
 /** The key is read only from the environment, since other users of the machine can read a command line. */
-export function clientOf(logger: Logger, baseUrl = process.env['RIVULET_BASE_URL']): ResearchClient {
-  const apiKey = process.env['RIVULET_API_KEY']
+export function clientOf(logger: Logger, baseUrl = variable('RIVULET_BASE_URL')): ResearchClient {
+  const apiKey = variable('RIVULET_API_KEY')
   if (baseUrl === undefined || baseUrl === '') {
     throw new UsageError('no service: set RIVULET_BASE_URL or --base-url to its address')
   }
-  if (apiKey === undefined || apiKey === '') {
+  if (apiKey === undefined) {
     throw new UsageError('RIVULET_API_KEY is not set: the service requires an API key')
   }
   return createClient({ baseUrl, apiKey, logger })

@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
 import type { FindDocument } from 'rivulet/dashboard'
 import { clientOf } from './connection.ts'
+import { variable } from './environment.ts'
 import { aborted } from './interruption.ts'
 import { LOG_OPTION, openLogAt } from './opened-log.ts'
 import { createLog, logServiceError } from './log.ts'
 import type { Logger } from './log.ts'
-import { addCommonOptions, collect, folder, portNumber, siteFolder } from './options.ts'
+import { addCommonOptions, collect, folder, outputOf, portNumber, siteFolder } from './options.ts'
 import type { CommonOptions } from './options.ts'
-import { createOutput } from './output.ts'
 
 interface DashboardCommandOptions extends CommonOptions {
   readonly log: string
@@ -54,9 +54,9 @@ export function addDashboard(program: Command, signal: AbortSignal): void {
 }
 
 async function showDashboard(options: DashboardCommandOptions, signal: AbortSignal): Promise<void> {
-  const { log: file, port, baseUrl = process.env['RIVULET_BASE_URL'] || undefined } = options
+  const { log: file, port, baseUrl = variable('RIVULET_BASE_URL') } = options
   const logger = createLog(options)
-  const output = createOutput(process.stdout, { json: options.json === true, signal })
+  const output = outputOf(options, signal)
   const client = baseUrl === undefined ? undefined : clientOf(logger, baseUrl)
   await using opened = await openLogAt(file)
   await using documents = await openDocuments(options, logger)

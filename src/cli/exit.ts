@@ -1,33 +1,7 @@
 import { CommanderError } from 'commander'
 import { ArgumentError, AuthenticationError, ConnectionError, NotFoundError } from 'rivulet'
 import { LogError, LogInUseError, LogPositionError } from 'rivulet/log'
-
-/** The exit codes. */
-const EXIT = {
-  done: 0,
-  failed: 1,
-  usage: 2,
-  authentication: 3,
-  notFound: 4,
-  unreachable: 5,
-  logInUse: 6,
-  log: 7,
-  interrupted: 130,
-  terminated: 143,
-} as const
-
-/** The exit codes, for the help. */
-export const EXIT_CODES_HELP = `
-Exit codes:
-  0    success; for serve, dashboard and mcp also: stopped by Ctrl-C or SIGTERM
-  1    failure; for run: the run did not complete; for rules check: there are problems
-  2    the command line or the environment is not valid
-  3    the service refused the API key
-  4    the monitor or task group does not exist
-  5    the service, or the server of the log, cannot be reached
-  6    another process records the same into the log, or uses the log that is to be copied
-  7    the log cannot be used: missing, damaged, of a newer version, not writable, or refused by its server
-  130  interrupted by Ctrl-C (143: by SIGTERM)`
+import { EXIT } from './exit-codes.ts'
 
 /** The command line or the environment is not valid. */
 export class UsageError extends Error {
@@ -88,19 +62,19 @@ const IN_USE = [LogInUseError, RecordedElsewhere, CopiedLogInUse]
 /** The exit code for an error that ended a command. */
 export function exitCodeOf(thrown: unknown): number {
   const error = firstOf(thrown)
-  if (error instanceof OutputClosed) return EXIT.done
+  if (error instanceof OutputClosed) return EXIT.done.code
   if (error instanceof Interrupted) return exitCodeOfSignal(error.signal)
   // Commander throws for --help and --version too, with exit code 0.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage
-  if (error instanceof UsageError || error instanceof ArgumentError) return EXIT.usage
-  if (error instanceof LogPositionError) return EXIT.usage
-  if (error instanceof AuthenticationError) return EXIT.authentication
-  if (error instanceof NotFoundError) return EXIT.notFound
-  if (error instanceof ConnectionError) return EXIT.unreachable
-  if (IN_USE.some((known) => error instanceof known)) return EXIT.logInUse
-  if (isLogError(error, 'LogServerError')) return error.retryable ? EXIT.unreachable : EXIT.log
-  if (isLogError(error, 'LogFileError')) return EXIT.log
-  return EXIT.failed
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done.code : EXIT.usage.code
+  if (error instanceof UsageError || error instanceof ArgumentError) return EXIT.usage.code
+  if (error instanceof LogPositionError) return EXIT.usage.code
+  if (error instanceof AuthenticationError) return EXIT.authentication.code
+  if (error instanceof NotFoundError) return EXIT.notFound.code
+  if (error instanceof ConnectionError) return EXIT.unreachable.code
+  if (IN_USE.some((known) => error instanceof known)) return EXIT.logInUse.code
+  if (isLogError(error, 'LogServerError')) return error.retryable ? EXIT.unreachable.code : EXIT.log.code
+  if (isLogError(error, 'LogFileError')) return EXIT.log.code
+  return EXIT.failed.code
 }
 
 /** Compares the name, since the class is in the entry point that loads SQLite, or the client of a server. */
@@ -110,7 +84,7 @@ function isLogError(error: unknown, name: 'LogFileError' | 'LogServerError'): er
 
 /** The exit code of a command that this signal ended: 128 plus the signal's number. */
 export function exitCodeOfSignal(signal: 'SIGINT' | 'SIGTERM'): number {
-  return signal === 'SIGINT' ? EXIT.interrupted : EXIT.terminated
+  return signal === 'SIGINT' ? EXIT.interrupted.code : EXIT.terminated.code
 }
 
 /** The message to print on stderr; undefined if there is no failure, or commander has printed it. */

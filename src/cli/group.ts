@@ -92,7 +92,7 @@ function addAdd(group: Command, signal: AbortSignal): void {
     .option('--input <text>', 'the input of a run; may be repeated', collect(String))
     .option('--file <path>', 'inputs, one per line; - is standard input')
   addTaskOptions(command)
-  addConnectionOptions(command, "print the service's response, one line for each request of 1,000 inputs")
+  addConnectionOptions(command, "print each of the service's responses, to 1,000 inputs, as one line of JSON")
     .addHelpText('after', ADD_EXAMPLES)
     .action((id: string, options: AddOptions) => add(id, options, signal))
 }
@@ -154,7 +154,7 @@ function addErrors(group: Command, signal: AbortSignal): void {
     .command('errors')
     .description('Show the errors of the runs that have failed so far, the most frequent first.')
     .argument('<id>', "the group's id")
-  addConnectionOptions(command, 'print them as one line of JSON').action(
+  addConnectionOptions(command, 'print the errors as one line of JSON').action(
     async (id: string, options: ConnectionOptions) => {
       const { client, output } = connect(options, signal)
       const { status } = await client.taskGroups.get(id, { signal })

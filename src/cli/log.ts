@@ -1,5 +1,6 @@
 import { pino } from 'pino'
 import type { Logger } from 'pino'
+import { variable } from './environment.ts'
 import { UsageError } from './exit.ts'
 import { jsonText } from './json-text.ts'
 import { oneLine } from './plain.ts'
@@ -9,15 +10,17 @@ export type { Logger } from 'pino'
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
 /**
- * The command's log on stderr: lines of text for a terminal, otherwise NDJSON. Its level is `RIVULET_LOG`, else `debug` with
+ * The command's log on stderr: lines of text for a terminal, otherwise NDJSON. Its level is `RIVULET_LOG_LEVEL`, else `debug` with
  * `verbose`, else `usual`. It never contains settings or requests, and so no key.
  *
  * @throws UsageError for an unknown level.
  */
 export function createLog({ verbose = false }: { readonly verbose?: boolean }, usual = 'info'): Logger {
-  const level = process.env['RIVULET_LOG'] || (verbose ? 'debug' : usual)
+  const level = variable('RIVULET_LOG_LEVEL') || (verbose ? 'debug' : usual)
   if (!LEVELS.includes(level)) {
-    throw new UsageError(`RIVULET_LOG must be one of ${LEVELS.join(', ')}, got ${JSON.stringify(level)}`)
+    throw new UsageError(
+      `RIVULET_LOG_LEVEL must be one of ${LEVELS.join(', ')}, got ${JSON.stringify(level)}`,
+    )
   }
   const options = {
     level,

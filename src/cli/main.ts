@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // All other imports follow the check, since an old Node must be able to parse the imports of this file.
 import { readFileSync } from 'node:fs'
+import { EXIT } from './exit-codes.ts'
 import { nodeVersionProblem } from './node-version.ts'
 
 const problem = nodeVersionProblem(process.versions.node, readEngines())
@@ -8,7 +9,7 @@ if (problem === undefined) {
   import('./command.ts').then(({ main }) => main())
 } else {
   process.stderr.write(`rivulet: ${problem}\n`)
-  process.exitCode = 2
+  process.exitCode = EXIT.usage.code
 }
 
 /** The Node versions that package.json requires. Its path differs between the sources and the build. */

@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
 import { clientOf } from './connection.ts'
+import { variable } from './environment.ts'
 import { OutputClosed, UsageError } from './exit.ts'
 import { aborted } from './interruption.ts'
 import { createLog } from './log.ts'
 import { openLogAt } from './opened-log.ts'
-import { addCommonOptions, portNumber } from './options.ts'
+import { addCommonOptions, outputOf, portNumber } from './options.ts'
 import type { CommonOptions } from './options.ts'
-import { createOutput } from './output.ts'
 import { readRules } from './rules/problems.ts'
 
 interface McpOptions extends CommonOptions {
@@ -43,13 +43,16 @@ export function addMcp(program: Command, signal: AbortSignal): void {
     .option('--allow-actions', 'also give the tools that create runs, which cost money')
     .option('--http', 'serve HTTP on this machine, instead of stdin and stdout')
     .option('--port <number>', 'with --http: port; 0 is any free port', portNumber, 0)
-  addCommonOptions(command, 'with --http: print the address and the token as one line of JSON')
+  addCommonOptions(
+    command,
+    'with --http: print the address and the token as one line of JSON; without it, stdout has the protocol alone',
+  )
     .addHelpText('after', HELP)
     .action((options: McpOptions) => serveTools(options, signal))
 }
 
 async function serveTools(options: McpOptions, signal: AbortSignal): Promise<void> {
-  const { baseUrl = process.env['RIVULET_BASE_URL'] || undefined, log: file, rules: files, name } = options
+  const { baseUrl = variable('RIVULET_BASE_URL'), log: file, rules: files, name } = options
   const { allowActions = false, http = false, port } = options
   if (baseUrl === undefined && file === undefined) {
     throw new UsageError('no tools: set RIVULET_BASE_URL or --base-url to a service, or --log to a log')
@@ -67,9 +70,9 @@ async function serveTools(options: McpOptions, signal: AbortSignal): Promise<voi
     throw new OutputClosed()
   }
 
-  const token = process.env['RIVULET_MCP_TOKEN'] || undefined
+  const token = variable('RIVULET_MCP_TOKEN')
   await using endpoint = await openHttp(tools, port, token)
-  const output = createOutput(process.stdout, { json: options.json === true, signal })
+  const output = outputOf(options, signal)
   // A token from the environment is known, and must not be printed.
   const secret = token === undefined ? { token: endpoint.token } : {}
   if (output.json) await output.value({ mcp: { url: endpoint.url, ...secret } })

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { variable } from './environment.ts'
 import { UsageError } from './exit.ts'
 
 /** Options of a command whose service can have a model. */
@@ -21,6 +22,6 @@ export function addModelOptions(command: Command): Command {
 export function modelSetting({ modelUrl: url, model: name }: ModelFlags) {
   if (url === undefined && name === undefined) return {}
   if (url === undefined || name === undefined) throw new UsageError('--model-url and --model go together')
-  const apiKey = process.env['RIVULET_MODEL_KEY']
+  const apiKey = variable('RIVULET_MODEL_KEY')
   return { model: { url, name, ...(apiKey !== undefined && { apiKey }) } }
 }

@@ -3,6 +3,8 @@ import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
 import type { StartAt } from 'rivulet/log'
 import { UsageError } from './exit.ts'
+import { createOutput } from './output.ts'
+import type { Output } from './output.ts'
 
 /** Options that every command has. */
 export interface CommonOptions {
@@ -14,7 +16,12 @@ export interface CommonOptions {
 export function addCommonOptions(command: Command, json: string): Command {
   return command
     .option('--json', json)
-    .option('-v, --verbose', 'log debug messages on stderr; RIVULET_LOG sets the exact level')
+    .option('-v, --verbose', 'log debug messages on stderr; RIVULET_LOG_LEVEL sets the exact level')
+}
+
+/** The output of a command. `signal` aborts waiting for a slow reader. */
+export function outputOf({ json = false }: CommonOptions, signal?: AbortSignal): Output {
+  return createOutput(process.stdout, { json, ...(signal !== undefined && { signal }) })
 }
 
 /** Collects the values of an option that may be repeated. */

@@ -1,8 +1,9 @@
-import { Command } from 'commander'
+import { Command, Help } from 'commander'
 import { addChat } from './chat.ts'
-import { EXIT_CODES_HELP } from './exit.ts'
 import { addDashboard } from './dashboard.ts'
+import { VARIABLES } from './environment.ts'
 import { addEventLog } from './event-log.ts'
+import { EXIT } from './exit-codes.ts'
 import { addExtract } from './extract.ts'
 import { addFindAll } from './find-all.ts'
 import { addGroup } from './group.ts'
@@ -28,8 +29,7 @@ export function createProgram(signal: AbortSignal): Command {
     // An argument that is wrong is in the error.
     .configureOutput({ writeErr: (text) => void process.stderr.write(plain(text)) })
     .showHelpAfterError('(use --help for details)')
-    .addHelpText('after', ENVIRONMENT_HELP)
-    .addHelpText('after', EXIT_CODES_HELP)
+    .addHelpText('after', environmentAndExitCodes)
   addStart(program, signal)
   addServe(program, signal)
   addSearch(program, signal)
@@ -49,16 +49,18 @@ export function createProgram(signal: AbortSignal): Command {
   return program
 }
 
-const ENVIRONMENT_HELP = `
-Environment:
-  RIVULET_BASE_URL         address of the service, for all commands but start, serve, log and rules
-  RIVULET_API_KEY          API key of the service; also the key that serve requires
-  RIVULET_WEBHOOK_SECRET   secret that signs webhooks, for watch and serve
-  RIVULET_MCP_TOKEN        token that agents send, for mcp --http (default: random)
-  RIVULET_MODEL_KEY        key of the model server, for serve
-  RIVULET_NATS_CREDS_FILE  .creds file for a log on a NATS server; or instead
-  RIVULET_NATS_USER        user, and RIVULET_NATS_PASSWORD; or
-  RIVULET_NATS_TOKEN       token
-  RIVULET_NATS_CA_FILE     authorities of the certificate of this server, in PEM (default: those of Node)
-  RIVULET_LOG              level of the log on stderr: trace, debug, info, warn, error or silent
-  NO_COLOR                 no colours`
+function environmentAndExitCodes(): string {
+  const help = new Help()
+  help.prepareContext({ helpWidth: process.stdout.columns })
+  const variables = Object.entries(VARIABLES).map(([name, { meaning, usedBy, defaultValue }]) => {
+    const text = `${meaning}; ${usedBy}${defaultValue === '' ? '' : ` (default: ${defaultValue})`}`
+    return help.formatItem(name, VARIABLE_WIDTH, text, help)
+  })
+  const codes = Object.values(EXIT).map(({ code, meaning }) =>
+    help.formatItem(String(code), 3, meaning, help),
+  )
+  const noColor = help.formatItem('NO_COLOR', VARIABLE_WIDTH, 'no colours', help)
+  return ['', 'Environment:', ...variables, noColor, '', 'Exit codes:', ...codes].join('\n')
+}
+
+const VARIABLE_WIDTH = Math.max(...Object.keys(VARIABLES).map(({ length }) => length))

@@ -64,7 +64,7 @@ export function addRecord(program: Command, signal: AbortSignal): void {
     .option('--max-size <size>', 'delete the oldest entries above this size (default: 8 GiB)', byteSize)
     .option('--wait', 'wait while another process records one of them, instead of an error')
     .option('--share <name>', 'divide them with the other processes that have this name here')
-  addConnectionOptions(command, 'print the number of recorded entries as one line of JSON, at the end')
+  addConnectionOptions(command, 'print, at the end, the number of recorded entries as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: RecordCommandOptions) => {
       await record(options, signal)

@@ -12,7 +12,7 @@ A rule file is YAML. Editors complete and check it by its JSON Schema, with this
 
 Examples:
   $ rivulet rules check rules.yaml
-  $ rivulet rules check 'rules/*.yaml' --format github
+  $ rivulet rules check 'rules/*.yaml' --github
   $ rivulet rules test 'rules/*.test.yaml'
   $ rivulet rules backtest --log rivulet.db --rules rules.yaml
   $ rivulet rules run --log rivulet.db --rules rules.yaml

@@ -11,7 +11,7 @@ import type { Output } from './output.ts'
 interface SearchOptions extends ConnectionOptions {
   readonly objective?: string
   readonly mode?: SearchMode
-  readonly maxResults?: number
+  readonly limit?: number
   readonly includeDomain?: readonly string[]
   readonly excludeDomain?: readonly string[]
   readonly afterDate?: string
@@ -21,7 +21,7 @@ const EXAMPLES = `
 Examples:
   $ rivulet search "solid state battery"
   $ rivulet search "solid state battery" "sulfide electrolyte" --objective "who produces them in series?"
-  $ rivulet search "solid state battery" --include-domain .edu --after-date 2025-01-01 --max-results 5
+  $ rivulet search "solid state battery" --include-domain .edu --after-date 2025-01-01 --limit 5
   $ rivulet search "solid state battery" --json | jq -r '.results[].url'`
 
 /** `rivulet search`: one search (§4.7). */
@@ -32,7 +32,7 @@ export function addSearch(program: Command, signal: AbortSignal): void {
     .argument('<query...>', 'keyword queries; quote a query of several words')
     .option('--objective <text>', 'what the search is for, in natural language')
     .addOption(new Option('--mode <mode>', 'search mode (default: advanced)').choices(SEARCH_MODES))
-    .option('--max-results <number>', 'the most results', wholeNumber(1))
+    .option('--limit <number>', 'the most results', wholeNumber(1))
     .option(
       '--include-domain <domain>',
       'only this domain, or suffix such as .edu; may be repeated',
@@ -58,14 +58,14 @@ async function search(
 }
 
 function searchRequest(queries: readonly string[], options: SearchOptions): SearchRequest {
-  const { objective, mode, maxResults, includeDomain, excludeDomain, afterDate } = options
+  const { objective, mode, limit, includeDomain, excludeDomain, afterDate } = options
   const source_policy = {
     ...(includeDomain !== undefined && { include_domains: includeDomain }),
     ...(excludeDomain !== undefined && { exclude_domains: excludeDomain }),
     ...(afterDate !== undefined && { after_date: afterDate }),
   }
   const advanced_settings = {
-    ...(maxResults !== undefined && { max_results: maxResults }),
+    ...(limit !== undefined && { max_results: limit }),
     ...(Object.keys(source_policy).length > 0 && { source_policy }),
   }
   return {

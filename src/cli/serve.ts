@@ -1,7 +1,7 @@
-import { Option } from 'commander'
 import type { Command } from 'commander'
 import type { Fault, ResearchService, ResearchServiceOptions } from 'rivulet/service'
 import { FAULTS_HELP, parseFault } from './faults.ts'
+import { variable } from './environment.ts'
 import { UsageError } from './exit.ts'
 import { installedDocuments } from './installed.ts'
 import { aborted } from './interruption.ts'
@@ -13,6 +13,7 @@ import {
   folder,
   headerName,
   headerVariable,
+  outputOf,
   portNumber,
   siteFolder,
   timeSpan,
@@ -22,12 +23,11 @@ import type { CommonOptions } from './options.ts'
 import { createLog, type Logger, logServiceError } from './log.ts'
 import { addModelOptions, modelSetting } from './model-options.ts'
 import type { ModelFlags } from './model-options.ts'
-import { createOutput, type Output } from './output.ts'
+import { type Output } from './output.ts'
 
 interface ServeOptions extends CommonOptions, ModelFlags {
   readonly port: number
   readonly host: string
-  readonly apiKey?: string
   readonly docs?: readonly string[]
   readonly source?: readonly string[]
   readonly sourceHeaderEnv?: readonly (readonly [origin: string, header: Readonly<Record<string, string>>])[]
@@ -51,6 +51,8 @@ const DOCS_HELP =
   'folder of Markdown, HTML and text files; may be repeated (default: the manifests, READMEs, changelogs and licences of installed packages)'
 
 const EXAMPLES = `
+Clients need RIVULET_API_KEY, and webhooks are signed with RIVULET_WEBHOOK_SECRET: each is random by default, and is then printed.
+
 Examples:
   $ rivulet serve --docs ./docs
   $ rivulet serve --port 8123 --docs ./docs --data research.db
@@ -91,9 +93,6 @@ export function addServe(program: Command, signal: AbortSignal): void {
     )
     .option('--port <number>', 'port; 0 is any free port', portNumber, 0)
     .option('--host <address>', 'address to listen on; only loopback excludes other machines', LOOPBACK)
-    .addOption(
-      new Option('--api-key <key>', 'API key that clients need (default: random)').env('RIVULET_API_KEY'),
-    )
     .option('--data <file>', 'SQLite file for all data (default: in memory)')
     .option('--speed <factor>', 'speed of its clock relative to real time', factor, 1)
     .option(
@@ -157,12 +156,14 @@ async function logSources(service: ResearchService, log: Logger): Promise<void> 
 async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> {
   const { source: sources = [], port, host } = options
   const log = createLog(options)
-  const output = createOutput(process.stdout, { json: options.json === true, signal })
+  const output = outputOf(options, signal)
   // Imported here, so that other commands start faster.
   const { createResearchService } = await import('rivulet/service')
-  const webhookSecret = process.env['RIVULET_WEBHOOK_SECRET']
+  const apiKey = variable('RIVULET_API_KEY')
+  const webhookSecret = variable('RIVULET_WEBHOOK_SECRET')
   await using service = await createResearchService({
     ...(await serviceOptions(options)),
+    ...(apiKey !== undefined && { apiKey }),
     ...(webhookSecret !== undefined && { webhookSecret }),
     onError: (error, ref_id) => logServiceError(log, error, ref_id),
   })
@@ -175,7 +176,7 @@ async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> 
   const url = await service.listen({ port, host, allowRemote: host !== LOOPBACK })
   // A secret from the environment is known, and must not be printed.
   await printService(output, url, service.corpus.size, {
-    ...(options.apiKey === undefined && { api_key: service.apiKey }),
+    ...(apiKey === undefined && { api_key: service.apiKey }),
     ...(webhookSecret === undefined && { webhook_secret: service.webhookSecret }),
   })
   if (sources.length > 0) void logSources(service, log)
@@ -186,7 +187,7 @@ async function serve(options: ServeOptions, signal: AbortSignal): Promise<void> 
 /** The settings of the service that options of the command name. */
 async function serviceOptions(options: ServeOptions): Promise<ResearchServiceOptions> {
   const { docs = [], source: sources = [], sourceHeaderEnv: sourceHeaders = [], site: sites = [] } = options
-  const { refresh, apiKey, data, speed, fault: faults = [], quotas, credit, betaHeader } = options
+  const { refresh, data, speed, fault: faults = [], quotas, credit, betaHeader } = options
   return {
     ...(docs.length + sites.length > 0
       ? { docs: [...docs, ...sites] }
@@ -197,7 +198,6 @@ async function serviceOptions(options: ServeOptions): Promise<ResearchServiceOpt
     speed,
     faults,
     ...privateAddresses(options),
-    ...(apiKey !== undefined && { apiKey }),
     quotas,
     ...(credit !== undefined && { credit }),
     ...(betaHeader !== undefined && { betaHeader }),

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { ArgumentError } from 'rivulet'
 import type { LogStore } from 'rivulet/log/store'
 import type { NatsCredentials, natsStore as NatsStore } from 'rivulet/log/nats'
+import { variable } from './environment.ts'
 import { UsageError } from './exit.ts'
 
 const ADDRESS = /^([a-z][a-z\d+.-]*):\/\/(.*)$/is
@@ -23,8 +24,8 @@ export function isServerAddress(place: string): boolean {
  */
 export async function serverLog(address: string, create: boolean): Promise<LogStore> {
   const { servers, name } = serversOf(address)
-  const credentials = credentialsOf(process.env)
-  const caFile = valueOf(process.env, 'RIVULET_NATS_CA_FILE')
+  const credentials = credentialsOfEnvironment()
+  const caFile = variable('RIVULET_NATS_CA_FILE')
   if (caFile !== undefined) readable('RIVULET_NATS_CA_FILE', caFile)
   const { natsStore } = await natsEntry()
   try {
@@ -64,14 +65,12 @@ function serversOf(address: string): { readonly servers: readonly string[]; read
   return { servers, name }
 }
 
-type Environment = Readonly<Record<string, string | undefined>>
-
-function credentialsOf(env: Environment): NatsCredentials | undefined {
+function credentialsOfEnvironment(): NatsCredentials | undefined {
   const [file, user, password, token] = [
-    valueOf(env, 'RIVULET_NATS_CREDS_FILE'),
-    valueOf(env, 'RIVULET_NATS_USER'),
-    valueOf(env, 'RIVULET_NATS_PASSWORD'),
-    valueOf(env, 'RIVULET_NATS_TOKEN'),
+    variable('RIVULET_NATS_CREDS_FILE'),
+    variable('RIVULET_NATS_USER'),
+    variable('RIVULET_NATS_PASSWORD'),
+    variable('RIVULET_NATS_TOKEN'),
   ]
   if ([file, user ?? password, token].filter((each) => each !== undefined).length > 1) {
     throw new UsageError(
@@ -85,17 +84,12 @@ function credentialsOf(env: Environment): NatsCredentials | undefined {
   throw new UsageError('RIVULET_NATS_USER and RIVULET_NATS_PASSWORD go together')
 }
 
-/** An empty variable is as good as none. */
-function valueOf(env: Environment, name: string): string | undefined {
-  return env[name] === '' ? undefined : env[name]
-}
-
-function readable(variable: string, file: string): string {
+function readable(name: string, file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
     const problem = error instanceof Error && 'code' in error ? String(error.code) : 'it cannot be read'
-    throw new UsageError(`${variable}: ${file} cannot be read (${problem})`)
+    throw new UsageError(`${name}: ${file} cannot be read (${problem})`)
   }
 }
 

@@ -1,9 +1,8 @@
 import type { Command } from 'commander'
 import { aborted } from './interruption.ts'
 import { createLog } from './log.ts'
-import { addCommonOptions, collect, folder } from './options.ts'
+import { addCommonOptions, collect, folder, outputOf } from './options.ts'
 import type { CommonOptions } from './options.ts'
-import { createOutput } from './output.ts'
 import type { Summary } from './start/ledger.ts'
 
 interface StartOptions extends CommonOptions {
@@ -35,7 +34,7 @@ export function addStart(program: Command, signal: AbortSignal): void {
     )
     .option('--docs <folder>', DOCS_HELP, collect(folder))
     .option('--dashboard', 'keep everything open at the end, for the dashboard, until Ctrl-C')
-  addCommonOptions(command, 'print events as JSON, one per line, and a summary in the last line')
+  addCommonOptions(command, 'print each event, then the summary, as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action((options: StartOptions) => start(options, signal))
 }
@@ -48,7 +47,7 @@ async function start(options: StartOptions, ended: AbortSignal): Promise<void> {
   }, DEADLINE)
   try {
     const signal = AbortSignal.any([ended, overdue.signal])
-    const output = createOutput(process.stdout, { json: options.json === true, signal })
+    const output = outputOf(options, signal)
     // Imported here, so that other commands start faster.
     const [{ runScenario }, { jsonNarrator }, { StoryNarrator }] = await Promise.all([
       import('./start/scenario.ts'),

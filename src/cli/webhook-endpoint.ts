@@ -4,6 +4,7 @@ import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
 import type { WebhookInbox, WebhookReceiver } from 'rivulet/webhooks'
 import { Subject } from 'rxjs'
 import type { Observable } from 'rxjs'
+import { variable } from './environment.ts'
 import { UsageError } from './exit.ts'
 import { listenOn } from './listening.ts'
 
@@ -56,7 +57,7 @@ export async function openWebhookEndpoint(
 
 /** The secret that signs webhooks. It is read only from the environment, since other users of the machine can read a command line. */
 export function webhookSecret(): string {
-  const secret = process.env['RIVULET_WEBHOOK_SECRET']
-  if (secret !== undefined && secret !== '') return secret
+  const secret = variable('RIVULET_WEBHOOK_SECRET')
+  if (secret !== undefined) return secret
   throw new UsageError('RIVULET_WEBHOOK_SECRET is not set: webhooks cannot be verified without it')
 }

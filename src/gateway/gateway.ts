@@ -56,7 +56,7 @@ const OPTIONS = Object.keys({
  *   key: (entry) => [entry.data.run.run_id],
  *   reduce: (_, entry) => ({ status: entry.data.run.status }),
  * })
- * const gateway = createGateway({ log, views: { runs }, tokens: { secret: process.env.SECRET ?? '' } })
+ * const gateway = createGateway({ log, views: { runs }, tokens: { secret: process.env.RIVULET_TOKEN_SECRET ?? '' } })
  * createServer(nodeListener(gateway)).listen(3000)
  * console.log(await gateway.grant({ sub: 'user_1', views: ['runs'], sources: ['*'] }))
  * ```

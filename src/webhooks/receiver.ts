@@ -137,7 +137,7 @@ const STORED: HttpResponse = { status: 204 }
  *
  * @throws {ArgumentError} for an invalid option.
  * @example
- * const receiver = createWebhookReceiver({ secrets: process.env['WEBHOOK_SECRET'] ?? '' })
+ * const receiver = createWebhookReceiver({ secrets: process.env['RIVULET_WEBHOOK_SECRET'] ?? '' })
  * receiver.deliveries.subscribe(({ id, payload }) => console.log(id, payload))
  * createServer(nodeListener(receiver)).listen(3000)
  */

@@ -210,7 +210,7 @@ describe('rivulet mcp', () => {
     const url = await serve((_, response) => {
       response.writeHead(200, { 'content-type': 'application/json' }).end(body)
     })
-    const env = { RIVULET_BASE_URL: url, RIVULET_API_KEY: 'key_secret', RIVULET_LOG: 'silent' }
+    const env = { RIVULET_BASE_URL: url, RIVULET_API_KEY: 'key_secret', RIVULET_LOG_LEVEL: 'silent' }
     const { call, rpc } = await agent(['--allow-actions'], env)
     for (body of bodies) {
       const answers = await Promise.all([

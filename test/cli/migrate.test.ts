@@ -12,7 +12,7 @@ import { change } from '../operators/events.ts'
 import { rivulet } from './command.ts'
 
 const migrate = (from: string, to: string, ...args: readonly string[]) =>
-  rivulet(['log', 'migrate', '--from', from, '--to', to, ...args]).ended
+  rivulet(['log', 'migrate', '--log', from, '--to', to, ...args]).ended
 
 /** A folder with a log of some entries. */
 async function logOf(count: number) {

@@ -47,7 +47,7 @@ const has = (text: string) => (line: string) => line.includes(text)
 describe('rivulet rules run', () => {
   it('prints alerts as they fire, uses changed rules, and goes on with the old ones where these are wrong', async () => {
     const { log, file, detect, edit } = await folder()
-    const run = rivulet(['rules', 'run', '--log', log, '--rules', file, '--start', 'start'])
+    const run = rivulet(['rules', 'run', '--log', log, '--rules', file, '--from', 'start'])
     await run.stderrLine(has('running'))
     const fired = run.stdoutLine(has('firing'))
     await detect('a', 'b')
@@ -81,7 +81,7 @@ describe('rivulet rules run', () => {
     const { log, file, detect, edit } = await folder()
     const missing = await rivulet(['rules', 'run', '--log', `${log}.none`, '--rules', file]).ended
     expect(missing.code).toBe(7)
-    const first = rivulet(['rules', 'run', '--log', log, '--rules', file, '--start', 'start'])
+    const first = rivulet(['rules', 'run', '--log', log, '--rules', file, '--from', 'start'])
     const fired = first.stdoutLine(has('firing'))
     await detect('a', 'b')
     await fired
@@ -103,7 +103,7 @@ describe('rivulet rules run', () => {
         received.resolve({ body, signature: request.headers['webhook-signature'] })
       })
     })
-    const args = ['rules', 'run', '--log', log, '--rules', file, '--start', 'start', '--webhook', url]
+    const args = ['rules', 'run', '--log', log, '--rules', file, '--from', 'start', '--webhook-url', url]
     args.push('--webhook-secret-env', 'SECRET')
     const without = await rivulet(args).ended
     expect(without).toMatchObject({ code: 2, stderr: expect.stringContaining('SECRET is not set') })
@@ -154,7 +154,7 @@ rules:
     const { file } = await folder(RULES)
     const input = `${file}.ndjson`
     const explain = () =>
-      rivulet(['rules', 'explain', 'Acquired', '--rules', file, '--event', 'e', '--input', input, '--json'])
+      rivulet(['rules', 'explain', 'Acquired', '--rules', file, '--event', 'e', '--file', input, '--json'])
         .ended
     await writeFile(input, `${JSON.stringify({ ...change('e'), data: {} })}\n`)
     const { stdout } = await explain()

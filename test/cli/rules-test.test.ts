@@ -95,7 +95,7 @@ describe('rivulet rules test', () => {
   })
 
   it('prints a report for CI systems as XML', async () => {
-    const { code, stdout, file } = await run(PASSING + FAILING, '--format', 'junit')
+    const { code, stdout, file } = await run(PASSING + FAILING, '--junit')
     expect(stdout.replaceAll(/time="[\d.]+"/g, 'time="0"')).toBe(`<?xml version="1.0" encoding="UTF-8"?>
 <testsuites tests="2" failures="1" time="0">
   <testsuite name="${file}" tests="2" failures="1" time="0">
@@ -114,7 +114,7 @@ what happened:
   })
 
   it('prints a report as JSON', async () => {
-    const { code, stdout } = await run(PASSING + FAILING, '--format', 'json')
+    const { code, stdout } = await run(PASSING + FAILING, '--json')
     expect(JSON.parse(stdout)).toMatchObject({
       passed: 1,
       failed: 1,

@@ -19,7 +19,7 @@ describe('rivulet rules check', () => {
       stdout: '1 rule, and 1 disabled: no problems\n',
       stderr: '',
     })
-    expect(JSON.parse((await check(join(folder, 'good.yaml'), '--format', 'json')).stdout)).toEqual({
+    expect(JSON.parse((await check(join(folder, 'good.yaml'), '--json')).stdout)).toEqual({
       rules: ['Good'],
       disabled: ['Off'],
       problems: [],
@@ -31,8 +31,8 @@ describe('rivulet rules check', () => {
     const bad = join(folder, 'bad.yaml')
     const [text, json, github] = await Promise.all([
       check(join(folder, '*.yaml')),
-      check(join(folder, '*.yaml'), '--format', 'json'),
-      check(bad, join(folder, '100%,.yaml'), '--format', 'github'),
+      check(join(folder, '*.yaml'), '--json'),
+      check(bad, join(folder, '100%,.yaml'), '--github'),
     ])
 
     expect(text).toMatchObject({ code: 1, stderr: '' })
@@ -53,9 +53,9 @@ describe('rivulet rules check', () => {
     ])
   })
 
-  it('refuses a command line without files, and an unknown format', async () => {
+  it('refuses a command line without files, and two formats at once', async () => {
     expect(await check()).toMatchObject({ code: 2, stdout: '' })
-    expect(await check('rules.yaml', '--format', 'xml')).toMatchObject({ code: 2, stdout: '' })
+    expect(await check('rules.yaml', '--json', '--github')).toMatchObject({ code: 2, stdout: '' })
   })
 })
 

@@ -11,7 +11,9 @@ describe('rivulet serve', () => {
   it.each(['SIGINT', 'SIGTERM'] as const)(
     'prints its address, serves, and ends cleanly at %s',
     async (signal) => {
-      const service = rivulet(['serve', '--docs', await folderOf(DOCUMENTS), '--api-key', 'key_of_the_test'])
+      const service = rivulet(['serve', '--docs', await folderOf(DOCUMENTS)], {
+        RIVULET_API_KEY: 'key_of_the_test',
+      })
       const [url = ''] = (await service.stdoutLine()).match(/http:\/\/127\.0\.0\.1:\d+/) ?? []
       const client = createClient({ baseUrl: url, apiKey: 'key_of_the_test' })
       const { results } = await firstValueFrom(client.search({ search_queries: ['rivulet'] }))
@@ -223,7 +225,7 @@ describe('rivulet search and watch', () => {
     const { run_ids } = await lastValueFrom(client.taskGroups.addRuns(taskgroup_id, { inputs }))
 
     const [asJson, forPeople, watched, wrongKey, missing] = await Promise.all([
-      rivulet(['search', 'solid electrolyte', '--max-results', '1', '--json'], env).ended,
+      rivulet(['search', 'solid electrolyte', '--limit', '1', '--json'], env).ended,
       rivulet(['search', 'solid electrolyte'], env).ended,
       rivulet(['watch', '--group', taskgroup_id, '--json'], env).ended,
       rivulet(['search', 'x'], { ...env, RIVULET_API_KEY: 'key_that_is_wrong' }).ended,

@@ -170,7 +170,7 @@ describe('an invalid command line', () => {
     [['log', 'tial', '--log', 'x.db'], /Did you mean tail\?/],
     [['log', 'read', '--log', 'http://localhost/x'], /a file, nats:\/\/host:4222\/NAME or tls:/],
     [['log', 'read', '--log', 'nats://localhost:4222'], /is like nats:\/\/host:4222\/NAME/],
-    [['log', 'migrate', '--from', 'nats://a/x', '--to', 'nats://a/x'], /are the same log: name a new one/],
+    [['log', 'migrate', '--log', 'nats://a/x', '--to', 'nats://a/x'], /are the same log: name a new one/],
     [['log', 'read', '--log', 'nats:anna:hunter2@a/x'], /^(?!.*hunter2).*nats:\/\/host:4222\/NAME/],
     [['log', 'read', '--log', 'nats://localhost:4222/a.b'], /letters, digits, "-" and "_"/],
     [['log', 'read', '--log', 'tls://localhost:4222/a?token=hunter2'], /^(?!.*hunter2).*is like tls:/],

@@ -255,7 +255,7 @@ export class World {
     const target = this.#newPlace(this.chance(0.5))
     const effects = this.#effectRows().length > 0 ? this.#effects : undefined
     const isLeftBehind = effects !== undefined && this.chance(0.2)
-    const place = ['--from', this.#place.address, '--to', target.address]
+    const place = ['--log', this.#place.address, '--to', target.address]
     const named = effects !== undefined && !isLeftBehind ? ['--effects', effects] : []
     const { code, errors } = await this.#command('migrate', ...place, ...named)
     const isRefused = code !== 0

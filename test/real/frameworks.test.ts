@@ -44,7 +44,7 @@ async function start(file: string): Promise<{ readonly url: string; readonly end
     console.log('port ' + server.address().port)`
   const child = spawn(process.execPath, ['--input-type=module', '--eval', report], {
     cwd: installed.folder,
-    env: { ...process.env, PORT: '0', LIVE_SECRET: SECRET, RIVULET_WEBHOOK_SECRET: SECRET },
+    env: { ...process.env, PORT: '0', RIVULET_TOKEN_SECRET: SECRET, RIVULET_WEBHOOK_SECRET: SECRET },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let said = ''

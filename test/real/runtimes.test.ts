@@ -75,7 +75,7 @@ async function start(
 ): Promise<string> {
   const child = spawn(binary(command), args, {
     cwd: installed.folder,
-    env: { ...process.env, ...settings, SECRET },
+    env: { ...process.env, ...settings, RIVULET_WEBHOOK_SECRET: SECRET, RIVULET_TOKEN_SECRET: SECRET },
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
   })
   let said = ''
@@ -108,14 +108,14 @@ async function json(url: string): Promise<unknown> {
 describe.each(RUNTIMES)('the package on $name', (runtime) => {
   it('searches, resumes a stream that is cut, executes and handles, with every operator on the way', async () => {
     const { service, baseUrl } = await startService()
-    const url = await start(runtime, { BASE_URL: baseUrl, API_KEY: service.apiKey })
+    const url = await start(runtime, { RIVULET_BASE_URL: baseUrl, RIVULET_API_KEY: service.apiKey })
 
     expect(await json(`${url}/pipeline`)).toEqual(EXPECTED)
     expect(service.faults.struck).toEqual({ cut: 1 })
   })
 
   it('receives what is signed, once, and refuses what is not', async () => {
-    const url = await start(runtime, { BASE_URL: 'http://127.0.0.1:1', API_KEY: 'none' })
+    const url = await start(runtime, { RIVULET_BASE_URL: 'http://127.0.0.1:1', RIVULET_API_KEY: 'none' })
     const body = JSON.stringify({ type: 'task_run.status', data: { note: 'na\u00efve ✓' } })
     const post = async (headers: Readonly<Record<string, string>>, sent = body) =>
       (await fetch(`${url}/webhooks`, { method: 'POST', headers, body: sent })).status
@@ -142,7 +142,7 @@ describe('a gateway in workerd', () => {
     const client = createClient({ baseUrl, apiKey: service.apiKey })
     const { taskgroup_id: group } = await client.taskGroups.create()
     await client.taskGroups.addRuns(group, { inputs: [{ input: 'rivers', processor: 'base' }] })
-    const settings = { BASE_URL: baseUrl, API_KEY: service.apiKey, GROUP: group }
+    const settings = { RIVULET_BASE_URL: baseUrl, RIVULET_API_KEY: service.apiKey, GROUP: group }
     const url = await start(workerd('durable-object'), settings)
 
     // The request that has started all is over by then.

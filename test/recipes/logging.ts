@@ -2,8 +2,8 @@ import { pino } from 'pino'
 import { createClient } from 'rivulet'
 import type { EventLog } from 'rivulet/log'
 
-/** Lines of JSON on stdout. `RIVULET_LOG=debug` adds reconnections without an error, and dropped duplicates. */
-export const logger = pino({ level: process.env.RIVULET_LOG ?? 'info' })
+/** Lines of JSON on stdout. `RIVULET_LOG_LEVEL=debug` adds reconnections without an error, and dropped duplicates. */
+export const logger = pino({ level: process.env.RIVULET_LOG_LEVEL ?? 'info' })
 
 /** Logs failures that it handles, such as retries, as warnings. */
 export const client = createClient({ logger })

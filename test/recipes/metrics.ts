@@ -10,7 +10,7 @@ const exporter = new PrometheusExporter({ preventServerStart: true })
 const meter = new MeterProvider({ readers: [exporter] }).getMeter('research')
 
 export const client = createClient()
-export const log = await openLog(sqliteStore(process.env.RIVULET_LOG_FILE ?? 'rivulet.db'))
+export const log = await openLog(sqliteStore(process.env.EVENT_LOG ?? 'rivulet.db'))
 export const telemetry = instrument({ client, log, meter })
 
 /** Prometheus reads http://localhost:9464/metrics. */

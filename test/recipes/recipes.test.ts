@@ -167,7 +167,7 @@ describe('the recipe for', () => {
     onTestFinished(() => rmSync(folder, { recursive: true }))
     vi.stubEnv('RIVULET_BASE_URL', url)
     vi.stubEnv('RIVULET_API_KEY', 'key_of_the_recipes')
-    vi.stubEnv('RIVULET_LOG_FILE', join(folder, 'rivulet.db'))
+    vi.stubEnv('EVENT_LOG', join(folder, 'rivulet.db'))
     vi.stubEnv('METRICS_PORT', '0')
     const { client, log, metrics, telemetry } = await import('./metrics.ts')
     onTestFinished(async () => {

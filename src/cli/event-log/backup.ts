@@ -1,9 +1,8 @@
 import type { Command } from 'commander'
 import { LogUnsupportedError } from 'rivulet/log'
 import { LOG_OPTION } from '../opened-log.ts'
-import { addCommonOptions } from '../options.ts'
+import { addCommonOptions, outputOf } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
-import { createOutput } from '../output.ts'
 import { isServerAddress } from '../server-log.ts'
 
 interface BackupOptions extends CommonOptions {
@@ -26,10 +25,10 @@ export function addBackup(group: Command, signal: AbortSignal): void {
     .requiredOption('--to <file>', 'the file to create')
   addCommonOptions(command, 'print the file as one line of JSON')
     .addHelpText('after', EXAMPLES)
-    .action(async ({ log, to, json = false }: BackupOptions) => {
+    .action(async ({ log, to, ...options }: BackupOptions) => {
       await copyFile(log, to)
-      const output = createOutput(process.stdout, { json, signal })
-      await (json ? output.value({ backup: to }) : output.line(`${log} was copied to ${to}.`))
+      const output = outputOf(options, signal)
+      await (output.json ? output.value({ backup: to }) : output.line(`${log} was copied to ${to}.`))
     })
 }
 

@@ -4,9 +4,8 @@ import type { EventLog, LogReader, StoredDeadLetter } from 'rivulet/log'
 import { resourceOf } from '../event-line.ts'
 import { UsageError } from '../exit.ts'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
-import { addCommonOptions } from '../options.ts'
+import { addCommonOptions, outputOf } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
-import { createOutput } from '../output.ts'
 import type { Output } from '../output.ts'
 import { oneLine } from '../plain.ts'
 import { knownReader, readerOf } from './known-reader.ts'
@@ -62,7 +61,7 @@ async function deadLetters(options: DeadLettersOptions, signal: AbortSignal): Pr
   if (remove !== undefined && reader === undefined)
     throw new UsageError('--remove needs --consumer or --process')
   await using file = await openLogAt(options.log)
-  const output = createOutput(process.stdout, { json: options.json === true, signal })
+  const output = outputOf(options, signal)
   const { log } = file
   if (reader !== undefined) await knownReader(log, reader)
   if (which === undefined || reader === undefined) return await list(log, reader, output)

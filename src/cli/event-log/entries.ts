@@ -4,9 +4,8 @@ import type { Entry, Page, Position, StartAt } from 'rivulet/log'
 import { eventLine } from '../event-line.ts'
 import { createLog } from '../log.ts'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
-import { addCommonOptions, collect, startAt, wholeNumber } from '../options.ts'
+import { addCommonOptions, collect, outputOf, startAt, wholeNumber } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
-import { createOutput } from '../output.ts'
 import type { Output } from '../output.ts'
 
 interface EntriesOptions extends CommonOptions {
@@ -68,7 +67,7 @@ async function read(
   signal: AbortSignal,
 ): Promise<void> {
   await using file = await openLogAt(options.log)
-  const output = createOutput(process.stdout, { json: options.json === true, signal })
+  const output = outputOf(options, signal)
   const { log } = file
   let position = options.after ?? (await log.positionAt(options.from ?? 'start'))
   let left = limit
@@ -83,7 +82,7 @@ async function read(
 
 async function tail(options: EntriesOptions, signal: AbortSignal): Promise<void> {
   await using file = await openLogAt(options.log)
-  const output = createOutput(process.stdout, { json: options.json === true, signal })
+  const output = outputOf(options, signal)
   const { log } = file
   let position = options.after ?? (await log.positionAt(options.from ?? 'end'))
   createLog(options).debug({ log: options.log, after: position }, 'following')

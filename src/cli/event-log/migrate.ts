@@ -4,15 +4,14 @@ import type { Command } from 'commander'
 import { LogInUseError } from 'rivulet/log'
 import type { Migrated } from 'rivulet/log/sqlite'
 import { CopiedLogInUse, UsageError } from '../exit.ts'
-import { storeAt } from '../opened-log.ts'
-import { addCommonOptions } from '../options.ts'
+import { LOG_OPTION, storeAt } from '../opened-log.ts'
+import { addCommonOptions, outputOf } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
-import { createOutput } from '../output.ts'
 import { createProgress } from '../progress.ts'
 import { isServerAddress } from '../server-log.ts'
 
 interface MigrateCommandOptions extends CommonOptions {
-  readonly from: string
+  readonly log: string
   readonly to: string
   readonly effects?: readonly string[]
 }
@@ -29,16 +28,16 @@ A consumer with exactlyOnce has its position in the database of its effects: nam
 and knows both logs until the consumer begins in one of them. From then on, the other log is refused.
 
 Examples:
-  $ rivulet log migrate --from rivulet.db --to nats://localhost:4222/watch
-  $ rivulet log migrate --from nats://localhost:4222/watch --to rivulet.db
-  $ rivulet log migrate --from rivulet.db --to nats://localhost:4222/watch --effects ledger.db`
+  $ rivulet log migrate --log rivulet.db --to nats://localhost:4222/watch
+  $ rivulet log migrate --log nats://localhost:4222/watch --to rivulet.db
+  $ rivulet log migrate --log rivulet.db --to nats://localhost:4222/watch --effects ledger.db`
 
 /** `rivulet log migrate`: a whole log into a new one of any kind. */
 export function addMigrate(group: Command, signal: AbortSignal): void {
   const command = group
     .command('migrate')
     .description('Copy a whole log into a new one, from a file to a server or back.')
-    .requiredOption('--from <file|url>', 'the log to copy: an SQLite file, or nats://host:4222/NAME')
+    .requiredOption(...LOG_OPTION)
     .requiredOption('--to <file|url>', 'the new log')
     .option('--effects <files...>', 'the SQLite databases of the effects of consumers with exactlyOnce')
   addCommonOptions(command, 'print what was copied as one line of JSON')
@@ -47,10 +46,10 @@ export function addMigrate(group: Command, signal: AbortSignal): void {
 }
 
 async function migrate(options: MigrateCommandOptions, signal: AbortSignal): Promise<void> {
-  const { from, to, effects = [], json = false } = options
+  const { log: from, to, effects = [] } = options
   // A log without entries would be treated as a new one, and created again. A file is refused in any case.
   if (from === to && isServerAddress(from))
-    throw new UsageError('--from and --to are the same log: name a new one')
+    throw new UsageError('--log and --to are the same log: name a new one')
   const missing = effects.find((file) => !existsSync(file))
   if (missing !== undefined) throw new UsageError(`--effects: there is no file ${missing}`)
   await using source = closing(await storeAt(from, false))
@@ -73,8 +72,8 @@ async function migrate(options: MigrateCommandOptions, signal: AbortSignal): Pro
     for (const database of databases) database.close()
     progress.stop()
   }
-  const output = createOutput(process.stdout, { json, signal })
-  if (json) return await output.value({ migrated })
+  const output = outputOf(options, signal)
+  if (output.json) return await output.value({ migrated })
   const { entries, hash, streams, readers, states, deadLetters, webhooks, identities } = migrated
   const count = (number: number) => number.toLocaleString('en')
   await output.line(`${to} has what ${from} has:`)

@@ -1,9 +1,8 @@
 import type { Command } from 'commander'
 import type { LogStats } from 'rivulet/log'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
-import { addCommonOptions } from '../options.ts'
+import { addCommonOptions, outputOf } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
-import { createOutput } from '../output.ts'
 import type { Output } from '../output.ts'
 import { oneLine } from '../plain.ts'
 
@@ -18,7 +17,7 @@ const NAME_WIDTH = 40
 export function addStats(group: Command, signal: AbortSignal): void {
   addNumbers(group, signal, 'stats', {
     description: 'Print the size of a log, its readers and the streams that it was recorded from.',
-    json: 'print all as one line of JSON',
+    json: 'print the numbers as one line of JSON',
     print: printStats,
   })
 }
@@ -63,7 +62,7 @@ function addNumbers(
     .addHelpText('after', `\nExamples:\n  $ rivulet log ${name} --log rivulet.db`)
     .action(async (options: LogFileOptions) => {
       await using file = await openLogAt(options.log)
-      const output = createOutput(process.stdout, { json: options.json === true, signal })
+      const output = outputOf(options, signal)
       await print(await file.log.stats(), output)
     })
 }

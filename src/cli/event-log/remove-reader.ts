@@ -2,9 +2,8 @@ import { Option } from 'commander'
 import type { Command } from 'commander'
 import { UsageError } from '../exit.ts'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
-import { addCommonOptions } from '../options.ts'
+import { addCommonOptions, outputOf } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
-import { createOutput } from '../output.ts'
 import { oneLine } from '../plain.ts'
 import { knownReader, readerOf } from './known-reader.ts'
 
@@ -43,7 +42,7 @@ async function removeReader(options: RemoveReaderOptions, signal: AbortSignal): 
   await using file = await openLogAt(options.log)
   const { kind, name, lag, deadLetters } = await knownReader(file.log, reader)
   await file.log.remove(reader)
-  const output = createOutput(process.stdout, { json: options.json === true, signal })
+  const output = outputOf(options, signal)
   if (output.json) return await output.value({ removed: { kind, name, behind: lag.entries, deadLetters } })
   const behind = `It was ${counted(lag.entries, 'entry', 'entries')} behind`
   const letters = `had ${counted(deadLetters, 'dead letter', 'dead letters')}`

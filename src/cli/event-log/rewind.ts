@@ -2,9 +2,8 @@ import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import { UsageError } from '../exit.ts'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
-import { addCommonOptions } from '../options.ts'
+import { addCommonOptions, outputOf } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
-import { createOutput } from '../output.ts'
 import { oneLine } from '../plain.ts'
 import { knownReader } from './known-reader.ts'
 
@@ -36,7 +35,7 @@ export function addRewind(group: Command, signal: AbortSignal): void {
 }
 
 async function rewind(
-  { log, consumer, effects, json = false }: RewindOptions,
+  { log, consumer, effects, ...options }: RewindOptions,
   signal: AbortSignal,
 ): Promise<void> {
   if (!existsSync(effects)) throw new UsageError(`--effects: there is no file ${effects}`)
@@ -49,8 +48,8 @@ async function rewind(
   const database = new DatabaseSync(effects)
   try {
     const rewound = await rewindEffects(database, opened.store, consumer)
-    const output = createOutput(process.stdout, { json, signal })
-    if (json) return await output.value({ rewound })
+    const output = outputOf(options, signal)
+    if (output.json) return await output.value({ rewound })
     for (const { from, to } of rewound) {
       await output.line(
         `The consumer ${oneLine(consumer, 200)} goes on after ${to}. It was at ${from ?? 'no position'}.`,

@@ -7,8 +7,7 @@ import { addConnectionOptions, connect } from '../connection.ts'
 import type { ConnectionOptions } from '../connection.ts'
 import { UsageError } from '../exit.ts'
 import { openLogAt } from '../opened-log.ts'
-import { collect, timeSpan } from '../options.ts'
-import { createOutput } from '../output.ts'
+import { collect, outputOf, timeSpan } from '../options.ts'
 import type { Output } from '../output.ts'
 import { oneLine } from '../plain.ts'
 import { logEntries } from '../log-entries.ts'
@@ -37,7 +36,6 @@ const NAME_WIDTH = 40
 const HELP = `
 Over a log, it gives exactly what "rivulet rules run" did or would have done from its beginning. Over the history of a monitor, the
 detections have no time: they are placed between the completions beside them, else by their event_date, and the output says how many.
-With --json, each alert event is a line, and the last line is the summary.
 
 Examples:
   $ rivulet rules backtest --log rivulet.db --rules rules.yaml
@@ -62,10 +60,10 @@ export function addBacktest(group: Command, signal: AbortSignal): void {
         .conflicts('log'),
     )
     .option('--timeline <file>', 'also write a timeline to this file, as HTML')
-  addConnectionOptions(command, 'print each alert event, then the summary, as a line of JSON')
+  addConnectionOptions(command, 'print each alert event, then the summary, as one line of JSON')
     .addHelpText('after', HELP)
     .action(async (options: BacktestCommandOptions) => {
-      const output = createOutput(process.stdout, { json: options.json === true, signal })
+      const output = outputOf(options, signal)
       const rules = await readRules(options.rules)
       if (options.log === undefined) {
         await run(rules, await historyOf(options, signal), options, output)

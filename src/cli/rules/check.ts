@@ -2,61 +2,60 @@ import { Option } from 'commander'
 import type { Command } from 'commander'
 import type { RuleProblem, RuleSet } from 'rivulet/rules'
 import { ProblemsReported } from '../exit.ts'
-import { createOutput } from '../output.ts'
+import { addCommonOptions, outputOf } from '../options.ts'
+import type { CommonOptions } from '../options.ts'
 import type { Output } from '../output.ts'
 import { oneLine } from '../plain.ts'
 
-const FORMATS = ['text', 'json', 'github'] as const
-type Format = (typeof FORMATS)[number]
+interface CheckOptions extends CommonOptions {
+  readonly github?: boolean
+}
 
 /** The longest message that is shown, in characters. */
 const MESSAGE_WIDTH = 2_000
 
 /** `rivulet rules check`: the problems of rule files. */
 export function addCheck(group: Command, signal: AbortSignal): void {
-  group
+  const command = group
     .command('check')
     .description('Check rule files and print all of their problems, with file, line and column.')
     .argument('<files...>', 'rule files, or patterns in quotes, such as "rules/*.yaml"')
     .addOption(
-      new Option(
-        '--format <format>',
-        'text, json (all as one line of JSON) or github (annotations of a pull request)',
-      )
-        .choices(FORMATS)
-        .default('text'),
+      new Option('--github', 'print the problems as annotations of a pull request on GitHub').conflicts(
+        'json',
+      ),
     )
+  addCommonOptions(command, 'print the names of the rules and all problems as one line of JSON')
     .addHelpText(
       'after',
-      '\nIt exits with 1 where there is a problem.\n\nExamples:\n  $ rivulet rules check rules.yaml',
+      '\nIt exits with 1 if there is a problem.\n\nExamples:\n  $ rivulet rules check rules.yaml',
     )
-    .action(async (files: readonly string[], { format }: { readonly format: Format }) => {
-      const output = createOutput(process.stdout, { json: format === 'json', signal })
+    .action(async (files: readonly string[], { github = false, ...options }: CheckOptions) => {
+      const output = outputOf(options, signal)
       const { loadRules, RuleError } = await import('rivulet/rules')
       try {
-        await printRules(await loadRules(files), format, output)
+        await printRules(await loadRules(files), output)
       } catch (error) {
         if (!(error instanceof RuleError)) throw error
-        await printProblems(error.problems, format, output)
+        await printProblems(error.problems, github, output)
         throw new ProblemsReported()
       }
     })
 }
 
-async function printRules({ names, disabled }: RuleSet, format: Format, output: Output): Promise<void> {
-  if (format === 'json') return output.value({ rules: names, disabled, problems: [] })
+async function printRules({ names, disabled }: RuleSet, output: Output): Promise<void> {
+  if (output.json) return output.value({ rules: names, disabled, problems: [] })
   const others = disabled.length === 0 ? '' : `, and ${disabled.length} disabled`
   await output.line(`${counted(names.length, 'rule')}${others}: no problems`)
 }
 
 async function printProblems(
   problems: readonly RuleProblem[],
-  format: Format,
+  github: boolean,
   output: Output,
 ): Promise<void> {
-  if (format === 'json') return output.value({ rules: [], disabled: [], problems })
-  for (const problem of problems)
-    await output.line(format === 'github' ? annotation(problem) : textLine(problem, output))
+  if (output.json) return output.value({ rules: [], disabled: [], problems })
+  for (const problem of problems) await output.line(github ? annotation(problem) : textLine(problem, output))
   await output.line(counted(problems.length, 'problem'))
 }
 

@@ -10,9 +10,8 @@ import { isJsonObject } from '../json-file.ts'
 import { jsonText } from '../json-text.ts'
 import { logEntries } from '../log-entries.ts'
 import { openLogAt } from '../opened-log.ts'
-import { addCommonOptions } from '../options.ts'
+import { addCommonOptions, outputOf } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
-import { createOutput } from '../output.ts'
 import type { Output } from '../output.ts'
 import { oneLine } from '../plain.ts'
 import { readRules } from './problems.ts'
@@ -21,7 +20,7 @@ interface ExplainOptions extends CommonOptions {
   readonly rules: readonly string[]
   readonly event: string
   readonly log?: string
-  readonly input?: string
+  readonly file?: string
 }
 
 /** The longest value that is shown, in characters. */
@@ -35,7 +34,7 @@ The event is found by its id: in a log, with what came of it there, or in a file
 
 Examples:
   $ rivulet rules explain ErrorBurst --event mevt_1 --log rivulet.db --rules rules.yaml
-  $ rivulet rules explain ErrorBurst --event mevt_1 --input events.ndjson --rules rules.yaml --json`
+  $ rivulet rules explain ErrorBurst --event mevt_1 --file events.ndjson --rules rules.yaml --json`
 
 /** `rivulet rules explain`: how a rule evaluates an event. */
 export function addExplain(group: Command, signal: AbortSignal): void {
@@ -46,21 +45,21 @@ export function addExplain(group: Command, signal: AbortSignal): void {
     .requiredOption('--event <id>', 'the id of the event')
     .requiredOption('--rules <files...>', 'rule files, or patterns in quotes')
     .option('--log <file|url>', 'log that has the event: an SQLite file, or nats://host:4222/NAME')
-    .option('--input <file>', 'file of events, one as JSON on each line')
-  addCommonOptions(command, 'print all as one line of JSON')
+    .option('--file <path>', 'file of events, one as JSON on each line')
+  addCommonOptions(command, 'print the parts, their values and the alerts as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action((rule: string, options: ExplainOptions) => explain(rule, options, signal))
 }
 
 async function explain(rule: string, options: ExplainOptions, signal: AbortSignal): Promise<void> {
-  const { rules: files, event: id, log: file, input, json = false } = options
-  if ((file === undefined) === (input === undefined)) throw new UsageError('use --log or --input')
+  const { rules: files, event: id, log, file } = options
+  if ((log === undefined) === (file === undefined)) throw new UsageError('use --log or --file')
   const rules = await readRules(files)
-  const output = createOutput(process.stdout, { json, signal })
-  await using opened = file === undefined ? undefined : await openLogAt(file)
+  const output = outputOf(options, signal)
+  await using opened = log === undefined ? undefined : await openLogAt(log)
   const event =
-    opened === undefined ? await eventOfFile(input ?? '', id) : await eventOfLog(opened.log, id, signal)
-  if (event === undefined) throw new UsageError(`there is no event ${JSON.stringify(id)} in ${file ?? input}`)
+    opened === undefined ? await eventOfFile(file ?? '', id) : await eventOfLog(opened.log, id, signal)
+  if (event === undefined) throw new UsageError(`there is no event ${JSON.stringify(id)} in ${log ?? file}`)
   const { explainRule } = await import('rivulet/rules')
   const explanation = explainRule(rules, rule, event)
   const alerts = opened === undefined ? [] : await alertsOf(opened.log, rule, event, signal)

@@ -2,9 +2,8 @@ import type { Command } from 'commander'
 import type { RuleStatus } from 'rivulet/rules'
 import { keyText } from '../event-line.ts'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
-import { addCommonOptions } from '../options.ts'
+import { addCommonOptions, outputOf } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
-import { createOutput } from '../output.ts'
 import type { Output, Style } from '../output.ts'
 import { oneLine } from '../plain.ts'
 
@@ -40,14 +39,14 @@ export function addList(group: Command, signal: AbortSignal): void {
     .description('Print the alerts that are firing, pending or unknown now, and what rules have counted.')
     .requiredOption(...LOG_OPTION)
     .option('--name <name>', 'name of the process in the log (default: rules)')
-  addCommonOptions(command, 'print all as one line of JSON')
+  addCommonOptions(command, 'print the alerts and the counts as one line of JSON')
     .addHelpText('after', EXAMPLES)
-    .action(async ({ log: file, name = 'rules', json = false }: AlertListOptions) => {
+    .action(async ({ log: file, name = 'rules', ...options }: AlertListOptions) => {
       await using opened = await openLogAt(file)
       const { ruleStatus } = await import('rivulet/rules')
       const status = await ruleStatus(opened.log, { name })
       const failed = await opened.log.deadLetters({ process: name }).count()
-      const output = createOutput(process.stdout, { json, signal })
+      const output = outputOf(options, signal)
       if (output.json) await output.value({ ...status, failed })
       else await printStatus(status, failed, output)
     })

@@ -9,9 +9,8 @@ import { aborted } from '../interruption.ts'
 import { createLog } from '../log.ts'
 import type { Logger } from '../log.ts'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
-import { addCommonOptions, startAt } from '../options.ts'
+import { addCommonOptions, outputOf, startAt } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
-import { createOutput } from '../output.ts'
 import type { Output } from '../output.ts'
 import { readRules } from './problems.ts'
 import { watchRuleFiles } from './rule-files.ts'
@@ -20,10 +19,10 @@ interface RulesRunOptions extends CommonOptions {
   readonly log: string
   readonly rules: readonly string[]
   readonly name?: string
-  readonly start?: StartAt
+  readonly from?: StartAt
   readonly wait?: boolean
   readonly alertmanager?: readonly string[]
-  readonly webhook?: string
+  readonly webhookUrl?: string
   readonly webhookSecretEnv?: string
   readonly slackUrlEnv?: string
 }
@@ -67,11 +66,11 @@ export function addRun(group: Command, signal: AbortSignal): void {
     .requiredOption(...LOG_OPTION)
     .requiredOption('--rules <files...>', 'rule files, or patterns in quotes')
     .option('--alertmanager <urls...>', 'send alerts to Alertmanager: all instances of a cluster')
-    .option('--webhook <url>', 'post alerts to a webhook, as CloudEvents')
+    .option('--webhook-url <url>', 'post alerts to a webhook, as CloudEvents')
     .option('--webhook-secret-env <name>', 'sign the posts with the secret in this environment variable')
     .option('--slack-url-env <name>', 'post alerts to the Slack webhook in this environment variable')
     .option('--name <name>', 'name of the process in the log (default: rules)')
-    .option('--start <time>', 'start, end, or the time at which a new name begins (default: end)', startAt)
+    .option('--from <time>', 'start, end, or the time at which a new name begins (default: end)', startAt)
     .option('--wait', 'wait while another process runs these rules, instead of an error')
   addCommonOptions(command, 'print each alert event as one line of JSON')
     .addHelpText('after', EXAMPLES)
@@ -83,18 +82,18 @@ export function addRun(group: Command, signal: AbortSignal): void {
 
 /** Resolves after the signal aborts, when everything is saved and closed. */
 async function run(options: RulesRunOptions, signal: AbortSignal): Promise<void> {
-  const { log: file, rules: files, name = 'rules', start = 'end', wait = false } = options
+  const { log: file, rules: files, name = 'rules', from = 'end', wait = false } = options
   const settings = notifierSettings(options)
   const rules = await readRules(files)
   const log = createLog(options)
   await using opened = await openLogAt(file)
   const printed = await opened.log.positionAt('end')
   const { runRules } = await import('rivulet/rules')
-  const running = runRules(opened.log, rules, { name, startAt: start, ...(wait && { wait: signal }) })
+  const running = runRules(opened.log, rules, { name, startAt: from, ...(wait && { wait: signal }) })
   const jobs: readonly LogJob[] = [running, ...(await notifiers(opened.log, settings, log))]
   log.info({ log: file, rules: rules.size }, 'running')
   const ending = new AbortController()
-  const output = createOutput(process.stdout, { json: options.json === true })
+  const output = outputOf(options)
   const printing = print(opened.log, { name, after: printed }, output, ending.signal)
   const watching = watchRuleFiles(files, AbortSignal.any([signal, ending.signal]), () =>
     reload(running, files, log),
@@ -123,12 +122,12 @@ interface NotifierSettings {
 /** @throws UsageError for a secret that is not there. */
 function notifierSettings({
   alertmanager,
-  webhook: url,
+  webhookUrl: url,
   webhookSecretEnv,
   slackUrlEnv,
 }: RulesRunOptions): NotifierSettings {
   if (url === undefined && webhookSecretEnv !== undefined)
-    throw new UsageError('--webhook-secret-env is for --webhook')
+    throw new UsageError('--webhook-secret-env is for --webhook-url')
   const secrets = webhookSecretEnv === undefined ? undefined : secretOf(webhookSecretEnv)
   return {
     alertmanager,

@@ -2,16 +2,15 @@ import { Option } from 'commander'
 import type { Command } from 'commander'
 import type { RuleTestReport } from 'rivulet/rules'
 import { ProblemsReported, UsageError } from '../exit.ts'
-import { wholeNumber } from '../options.ts'
-import { createOutput, printMessage } from '../output.ts'
+import { addCommonOptions, outputOf, wholeNumber } from '../options.ts'
+import type { CommonOptions } from '../options.ts'
+import { printMessage } from '../output.ts'
 import type { Output } from '../output.ts'
 import { oneLine } from '../plain.ts'
 import { junitReport } from './junit.ts'
 
-const FORMATS = ['text', 'json', 'junit'] as const
-
-interface TestOptions {
-  readonly format: (typeof FORMATS)[number]
+interface TestOptions extends CommonOptions {
+  readonly junit?: boolean
   readonly coverage?: number
 }
 
@@ -25,35 +24,34 @@ A test file names its rule files, and has tests: events at given times, and the 
 a month takes milliseconds. Editors complete and check the files with this as the first line:
   # yaml-language-server: $schema=node_modules/rivulet/schema/rule-tests.json
 
-It exits with 1 where a test fails or the coverage is too low, and with 2 where a file is not valid.
+It exits with 1 if a test fails or the coverage is too low, and with 2 if a file is not valid.
 
 Examples:
   $ rivulet rules test rules.test.yaml
   $ rivulet rules test 'rules/*.test.yaml' --coverage 100
-  $ rivulet rules test 'rules/*.test.yaml' --format junit > report.xml`
+  $ rivulet rules test 'rules/*.test.yaml' --junit > report.xml`
 
 /** `rivulet rules test`: runs tests of rules. */
 export function addTest(group: Command, signal: AbortSignal): void {
-  group
+  const command = group
     .command('test')
     .description('Run tests of rules: events at given times, and the alerts that they must cause.')
     .argument('<files...>', 'test files, or patterns in quotes, such as "rules/*.test.yaml"')
-    .addOption(
-      new Option('--format <format>', 'text, json (one line) or junit').choices(FORMATS).default('text'),
-    )
+    .addOption(new Option('--junit', 'print the report as XML for a CI system').conflicts('json'))
     .option(
       '--coverage <percent>',
       'the least part of the rules that must fire in a test',
       wholeNumber(0, 100),
     )
+  addCommonOptions(command, 'print the report as one line of JSON')
     .addHelpText('after', HELP)
     .action(async (files: readonly string[], options: TestOptions) => {
-      const { format, coverage: least = 0 } = options
-      const output = createOutput(process.stdout, { json: format === 'json', signal })
+      const { junit = false, coverage: least = 0 } = options
+      const output = outputOf(options, signal)
       const report = await testReport(files)
       const percent = coverageOf(report.coverage)
-      if (format === 'json') await output.value({ ...report, coverage: { percent, rules: report.coverage } })
-      else if (format === 'junit') await output.line(junitReport(report))
+      if (output.json) await output.value({ ...report, coverage: { percent, rules: report.coverage } })
+      else if (junit) await output.line(junitReport(report))
       else await printReport(report, output)
       if (percent < least) {
         const message = `${Math.floor(percent)} % of the rules fire in a test: at least ${least} % must`

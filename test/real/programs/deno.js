@@ -2,7 +2,11 @@
 import process from 'node:process'
 import { createApp } from './app.js'
 
-const { BASE_URL: baseUrl, API_KEY: apiKey, SECRET: secret } = Deno.env.toObject()
+const {
+  RIVULET_BASE_URL: baseUrl,
+  RIVULET_API_KEY: apiKey,
+  RIVULET_WEBHOOK_SECRET: secret,
+} = Deno.env.toObject()
 const server = Deno.serve(
   { hostname: '127.0.0.1', port: 0, onListen: () => {} },
   createApp({ baseUrl, apiKey, secret }),

@@ -16,9 +16,9 @@ const worker :Workerd.Worker = (
   durableObjectStorage = (inMemory = void),
   bindings = [
     (name = "LIVE", durableObjectNamespace = "Live"),
-    (name = "BASE_URL", fromEnvironment = "BASE_URL"),
-    (name = "API_KEY", fromEnvironment = "API_KEY"),
+    (name = "RIVULET_BASE_URL", fromEnvironment = "RIVULET_BASE_URL"),
+    (name = "RIVULET_API_KEY", fromEnvironment = "RIVULET_API_KEY"),
     (name = "GROUP", fromEnvironment = "GROUP"),
-    (name = "LIVE_SECRET", fromEnvironment = "SECRET"),
+    (name = "RIVULET_TOKEN_SECRET", fromEnvironment = "RIVULET_TOKEN_SECRET"),
   ],
 );

@@ -13,8 +13,8 @@ const worker :Workerd.Worker = (
   modules = [(name = "worker", esModule = embed "worker.bundle.js")],
   compatibilityDate = "2026-10-01",
   bindings = [
-    (name = "BASE_URL", fromEnvironment = "BASE_URL"),
-    (name = "API_KEY", fromEnvironment = "API_KEY"),
-    (name = "SECRET", fromEnvironment = "SECRET"),
+    (name = "RIVULET_BASE_URL", fromEnvironment = "RIVULET_BASE_URL"),
+    (name = "RIVULET_API_KEY", fromEnvironment = "RIVULET_API_KEY"),
+    (name = "RIVULET_WEBHOOK_SECRET", fromEnvironment = "RIVULET_WEBHOOK_SECRET"),
   ],
 );

@@ -12,7 +12,7 @@ const inbox = (received) => ({
 
 let app
 export default {
-  fetch(request, { BASE_URL: baseUrl, API_KEY: apiKey, SECRET: secret }) {
+  fetch(request, { RIVULET_BASE_URL: baseUrl, RIVULET_API_KEY: apiKey, RIVULET_WEBHOOK_SECRET: secret }) {
     app ??= createApp({ baseUrl, apiKey, secret }, inbox)
     return app(request)
   },
