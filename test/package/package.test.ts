@@ -5,6 +5,7 @@ import { basename, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { rolldown } from 'rolldown'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { bundleForBrowsers, PARTS } from '../../bench/bundle.ts'
 import { importsOf, reachedFrom } from '../../build/public-declarations.ts'
 import { nodeVersionProblem } from '../../src/cli/node-version.ts'
 import { bundlePage } from '../../src/dashboard/source-page.ts'
@@ -26,7 +27,7 @@ beforeAll(async () => {
   const building = buildPackage({ declarations: true })
   const [, bundled] = await Promise.all([building.then((built) => (installed = built)), bundledModules()])
   ;({ modules, modulesForBrowsers } = bundled)
-}, 120_000)
+}, 300_000)
 
 afterAll(() => installed[Symbol.asyncDispose]())
 
@@ -347,6 +348,16 @@ describe('the built package', () => {
     // The same check finds code that is used.
     expect(await codeOf(used)).toContain('class')
   })
+
+  it.each(PARTS)(
+    'has the limit of its sources in a browser, within 2 %: $name',
+    async ({ module, boundKb }) => {
+      const { gzipped } = await bundleForBrowsers(module, installed.folder)
+
+      expect(gzipped).toBeGreaterThan(1_000)
+      expect(gzipped).toBeLessThan(boundKb * 1_020)
+    },
+  )
 
   it.each(['rivulet', 'rivulet/operators', 'rivulet/streams'])(
     'names rxjs if %s is loaded without it, while a page and a receiver need none',

@@ -21,10 +21,10 @@ import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
 await using service = await createResearchService({ docs: '.' })
 const client = createClient({ baseUrl: await service.listen(), apiKey: service.apiKey })
 await using log = await openLog(sqliteLog('rivulet.db'))
-using instrumentation = instrument({ client, log })
+export const instrumentation = instrument({ client, log })
 const recording = log.record({ client, taskGroups: ['g'] })
 recording.done.catch((error: unknown) => {
-  if (error instanceof ConnectionError) console.error(error.message, instrumentation)
+  if (error instanceof ConnectionError) process.stderr.write(error.message)
 })
 
 const database = new DatabaseSync('effects.db')
@@ -38,7 +38,7 @@ log.consume(
 log.consume('ledger', { types: ['task_run.state'] }, {})
 export const outputs = log.consumer('outputs').pipe(
   ofType('task_run.state'),
-  deliver(({ data }) => console.log(data.run.run_id)),
+  deliver(({ data }) => void process.stdout.write(data.run.run_id)),
 )
 
 const rules = defineRules({ version: 1, rules: [] })

@@ -16,7 +16,7 @@ const changes = client
 
 export const following = changes.subscribe({
   next: (event) => document.body.append(event.id, event.source),
-  error: (error: unknown) => error instanceof ConnectionError && console.error(error.message),
+  error: (error: unknown) => error instanceof ConnectionError && document.body.append(error.message),
 })
 
 export const counted = client.watch({ monitors: ['m'] }).pipe(
