@@ -2,7 +2,7 @@
  * The part that `IncomingMessage` of `node:http` and `Http2ServerRequest` of `node:http2` have in common, so that a project without
  * types of Node can compile.
  */
-export interface NodeIncoming extends NodeBody {
+export interface NodeIncoming {
   readonly method?: string | undefined
   readonly url?: string | undefined
   readonly httpVersionMajor: number
@@ -11,6 +11,7 @@ export interface NodeIncoming extends NodeBody {
   readonly rawHeaders: readonly string[]
   /** Whether the whole body has arrived. */
   readonly complete: boolean
+  readonly destroyed: boolean
   readonly readableDidRead: boolean
   readonly readableEncoding: string | null
   readonly socket: {
@@ -19,17 +20,15 @@ export interface NodeIncoming extends NodeBody {
     off(event: 'close', listener: () => void): unknown
   }
   iterator(options: { readonly destroyOnReturn: boolean }): AsyncIterator<Uint8Array>
+  on(event: 'data', listener: (chunk: Uint8Array) => void): unknown
+  on(event: 'end' | 'close', listener: () => void): unknown
   once(event: 'close', listener: () => void): unknown
+  resume(): unknown
   destroy(): unknown
 }
 
 /** The part of a `Readable` of Node that is a body. */
-export interface NodeBody {
-  readonly destroyed: boolean
-  on(event: 'data', listener: (chunk: Uint8Array) => void): unknown
-  on(event: 'end' | 'close', listener: () => void): unknown
-  resume(): unknown
-}
+export type NodeBody = Pick<NodeIncoming, 'destroyed' | 'on' | 'resume'>
 
 /** The part that `ServerResponse` of `node:http` and `Http2ServerResponse` of `node:http2` have in common. */
 export interface NodeOutgoing {

@@ -4,7 +4,7 @@ import { copyFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildPackage } from '../package/build.ts'
+import { buildPackage, ROOT } from '../package/build.ts'
 import type { InstalledPackage } from '../package/build.ts'
 
 const FOLDER = resolve(import.meta.dirname, 'typescript')
@@ -17,16 +17,16 @@ const versions = Object.keys(devDependencies).filter((name) => name.startsWith('
 
 type Resolution = 'node16' | 'nodenext' | 'bundler'
 
-/** Projects, each with a program of the same name that uses every entry point which works there. */
+/** Projects, each with a program of the same name in `test/package`, which uses every entry point that works there. */
 const PROJECTS = {
   'without-dom': { lib: ['es2023'], types: ['node'] },
   'without-node': { lib: ['es2023', 'dom'], types: [] },
 } as const
 type Project = keyof typeof PROJECTS
 
-/** The newest and the oldest compiler resolve in every way, the others as is usual for the project. */
+/** The newest compiler, which is fast, resolves in every way, the others as is usual for the project. */
 const cases = versions.flatMap((version): [string, Project, Resolution][] =>
-  version === versions[0] || version === versions.at(-1)
+  version === versions.at(-1)
     ? (['without-dom', 'without-node'] as const).flatMap((project) =>
         (['node16', 'nodenext', 'bundler'] as const).map((resolution): [string, Project, Resolution] => [
           version,
@@ -35,16 +35,19 @@ const cases = versions.flatMap((version): [string, Project, Resolution][] =>
         ]),
       )
     : [
-        [version, 'without-dom', 'nodenext'],
+        [version, 'without-dom', 'node16'],
         [version, 'without-node', 'bundler'],
       ],
 )
+
+/** The file of a project's program. It is compiled with the sources too. */
+const program = (project: string) => join(ROOT, 'test/package', `${project}.ts`)
 
 let installed: InstalledPackage
 beforeAll(async () => {
   installed = await buildPackage({ declarations: true })
   for (const project of Object.keys(PROJECTS)) {
-    await copyFile(join(FOLDER, `${project}.ts`), join(installed.folder, `${project}.ts`))
+    await copyFile(program(project), join(installed.folder, `${project}.ts`))
   }
 })
 afterAll(() => installed[Symbol.asyncDispose]())
@@ -82,9 +85,7 @@ describe('the packed package in a project that checks the declarations of its li
   })
 
   it('has a program that imports every entry point', () => {
-    const programs = Object.keys(PROJECTS).map((project) =>
-      readFileSync(join(FOLDER, `${project}.ts`), 'utf8'),
-    )
+    const programs = Object.keys(PROJECTS).map((project) => readFileSync(program(project), 'utf8'))
     const { exports }: { readonly exports: Readonly<Record<string, unknown>> } = JSON.parse(
       readFileSync(installed.path('package.json'), 'utf8'),
     )
