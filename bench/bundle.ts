@@ -24,6 +24,15 @@ const LIVE_AND_REACT = `
     inlineSnapshot, prefetchView, useAddRuns, useSearch, useStatus, useSuspenseView, useView
   } from 'rivulet/react'`
 
+/** What a page loads that follows one monitor. */
+const ONE_MONITOR = `
+  import { createMonitorClient } from 'rivulet'
+  import { dedupe, ofType } from 'rivulet/operators'
+  createMonitorClient({ baseUrl: '/api', apiKey: null })
+    .monitors.follow('m')
+    .pipe(dedupe(), ofType('monitor.event_stream'))
+    .subscribe(console.log)`
+
 /** A part of the package with a limit of its own, checked like {@link BOUND_KB}. */
 export interface PartWithLimit {
   readonly name: string
@@ -36,6 +45,7 @@ export interface PartWithLimit {
 /** What has a limit. */
 export const PARTS: readonly PartWithLimit[] = [
   { name: 'rivulet and rivulet/operators', module: EVERYTHING, boundKb: BOUND_KB },
+  { name: 'a page that follows one monitor', module: ONE_MONITOR, boundKb: 28.5 },
   { name: 'rivulet/live', module: `export * from 'rivulet/live'`, boundKb: 8.6 },
   { name: 'rivulet/live and rivulet/react', module: LIVE_AND_REACT, boundKb: 10.2 },
 ]
@@ -59,20 +69,21 @@ const ENTRY = 'browser-entry'
 const OF_THE_APPLICATION = /^(rxjs|react)(\/|$)/
 
 /** What `rivulet/live` loads where it is used: requests, the sharing between tabs, and the copy on the disk. */
-const LOADED_LATER = /[\\/]src[\\/]live[\\/](requests|tabs|offline)\.ts$/
+const LOADED_LATER = /[\\/](src[\\/]live[\\/]|chunks[\\/]browser-)(requests|tabs|offline)\.[jt]s$/
 
 /**
  * Bundles a module (default: all of `rivulet` and `rivulet/operators`) for a browser, as an application's bundler does. Without
  * rxjs and react, which the application has itself, and without what is loaded later.
+ *
+ * @param installed A folder in which the built package is installed. Default: the sources, so that no build is needed.
  */
-export async function bundleForBrowsers(module = EVERYTHING): Promise<Bundle> {
+export async function bundleForBrowsers(module = EVERYTHING, installed?: string): Promise<Bundle> {
   const build = await rolldown({
     input: ENTRY,
-    cwd: PROJECT,
+    cwd: installed ?? PROJECT,
     platform: 'browser',
     external: [OF_THE_APPLICATION, LOADED_LATER],
-    // From the source, so that no build is needed.
-    resolve: { conditionNames: ['rivulet-source'] },
+    resolve: { conditionNames: installed === undefined ? ['rivulet-source'] : [] },
     plugins: [
       {
         name: ENTRY,

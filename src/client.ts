@@ -107,6 +107,9 @@ export interface ResearchClient extends UntypedCalls {
   observe(observer: ClientObserver): () => void
 }
 
+/** The part of a {@link ResearchClient} that follows monitors. */
+export type MonitorClient = Pick<ResearchClient, 'monitors' | 'diagnostics' | 'observe'>
+
 /** Default of {@link ClientOptions.patience}, in ms. */
 const PATIENCE = 300_000
 
@@ -123,6 +126,48 @@ const PATIENCE = 300_000
  * ```
  */
 export function createClient(options: ClientOptions = {}): ResearchClient {
+  const { context, diagnostics, observe } = connection(options)
+  const client: ResearchClient = {
+    search: searchCalls(context),
+    searchBeta: (request, own) => searchBeta(context, request, own),
+    extract: (request, own) => extract(context, request, own),
+    monitors: monitorCalls(context),
+    chat: chatCalls(context),
+    responses: responseCalls(context),
+    tasks: taskCalls(context),
+    taskGroups: taskGroupCalls(context),
+    findAll: findAllCalls(context),
+    memory: memoryCalls(context),
+    watch: watchCalls(context),
+    ...untypedCalls(context),
+    diagnostics,
+    observe,
+  }
+  return withContext(client, context)
+}
+
+/**
+ * Creates a client of monitors alone, with the options and errors of {@link createClient}. It has less than half of the code, for a
+ * page whose size counts.
+ *
+ * ```ts
+ * import { createMonitorClient } from 'rivulet'
+ *
+ * const { monitors } = createMonitorClient({ baseUrl: '/api', apiKey: null })
+ * monitors.follow('monitor_1').subscribe((event) => console.log(event.id))
+ * ```
+ */
+export function createMonitorClient(options: ClientOptions = {}): MonitorClient {
+  const { context, diagnostics, observe } = connection(options)
+  return withContext({ monitors: monitorCalls(context), diagnostics, observe }, context)
+}
+
+/** What a client has, whichever areas it is for. */
+interface Connection extends Pick<ResearchClient, 'diagnostics' | 'observe'> {
+  readonly context: Context
+}
+
+function connection(options: ClientOptions): Connection {
   checkOptions('options', options, OPTIONS)
   const { initialDelay = INITIAL_DELAY, maxDelay = MAX_DELAY, patience = PATIENCE, ...others } = options
   const { logger, ...settings } = others
@@ -150,23 +195,11 @@ export function createClient(options: ClientOptions = {}): ResearchClient {
     report,
     groupRuns: { prefix: '/v1beta' },
   }
-  const client: ResearchClient = {
-    search: searchCalls(context),
-    searchBeta: (request, own) => searchBeta(context, request, own),
-    extract: (request, own) => extract(context, request, own),
-    monitors: monitorCalls(context),
-    chat: chatCalls(context),
-    responses: responseCalls(context),
-    tasks: taskCalls(context),
-    taskGroups: taskGroupCalls(context),
-    findAll: findAllCalls(context),
-    memory: memoryCalls(context),
-    watch: watchCalls(context),
-    ...untypedCalls(context),
+  return {
+    context,
     diagnostics: diagnostics.asObservable(),
     observe: (observer) => transport.observers.add(observer),
   }
-  return withContext(client, context)
 }
 
 function logTo(logger: Logger, diagnostics: Observable<Diagnostic>): void {

@@ -4,8 +4,8 @@
  * @module rivulet
  */
 export * from './protocol/index.ts'
-export { createClient } from './client.ts'
-export type { ClientOptions, ResearchClient } from './client.ts'
+export { createClient, createMonitorClient } from './client.ts'
+export type { ClientOptions, MonitorClient, ResearchClient } from './client.ts'
 export type { StreamPosition } from './protocol/stream-position.ts'
 export { ResponseFailedError } from './sources/responses/response-failed-error.ts'
 export { responseText } from './sources/responses/response-text.ts'

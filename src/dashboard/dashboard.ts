@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { randomBytes } from 'node:crypto'
 import { Origins } from '../gateway/access/origins.ts'
 import { createGateway } from '../gateway/gateway.ts'

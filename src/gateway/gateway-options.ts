@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { EventLog } from '../log/event-log/event-log.ts'
 import type { AddRunsRequest, AddRunsResponse } from '../protocol/task-group.ts'
 import type { SearchRequest, SearchResponse } from '../protocol/search.ts'

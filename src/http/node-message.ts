@@ -1,8 +1,34 @@
-import type { IncomingMessage } from 'node:http'
-import type { Http2ServerRequest } from 'node:http2'
+/**
+ * The part that `IncomingMessage` of `node:http` and `Http2ServerRequest` of `node:http2` have in common, so that a project without
+ * types of Node can compile.
+ */
+export interface NodeIncoming {
+  readonly method?: string | undefined
+  readonly url?: string | undefined
+  readonly httpVersionMajor: number
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+  /** Names and values in turn, as they were sent. */
+  readonly rawHeaders: readonly string[]
+  /** Whether the whole body has arrived. */
+  readonly complete: boolean
+  readonly destroyed: boolean
+  readonly readableDidRead: boolean
+  readonly readableEncoding: string | null
+  readonly socket: {
+    readonly destroyed: boolean
+    on(event: 'close', listener: () => void): unknown
+    off(event: 'close', listener: () => void): unknown
+  }
+  iterator(options: { readonly destroyOnReturn: boolean }): AsyncIterator<Uint8Array>
+  on(event: 'data', listener: (chunk: Uint8Array) => void): unknown
+  on(event: 'end' | 'close', listener: () => void): unknown
+  once(event: 'close', listener: () => void): unknown
+  resume(): unknown
+  destroy(): unknown
+}
 
-/** A request of `node:http` or `node:http2`. */
-export type NodeIncoming = IncomingMessage | Http2ServerRequest
+/** The part of a `Readable` of Node that is a body. */
+export type NodeBody = Pick<NodeIncoming, 'destroyed' | 'on' | 'resume'>
 
 /** The part that `ServerResponse` of `node:http` and `Http2ServerResponse` of `node:http2` have in common. */
 export interface NodeOutgoing {

@@ -1,7 +1,6 @@
-import type { Readable } from 'node:stream'
 import type { IncomingBody } from './body-intake.ts'
 import type { HttpRequest } from './handler.ts'
-import type { NodeIncoming } from './node-message.ts'
+import type { NodeBody, NodeIncoming } from './node-message.ts'
 
 /** A request of `node:http` for a handler. */
 export class NodeRequest implements HttpRequest {
@@ -34,7 +33,7 @@ export class NodeRequest implements HttpRequest {
 }
 
 /** Reads the body of a request of `node:http` by its events, without a promise per chunk. Drops data after the body is settled. */
-export function readIncoming(incoming: Readable, body: IncomingBody): void {
+export function readIncoming(incoming: NodeBody, body: IncomingBody): void {
   if (incoming.destroyed) return body.fail('incomplete_body')
   incoming.on('data', (chunk: Uint8Array) => body.add(chunk))
   incoming.on('end', () => body.end())
@@ -54,7 +53,7 @@ export function readIncoming(incoming: Readable, body: IncomingBody): void {
 export function webRequest(incoming: NodeIncoming, signal: AbortSignal): Request | undefined {
   const { method = 'GET', headers } = incoming
   // HTTP/2 has its own field for the host, which may stand beside the header.
-  const host = headers[':authority'] ?? headers.host ?? 'localhost'
+  const host = headers[':authority'] ?? headers['host'] ?? 'localhost'
   try {
     const hasBody = method !== 'GET' && method !== 'HEAD'
     return new Request(new URL(wholeUrl(incoming), `http://${String(host)}`), {
@@ -86,7 +85,7 @@ function webHeaders({ rawHeaders }: NodeIncoming): Headers {
 
 /** The body, read on demand. Cancelling it leaves the socket open, which the response still needs. */
 function webBody(incoming: NodeIncoming): ReadableStream<Uint8Array> {
-  const chunks: AsyncIterator<Uint8Array> = incoming.iterator({ destroyOnReturn: false })
+  const chunks = incoming.iterator({ destroyOnReturn: false })
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {

@@ -29,7 +29,11 @@ export function connect<V extends ViewShapes>(options: ConnectOptions): Live<V> 
   return connectIn(options, platform())
 }
 
-/** {@link connect} on another platform. */
+/**
+ * {@link connect} on another platform.
+ *
+ * @internal
+ */
 export function connectIn<V extends ViewShapes>(options: ConnectOptions, environment: Environment): Live<V> {
   const client = new Client(options, environment)
   const viewOf = (request: ViewRequest) => {

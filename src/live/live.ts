@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { LiveSnapshot, ParamOf, ParamsOf, RowOf, ViewShapes } from '../protocol/live.ts'
 import type { AddRunsRequest, AddRunsResponse } from '../protocol/task-group.ts'
 import type { SearchRequest, SearchResponse } from '../protocol/search.ts'

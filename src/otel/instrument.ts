@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { metrics, trace } from '@opentelemetry/api'
 import type { Meter, Tracer } from '@opentelemetry/api'
 import type { ResearchClient } from '../client.ts'

@@ -21,11 +21,11 @@ export function hasWalResetBug(version: string): boolean {
   return fixed === undefined || isBefore(found, fixed)
 }
 
-/** The error message for a file that such a version must not write. */
+/** The error message for a database that such a version must not write. */
 export function walResetBugMessage(version: string): string {
   return (
-    `cannot be kept safe by this Node, whose SQLite ${version} can lose committed transactions ` +
-    '(the WAL-reset bug, sqlite.org/wal.html): use Node 22.22.3 or later of 22, or 24.15 or later. ":memory:" is not affected'
+    `is not opened with this Node, whose SQLite ${version} can lose committed transactions ` +
+    '(the WAL-reset bug, sqlite.org/wal.html): use Node 22.22.3 or later of 22, or 24.15 or later'
   )
 }
 

@@ -24,12 +24,12 @@ export class DataFileError extends Error {
  * Opens the service's database: `:memory:`, or a file that only its owner can read and write. Each area creates its own
  * tables.
  *
- * @throws DataFileError when the file cannot be used, or not safely: see {@link hasWalResetBug}; when another service has it
- * open.
+ * @throws DataFileError when the file cannot be used, or not safely: see {@link hasWalResetBug}, also in memory; when another
+ * service has it open.
  */
 export function openDatabase(file: string): DatabaseSync {
   const { sqlite = 'unknown' } = process.versions
-  if (file !== ':memory:' && hasWalResetBug(sqlite)) throw new DataFileError(file, walResetBugMessage(sqlite))
+  if (hasWalResetBug(sqlite)) throw new DataFileError(file, walResetBugMessage(sqlite))
   const database = open(file)
   const found = Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
   if (found > SCHEMA_VERSION) {

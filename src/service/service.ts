@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { randomBytes } from 'node:crypto'
 import { ArgumentError, hidden } from '../protocol/argument-error.ts'
 import {

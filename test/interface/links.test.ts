@@ -86,3 +86,16 @@ describe('a link within the repository', () => {
     expect(faultOf({ page: 'CONTRIBUTING.md', target: 'src/client.ts' })).toBeUndefined()
   })
 })
+
+it("a link to the project's repository has the address that package.json has", () => {
+  const { homepage, bugs, repository } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const [, address = ''] = /^git\+(https:.+)\.git$/.exec(repository.url) ?? []
+  const links = pages
+    .flatMap(tokensOf)
+    .flatMap(({ children }) => children ?? [])
+    .map((token) => String(token.attrGet('href')))
+    .filter((target) => /^https:.*\/rivulet\b/.test(target))
+
+  expect([homepage, bugs]).toEqual([`${address}#readme`, `${address}/issues`])
+  expect(new Set(links)).toEqual(new Set([address, `${address}/issues`]))
+})

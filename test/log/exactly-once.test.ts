@@ -10,6 +10,7 @@ import { exactlyOnce, sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest'
 import { bareRun, change, fullRun } from '../operators/events.ts'
 import { append } from './append.ts'
+import { pretendSqlite } from '../support/sqlite-version.ts'
 import { scratchFile, scratchFolder } from './sqlite/scratch.ts'
 
 const changes = (from: number, to: number, source = 'm') =>
@@ -446,6 +447,21 @@ describe('exactlyOnce', () => {
     await expect(done).rejects.toBeInstanceOf(EffectError)
     await expect(done).rejects.toThrow(/hard link.* folder that has the file/)
     expect(ids()).toEqual([])
+  })
+
+  it('refuses a file where SQLite has the WAL-reset bug, but no database in memory', async () => {
+    pretendSqlite('3.50.4')
+    const onDisk = effectsIn(join(scratchFolder(), 'effects.db'))
+    const inMemory = effectsIn()
+    const { log } = await withEntries(1)
+    const refused = log.consume('ledger', {}, exactlyOnce(onDisk.database, { effect: onDisk.insert }))
+    const ran = log.consume('audit', {}, exactlyOnce(inMemory.database, { effect: inMemory.insert }))
+
+    await expect(refused.done).rejects.toBeInstanceOf(EffectError)
+    await expect(refused.done).rejects.toThrow(/SQLite 3\.50\.4 .*use Node 22\.22\.3 .*or 24\.15/)
+    await until(() => inMemory.ids().length === 1)
+    await ran.stop()
+    expect(onDisk.ids()).toEqual([])
   })
 
   it('refuses a cursor beyond the end of the log', async () => {

@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
+import { stagePackage } from '../../build/package-folder.ts'
 
 const run = promisify(execFile)
 
@@ -17,13 +18,11 @@ interface Manifest {
   readonly exports: unknown
   readonly imports: unknown
   readonly dependencies: Readonly<Record<string, string>>
+  readonly engines: { readonly node: string }
   readonly peerDependencies: Readonly<Record<string, string>>
 }
 
 export const MANIFEST: Manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-
-/** The files that npm always packs. */
-const ALWAYS_PACKED = ['package.json', 'README.md', 'LICENSE']
 
 /** A user's folder with the package installed from its tarball. Its disposal removes the folder. */
 export interface InstalledPackage extends AsyncDisposable {
@@ -50,9 +49,7 @@ export async function buildPackage({ declarations = false } = {}): Promise<Insta
   await linkDependencies(modules)
 
   const staged = join(folder, 'staged')
-  for (const name of [...ALWAYS_PACKED, ...MANIFEST.files.filter((file) => file !== 'dist')]) {
-    await cp(join(ROOT, name), join(staged, name), { recursive: true })
-  }
+  stagePackage(staged)
   if (declarations) {
     await node(ROOT, [
       'node_modules/typescript/bin/tsc',
@@ -63,13 +60,7 @@ export async function buildPackage({ declarations = false } = {}): Promise<Insta
     ])
   }
   await bundle(join(staged, 'dist'))
-  const { stdout } = await run(
-    'npm',
-    ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder],
-    {
-      cwd: staged,
-    },
-  )
+  const { stdout } = await run('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: staged })
   await run('tar', ['-xzf', join(folder, stdout.trim()), '--strip-components', '1', '-C', installed])
   await rm(staged, { recursive: true })
   return installedIn(folder)

@@ -3,8 +3,11 @@ import { copyFile, cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { rolldown } from 'rolldown'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { bundleForBrowsers, PARTS } from '../../bench/bundle.ts'
 import { importsOf, reachedFrom } from '../../build/public-declarations.ts'
+import { nodeVersionProblem } from '../../src/cli/node-version.ts'
 import { bundlePage } from '../../src/dashboard/source-page.ts'
 import { buildPackage, bundle, MANIFEST, ROOT } from './build.ts'
 import type { InstalledPackage } from './build.ts'
@@ -24,7 +27,7 @@ beforeAll(async () => {
   const building = buildPackage({ declarations: true })
   const [, bundled] = await Promise.all([building.then((built) => (installed = built)), bundledModules()])
   ;({ modules, modulesForBrowsers } = bundled)
-}, 120_000)
+}, 300_000)
 
 afterAll(() => installed[Symbol.asyncDispose]())
 
@@ -121,6 +124,31 @@ describe('what npm installs', () => {
     expect([...named('.js'), ...named('.d.ts')].filter((file) => !existsSync(installed.path(file)))).toEqual(
       [],
     )
+  })
+
+  it('has no condition and no script of the repository in its package.json', () => {
+    const manifest = readFileSync(installed.path('package.json'), 'utf8')
+
+    // The repository's own has both.
+    expect(readFileSync(join(ROOT, 'package.json'), 'utf8')).toContain('"rivulet-source"')
+    expect(manifest).not.toContain('rivulet-source')
+    expect(Object.keys(JSON.parse(manifest))).toEqual(
+      expect.not.arrayContaining(['private', 'scripts', 'devDependencies', 'overrides', 'allowScripts']),
+    )
+    expect(Object.keys(JSON.parse(manifest).exports)).toEqual(Object.keys(Object(MANIFEST.exports)))
+  })
+
+  it('is for each Node that its dependencies are for', () => {
+    const ranges = [...installedFor(Object.keys(MANIFEST.dependencies))].map(
+      (path): string =>
+        JSON.parse(readFileSync(join(ROOT, path, 'package.json'), 'utf8')).engines?.node ?? '*',
+    )
+
+    expect(ranges).toContain(MANIFEST.engines.node)
+    expect(nodeVersionProblem('22.19.0', MANIFEST.engines.node)).toBeUndefined()
+    // As in ">= 10.x".
+    const plain = ranges.map((range) => range.replaceAll(/(?<=>=)\s+|\.x/g, ''))
+    expect(plain.filter((range) => nodeVersionProblem('22.19.0', range) !== undefined)).toEqual([])
   })
 
   it('has no TypeScript sources next to the built files, and no reference to a source map', () => {
@@ -289,6 +317,78 @@ describe('the built package', () => {
     expect([...importedBy(MANIFEST.bin['rivulet'] ?? '')]).toEqual(['node:fs'])
   })
 
+  it('has no effect but on the globals of packages when it is loaded', async () => {
+    const entries = Object.keys(Object(MANIFEST.exports)).filter((name) => !name.endsWith('.json'))
+    const program = `
+      const globals = () => [
+        ...Reflect.ownKeys(globalThis).map(String),
+        ...process.eventNames().map((name) => 'listeners of ' + String(name) + process.listenerCount(name)),
+      ]
+      await import('undici')
+      const before = globals()
+      for (const name of process.argv.slice(1)) await import('rivulet' + name.slice(1))
+      process.stdout.write(JSON.stringify(globals().filter((name) => !before.includes(name))))`
+    const { stdout } = await installed.node(['--input-type=module', '--eval', program, ...entries])
+
+    // The copy of zod in the rules and in the service.
+    expect(JSON.parse(stdout)).toEqual(['__zod_globalConfig', '__zod_globalRegistry'])
+  })
+
+  it('leaves nothing in a bundle that imports an entry and uses nothing of it', async () => {
+    const entries = Object.keys(Object(MANIFEST.exports)).filter((name) => !name.endsWith('.json'))
+    const left = await Promise.all(
+      entries.map(async (name) => {
+        const file = join(installed.folder, `bare-${name.replaceAll(/\W/g, '-')}.js`)
+        await writeFile(file, `import 'rivulet${name.slice(1)}'`)
+        return [name, await codeOf(file)]
+      }),
+    )
+    const used = join(installed.folder, 'used.js')
+    await writeFile(used, `import { LiveError } from 'rivulet/live'; console.log(LiveError)`)
+
+    expect(left).toEqual(entries.map((name) => [name, '']))
+    // The same check finds code that is used.
+    expect(await codeOf(used)).toContain('class')
+  })
+
+  it.each(PARTS)(
+    'has the limit of its sources in a browser, within 2 %: $name',
+    async ({ module, boundKb }) => {
+      const { gzipped } = await bundleForBrowsers(module, installed.folder)
+
+      expect(gzipped).toBeGreaterThan(1_000)
+      expect(gzipped).toBeLessThan(boundKb * 1_020)
+    },
+  )
+
+  it.each(['rivulet', 'rivulet/operators', 'rivulet/streams'])(
+    'names rxjs if %s is loaded without it, while a page and a receiver need none',
+    async (name) => {
+      const folder = await mkdtemp(join(tmpdir(), 'rivulet-without-'))
+      try {
+        await mkdir(join(folder, 'node_modules'))
+        await cp(installed.path('.'), join(folder, 'node_modules/rivulet'), { recursive: true })
+        for (const dependency of ['undici', 'p-retry', 'eventsource-parser', 'is-network-error']) {
+          await symlink(
+            join(ROOT, 'node_modules', dependency),
+            join(folder, 'node_modules', dependency),
+            'junction',
+          )
+        }
+        const program = join(folder, 'program.mjs')
+        await writeFile(program, `await import(process.argv[2])`)
+
+        await expect(installed.node([program, name])).rejects.toHaveProperty(
+          'stderr',
+          expect.stringMatching(/ERR_MODULE_NOT_FOUND.*Cannot find package 'rxjs'/s),
+        )
+        await installed.node([program, 'rivulet/live'])
+      } finally {
+        await rm(folder, { recursive: true })
+      }
+    },
+  )
+
   it('works without OpenTelemetry, and names it where it is needed', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'rivulet-without-'))
     try {
@@ -347,6 +447,20 @@ describe('the built package', () => {
   })
 })
 
+/** What a bundler makes of a file beside the package. */
+async function codeOf(file: string): Promise<string> {
+  const build = await rolldown({
+    input: file,
+    platform: 'node',
+    external: /^(?!rivulet)[@#\w]/,
+    logLevel: 'silent',
+  })
+  const { output } = await build.generate({ format: 'esm' })
+  await build.close()
+  const code = output.map((part) => (part.type === 'chunk' ? part.code : '')).join('')
+  return code.replaceAll(/^(?:\/\/#.*|export \{\};?)$/gm, '').trim()
+}
+
 /** What the compiler says about a program in the installed package's folder, which checks the declarations of libraries. */
 async function complaintsAbout(file: string, types: readonly string[] = ['node']): Promise<string> {
   const config = {
@@ -377,6 +491,21 @@ describe('the types of the package', () => {
 
     expect([...imported].toSorted()).toEqual(['@opentelemetry/api', 'react', 'rxjs'])
     expect(files('dist/**/*.d.ts')).toHaveLength(reached.length)
+  })
+
+  it('have nothing that is marked as internal, and nothing of an entry for pages needs another package', () => {
+    const internal = files('dist/**/*.d.ts').filter((file) =>
+      readFileSync(installed.path(file), 'utf8').includes('@internal'),
+    )
+    const sources = globSync('{src,operators}/**/*.ts', { cwd: ROOT }).filter((file) =>
+      readFileSync(join(ROOT, file), 'utf8').includes('@internal'),
+    )
+    const ofPage = [...reachedFrom([installed.path('dist/src/live/index.d.ts')])].flatMap(importsOf)
+
+    expect(internal).toEqual([])
+    // The same check finds them in the sources.
+    expect(sources.length).toBeGreaterThan(2)
+    expect(ofPage.filter((name) => !name.startsWith('.'))).toEqual([])
   })
 
   it('compile in a project that checks the declarations of its libraries', async () => {

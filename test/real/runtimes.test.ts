@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream'
 import { createClient } from 'rivulet'
 import { rolldown } from 'rolldown'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { ROOT } from '../package/build.ts'
+import { MANIFEST, ROOT } from '../package/build.ts'
 import type { InstalledPackage } from '../package/build.ts'
 import { installPackage } from '../package/installed.ts'
 import { sign } from '../support/sign.ts'
@@ -47,7 +47,11 @@ interface Runtime {
   readonly args: readonly string[]
 }
 
+/** The oldest Node of `engines`, whose SQLite has the WAL-reset bug. */
+const OLDEST_NODE: Runtime = { name: 'the oldest Node', command: 'node', args: ['node.js'] }
+
 const RUNTIMES: readonly Runtime[] = [
+  OLDEST_NODE,
   { name: 'Bun', command: 'bun', args: ['--no-install', 'run', 'bun.js'] },
   {
     name: 'Deno',
@@ -133,6 +137,18 @@ describe.each(RUNTIMES)('the package on $name', (runtime) => {
     expect(statuses).toEqual({ good: 204, again: 204, forged: 401, changed: 401, stale: 403, large: 413 })
     await expect.poll(() => json(`${url}/received`)).toEqual(['a'])
   })
+})
+
+it('the oldest Node of engines opens no SQLite database, and says which Node does', async () => {
+  const url = await start(OLDEST_NODE, { BASE_URL: 'http://127.0.0.1:1', API_KEY: 'none' })
+  const refusal =
+    /Error: \S+ is not opened with this Node, whose SQLite 3\.50\.4 can lose .* use Node 22\.22\.3 or later of 22, or 24\.15/
+
+  expect(MANIFEST.engines.node).toBe('>=22.19.0')
+  expect(await json(`${url}/refusals`)).toEqual([
+    expect.stringMatching(refusal),
+    expect.stringMatching(refusal),
+  ])
 })
 
 describe('a gateway in workerd', () => {

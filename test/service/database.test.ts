@@ -54,7 +54,8 @@ describe('the data file', () => {
     expect(() => openDatabase(file)).toThrow(DataFileError)
     expect(() => openDatabase(file)).toThrow('whose SQLite 3.51.2 can lose committed transactions')
     expect(existsSync(file)).toBe(false)
-    expect(() => openDatabase(':memory:').close()).not.toThrow()
+    // Queries of the service fail with older versions of Node's interface to SQLite.
+    expect(() => openDatabase(':memory:')).toThrow(DataFileError)
   })
 
   it('is not mapped into memory', async () => {

@@ -14,7 +14,7 @@ export const EFFECTS: unique symbol = Symbol('effects')
 
 /** A handler for `log.consume` whose effects happen exactly once, as `exactlyOnceIn` makes it, and `exactlyOnce` of `rivulet/log/sqlite`. */
 export interface EffectHandler<E> {
-  /** @internal */
+  /** @hidden */
   readonly [EFFECTS]: () => Effects<E>
 }
 

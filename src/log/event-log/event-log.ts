@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { Observable } from 'rxjs'
 import type { ResearchEventType } from '../../protocol/event.ts'
 import type { WebhookInbox } from '../../protocol/webhook.ts'

@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { isObject, parseJson } from '../../protocol/json.ts'
 import { isThenable } from '../../protocol/thenable.ts'
+import { hasWalResetBug, walResetBugMessage } from '../../protocol/wal-reset-bug.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import type { NewDeadLetter } from '../store/dead-letter-store.ts'
 import type {
@@ -362,6 +363,8 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
   /** Creates the tables. Rejects for a file that another path can reach, by which effects would be lost. */
   async #create(): Promise<void> {
     const file = this.#database.isOpen ? this.#database.location() : null
+    const { sqlite = 'unknown' } = process.versions
+    if (file !== null && hasWalResetBug(sqlite)) throw new EffectError(this.name, walResetBugMessage(sqlite))
     const another = file === null ? undefined : anotherPathOf(file)
     if (another !== undefined)
       throw new EffectError(this.name, `cannot be stored: the file ${another}. ${ONE_PATH}`)

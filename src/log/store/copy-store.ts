@@ -12,7 +12,7 @@ export const COPIED_PAGE = { entries: 250, length: 1024 * 1024 } as const
 
 /** A store that can be copied as a whole. */
 export interface CopyableStore {
-  /** @internal */
+  /** @hidden */
   readonly [COPY]: CopyStore
 }
 

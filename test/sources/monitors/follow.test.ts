@@ -1,6 +1,6 @@
 import { asyncScheduler, lastValueFrom, Subject, take, tap, toArray } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createClient } from 'rivulet'
+import { createClient, createMonitorClient } from 'rivulet'
 import type { Diagnostic } from 'rivulet'
 import type { Exchange } from '../../../src/transport/exchange.ts'
 import { createExchange } from '../../../src/transport/fetch-exchange.ts'
@@ -400,4 +400,27 @@ describe('monitors.follow of a monitor that was cancelled', () => {
     expect(steps.at(-1)).toBe(3)
     expect(steps.indexOf(2)).toBe(3)
   })
+})
+
+it('a client of monitors alone follows, reports and checks as one of all areas does', async () => {
+  const list = ['e1', 'e2']
+  let requests = 0
+  const baseUrl = await serve((request, response) => {
+    requests += 1
+    if (requests === 1) answer(response, { type: 'error', error: { ref_id: 'r', message: 'no' } }, 503)
+    else answer(response, pageOf(list, request))
+  })
+  const { monitors, diagnostics, observe } = createMonitorClient({ baseUrl, apiKey: 'key', initialDelay: 0 })
+  const reported: string[] = []
+  const observed: string[] = []
+  const reporting = diagnostics.subscribe(({ kind }) => void reported.push(kind))
+  const stop = observe({ request: ({ path }) => void observed.push(path) })
+  const events = await lastValueFrom(monitors.follow('m').pipe(take(2), toArray()))
+  stop()
+  reporting.unsubscribe()
+
+  expect(events.map(({ id }) => id).toSorted()).toEqual(list)
+  expect(reported).toContain('retry')
+  expect(observed).toHaveLength(2)
+  expect(() => createMonitorClient(Object({ baseUrl, apiKey: null, retires: 1 }))).toThrow(/retries/)
 })
