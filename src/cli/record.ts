@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { LogInUseError, RivuletError } from 'rivulet'
+import { LogInUseError, RequestError } from 'rivulet'
 import type { EventLog, LogObserver, ResearchClient } from 'rivulet'
 import { addConnectionOptions, connect } from './connection.ts'
 import type { ConnectionOptions } from './connection.ts'
@@ -144,9 +144,9 @@ async function checkSources(
     await doneGroups(client, ids, AbortSignal.any([signal, timeout]))
   } catch (error) {
     signal.throwIfAborted()
-    const mayBeReachable = error instanceof RivuletError && error.retryable
+    const mayBeReachable = error instanceof RequestError && error.retryable
     if (!mayBeReachable && !timeout.aborted) throw error
-    const problem = error instanceof RivuletError ? error.message : 'no answer'
+    const problem = error instanceof RequestError ? error.message : 'no answer'
     log.warn({ error: problem }, 'recording begins when the service can be reached')
   }
 }

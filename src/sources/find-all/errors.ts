@@ -1,14 +1,14 @@
 import { findAllSource } from '../../protocol/find-all-event.ts'
 import type { FindAllResult } from '../../protocol/find-all.ts'
-import { RivuletError } from '../../transport/errors.ts'
+import { RequestError } from '../../transport/errors.ts'
 
 /**
  * A run of `findAll.run` failed or was cancelled. `result` has the candidates that it had found. Not retryable: that would
  * create another run.
  */
-export class FindAllFailedError extends RivuletError {
+export class FindAllFailedError extends RequestError {
   override readonly name = 'FindAllFailedError'
-  readonly retryable = false
+  override readonly code = 'find_all_failed'
   readonly result: FindAllResult
 
   constructor(findAllId: string, result: FindAllResult) {
@@ -25,9 +25,9 @@ export class FindAllFailedError extends RivuletError {
  * `findAll.run` cannot follow its run any further; `cause` is why. The run may continue at the service: read it with
  * `findAll.events` and `findAll.result`. Not retryable, even if `cause` is: that would create another run.
  */
-export class FindAllInterruptedError extends RivuletError {
+export class FindAllInterruptedError extends RequestError {
   override readonly name = 'FindAllInterruptedError'
-  readonly retryable = false
+  override readonly code = 'find_all_interrupted'
   /** Undefined if it is not known whether the run was created. */
   readonly findAllId: string | undefined
 

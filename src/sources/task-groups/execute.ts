@@ -9,7 +9,7 @@ import type { TaskOutput } from '../../protocol/output.ts'
 import type { AddRunsRequest } from '../../protocol/task-group.ts'
 import type { RunInput, TaskRun } from '../../protocol/task.ts'
 import type { AnswerSchema } from '../../protocol/standard-schema.ts'
-import { ProtocolError, RivuletError, ValidationError } from '../../transport/errors.ts'
+import { ProtocolError, RequestError, ValidationError } from '../../transport/errors.ts'
 import { ADD_RUNS_OPTIONS, prepareRuns } from './add-runs.ts'
 import type { AddRunsOptions } from './add-runs.ts'
 import { checkedOutput, MAX_CHECKS, outputSchema, OutputSchemaError } from '../shapes/answer-schema.ts'
@@ -53,9 +53,9 @@ export interface ExecutedRun<Output extends object = TaskOutput> {
 export type UnfinishedRun = Omit<ExecutedRun, 'output'>
 
 /** All runs of an execution ended and were emitted, but some failed, were cancelled or do not match the schema. */
-export class ExecutionError extends RivuletError {
+export class ExecutionError extends RequestError {
   override readonly name = 'ExecutionError'
-  readonly retryable = false
+  override readonly code = 'execution'
   /** The unfinished runs, in the order of the caller's `inputs`. */
   readonly runs: readonly UnfinishedRun[]
 
