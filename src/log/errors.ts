@@ -275,7 +275,7 @@ export class LogClosedError extends LogError {
   override readonly code = 'log_closed'
 
   constructor(log: string) {
-    super(`${log} is closed`)
+    super(`${log} is closed: open it again`)
   }
 }
 

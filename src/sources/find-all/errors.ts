@@ -16,7 +16,8 @@ export class FindAllFailedError extends RequestError {
     const reason = termination_reason == null ? '' : ` (${termination_reason})`
     const what = status === 'cancelled' ? 'was cancelled' : 'failed'
     const request = { method: 'GET', path: `${findAllSource(findAllId)}/result` }
-    super(`the run ${what}${reason} with ${result.candidates.length} candidates`, request)
+    const advice = 'they are in the `result` of the error, and another call creates another run'
+    super(`the run ${what}${reason} with ${result.candidates.length} candidates; ${advice}`, request)
     this.result = result
   }
 }
@@ -34,9 +35,9 @@ export class FindAllInterruptedError extends RequestError {
   constructor(findAllId: string | undefined, cause: unknown) {
     const [request, what] =
       findAllId === undefined
-        ? [{ method: 'POST', path: '/v1beta/findall/runs' }, 'the run may have been created']
-        : [{ method: 'GET', path: findAllSource(findAllId) }, 'the run was created, but cannot be followed']
-    super(`${what}: ${cause instanceof Error ? cause.message : String(cause)}`, request, { cause })
+        ? [{ method: 'POST', path: '/v1beta/findall/runs' }, 'the run may have been created; look for it before it is created again']
+        : [{ method: 'GET', path: findAllSource(findAllId) }, 'the run was created, but cannot be followed; go on with findAll.events']
+    super(`${what} (${cause instanceof Error ? cause.message : String(cause)})`, request, { cause })
     this.findAllId = findAllId
   }
 }

@@ -37,7 +37,7 @@ export class PartialWriteError extends RequestError {
     groupId: string,
     cause: unknown,
     { added, notAdded, answers }: Omit<WriteProgress, 'inDoubt'>,
-    message = `inputs added: ${added.length}, not added: ${notAdded.length}${reason(cause)}`,
+    message = `inputs added: ${added.length}, not added: ${notAdded.length}; add those of \`notAdded\` again${reason(cause)}`,
   ) {
     super(message, { method: 'POST', path: `${groupSource(groupId)}/runs` }, { cause })
     this.added = added

@@ -75,6 +75,6 @@ export class UncertainRunError extends UncertainRequestError {
   override readonly code = 'uncertain_run'
 
   constructor(cause: RequestError) {
-    super(cause, 'the service may have created the run')
+    super(cause, 'the service may have created the run; look before it is created again')
   }
 }
