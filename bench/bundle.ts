@@ -11,7 +11,7 @@ import type { OutputChunk } from 'rolldown'
  * effects in databases of any kind and their lost dead letters, streams with positions, pages that readers share, a budget of retries, and one core for
  * processes with and without a log.
  */
-const BOUND_KB = 100
+const BOUND_KB = 101
 
 const EVERYTHING = `
   export * from 'rivulet'

@@ -50,7 +50,10 @@ describe('a connection that is lost', () => {
     server.streams[0]?.cut()
     await until(() => view.status().state === 'stale')
     expect(rowsOf(view)).toEqual({ a: { n: 1 } })
-    expect(view.status()).toMatchObject({ since: page.now(), error: { name: 'LiveError', reason: 'network' } })
+    expect(view.status()).toMatchObject({
+      since: page.now(),
+      error: { name: 'LiveError', reason: 'network' },
+    })
     await soon(page, () => server.streams.length === 2)
     expect(server.streams[1]?.views).toEqual([{ view: 'groups', after: '1' }])
     server.streams[1]?.open().send('current', { view: 'groups' })

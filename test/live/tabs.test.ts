@@ -305,7 +305,11 @@ describe('tabs of an origin', () => {
     follow(group)
     await soon(pages, () => group.status().state === 'denied')
 
-    expect(group.status().error).toMatchObject({ name: 'LiveError', reason: 'forbidden', message: 'Not yours' })
+    expect(group.status().error).toMatchObject({
+      name: 'LiveError',
+      reason: 'forbidden',
+      message: 'Not yours',
+    })
     expect(group.getSnapshot().rows.size).toBe(0)
     await soon(pages, () => groups.status().state === 'live')
   })

@@ -35,8 +35,14 @@ export class FindAllInterruptedError extends RequestError {
   constructor(findAllId: string | undefined, cause: unknown) {
     const [request, what] =
       findAllId === undefined
-        ? [{ method: 'POST', path: '/v1beta/findall/runs' }, 'the run may have been created; look for it before it is created again']
-        : [{ method: 'GET', path: findAllSource(findAllId) }, 'the run was created, but cannot be followed; go on with findAll.events']
+        ? [
+            { method: 'POST', path: '/v1beta/findall/runs' },
+            'the run may have been created; look for it before it is created again',
+          ]
+        : [
+            { method: 'GET', path: findAllSource(findAllId) },
+            'the run was created, but cannot be followed; go on with findAll.events',
+          ]
     super(`${what} (${cause instanceof Error ? cause.message : String(cause)})`, request, { cause })
     this.findAllId = findAllId
   }

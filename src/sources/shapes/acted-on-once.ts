@@ -11,7 +11,10 @@ export class UncertainRequestError extends RequestError {
   override readonly name: string = 'UncertainRequestError'
   override readonly code: string = 'uncertain_request'
 
-  constructor(cause: RequestError, what = 'the service may have acted on the request; look before it is sent again') {
+  constructor(
+    cause: RequestError,
+    what = 'the service may have acted on the request; look before it is sent again',
+  ) {
     const { method, path, message } = cause
     super(`${what} (${message})`, { method, path }, { cause })
   }

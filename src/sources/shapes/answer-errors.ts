@@ -55,7 +55,11 @@ export class AnswerFailedError extends RequestError {
   }
 }
 
-/** The text of an answer is not JSON or does not match the schema. `issues` has the paths and reasons. */
+/**
+ * The text of an answer is not JSON or does not match the schema. `issues` has the paths and reasons.
+ *
+ * Not retryable: the same call would make, and cost, a second answer.
+ */
 export class AnswerSchemaError extends RivuletError {
   override readonly name = 'AnswerSchemaError'
   override readonly code = 'answer_schema'

@@ -73,7 +73,9 @@ export class StreamPositionError extends RivuletError {
   readonly stream: string
 
   constructor({ name }: SourceStream) {
-    super(`the saved position of the stream ${name} cannot be read: give the one that was saved for it, or none`)
+    super(
+      `the saved position of the stream ${name} cannot be read: give the one that was saved for it, or none`,
+    )
     this.stream = name
   }
 }

@@ -63,7 +63,10 @@ export class ExecutionError extends RequestError {
     const [first] = runs
     const example = first === undefined ? '' : `: inputs[${first.index}] ${outcome(first)}`
     const request = { method: 'POST', path: `${groupSource(groupId)}/runs` }
-    super(`${runs.length} of ${total} runs did not complete; \`runs\` of the error lists them${example}`, request)
+    super(
+      `${runs.length} of ${total} runs did not complete; \`runs\` of the error lists them${example}`,
+      request,
+    )
     this.runs = runs
   }
 }

@@ -158,7 +158,13 @@ describe('client.responses.stream', () => {
 
     expect(error).toBeInstanceOf(ResponseFailedError)
     expect(error).toBeInstanceOf(AnswerFailedError)
-    expect(error).toMatchObject({ response, text: 'A small ', code: 'response_failed', serviceCode: 'no_credit', retryable: false })
+    expect(error).toMatchObject({
+      response,
+      text: 'A small ',
+      code: 'response_failed',
+      serviceCode: 'no_credit',
+      retryable: false,
+    })
     expect(String(error)).toContain('no credit')
     expect(bodies).toHaveLength(1)
   })
