@@ -354,7 +354,7 @@ describe('a gateway that refuses', () => {
     ['a body that is no event stream', 200, 'text/html', '<html>', 'protocol'],
     ['an error that is no JSON', 502, 'text/html', '<html>', 'unavailable'],
     ['an error of another shape', 418, 'application/json', '{"error":[1]}', 'invalid'],
-  ])('or answers %s is a typed error, and asked again', async (_, status, type, body, code) => {
+  ])('or answers %s is a typed error, and asked again', async (_, status, type, body, reason) => {
     const page = new TestPage()
     let left = 1
     const server = await streamServer({
@@ -369,7 +369,7 @@ describe('a gateway that refuses', () => {
     const { snapshots } = follow(view)
     await soon(page, () => view.status().state === 'live')
     const errors = snapshots.flatMap(({ status: { error } }) => error ?? [])
-    expect(errors[0]).toMatchObject({ name: 'LiveError', code })
+    expect(errors[0]).toMatchObject({ name: 'LiveError', code: 'live', reason })
     expect(server.requests).toBe(2)
   })
 

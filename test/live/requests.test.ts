@@ -140,11 +140,11 @@ describe('addRuns', () => {
       [504, { error: { code: 'uncertain', message: 'It may have been taken' } }],
       'uncertain',
     ],
-  ] as const)('is never sent twice where it %s', async (_, answer, code) => {
+  ] as const)('is never sent twice where it %s', async (_, answer, reason) => {
     const { url, received } = await answering(answer, [200, ADDED])
     await expect(connectTo(url, new TestPage()).addRuns('tgrp_1', { inputs })).rejects.toMatchObject({
       name: 'LiveError',
-      code,
+      reason,
     })
     expect(received).toHaveLength(1)
   })
