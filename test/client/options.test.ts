@@ -391,6 +391,7 @@ describe('an error in JSON', () => {
     })
     expect(JSON.parse(JSON.stringify(new ConnectionError('refused', 'no', request)))).toEqual({
       name: 'ConnectionError',
+      code: 'connection',
       message: 'GET /v1/x: no',
       method: 'GET',
       path: '/v1/x',
