@@ -60,7 +60,7 @@ export {
   PermissionError,
   ProtocolError,
   RateLimitError,
-  RivuletError,
+  RequestError,
   ServerError,
   ValidationError,
 } from './transport/errors.ts'

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { RivuletError } from 'rivulet'
+import { RequestError } from 'rivulet'
 import { LogInUseError } from 'rivulet/log'
 import type { ResearchClient } from 'rivulet'
 import type { EventLog, LogObserver } from 'rivulet/log'
@@ -146,9 +146,9 @@ async function checkSources(
     await doneGroups(client, ids, AbortSignal.any([signal, timeout]))
   } catch (error) {
     signal.throwIfAborted()
-    const mayBeReachable = error instanceof RivuletError && error.retryable
+    const mayBeReachable = error instanceof RequestError && error.retryable
     if (!mayBeReachable && !timeout.aborted) throw error
-    const problem = error instanceof RivuletError ? error.message : 'no answer'
+    const problem = error instanceof RequestError ? error.message : 'no answer'
     log.warn({ error: problem }, 'recording begins when the service can be reached')
   }
 }

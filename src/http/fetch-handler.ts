@@ -1,3 +1,4 @@
+import { ArgumentError, hidden } from '../protocol/argument-error.ts'
 import type { IncomingBody } from './body-intake.ts'
 import type { HttpHandler } from './handler.ts'
 
@@ -19,7 +20,8 @@ export function fetchHandler(handler: HttpHandler): FetchHandler {
 /** Reads the body of a `Request`, and stops reading once the body is settled. */
 export function readRequest(request: Request, body: IncomingBody): void {
   if (request.bodyUsed) {
-    throw new TypeError('the body was already read: pass the request on before any body parser')
+    const message = 'the body was already read: pass the request on before any body parser'
+    throw new ArgumentError('request', { message }, hidden(request))
   }
   if (request.body === null) return body.end()
   const reader = request.body.getReader()

@@ -5,7 +5,7 @@ export interface HttpRequest {
   readonly method: string
   /** The value of a header, null if it is absent. The name is in lower case; repeated lines are joined by `, `. */
   header(name: string): string | null
-  /** Starts to read the exact bytes of the body into `body`. Throws a TypeError if they were already read. */
+  /** Starts to read the exact bytes of the body into `body`. Throws an ArgumentError if they were already read. */
   read(body: IncomingBody): void
 }
 

@@ -1,4 +1,4 @@
-import { ArgumentError } from '../protocol/argument-error.ts'
+import { ArgumentError, hidden } from '../protocol/argument-error.ts'
 import type { FetchHandler } from './fetch-handler.ts'
 import type { HttpHandler, HttpResponse } from './handler.ts'
 import { onceClosed } from './node-message.ts'
@@ -9,7 +9,7 @@ import { NodeRequest, webRequest } from './node-request.ts'
 /**
  * A listener for `node:http`, `node:https` and `node:http2` servers, and a route handler for frameworks built on them. It takes a receiver,
  * or any function from `Request` to `Response`, such as one that wraps `receiver.handle`. Mount it before any body parser: it
- * throws a TypeError if the body was already read or has an encoding. A `Request` has the whole URL that the client has sent, which
+ * throws an {@link ArgumentError} if the body was already read or has an encoding. A `Request` has the whole URL that the client has sent, which
  * frameworks keep as `originalUrl` when they remove the prefix of a mount. A `Response` with a stream as its body is sent with the socket's
  * backpressure; the stream is cancelled when the connection closes.
  *
@@ -26,9 +26,9 @@ export function nodeListener(
   return (incoming, outgoing) => {
     // Without the exact bytes, no signature matches. Thrown synchronously, for a framework's error handler.
     if (incoming.readableDidRead || incoming.readableEncoding !== null) {
-      throw new TypeError(
-        'the body was already read or has an encoding: mount nodeListener before any body parser',
-      )
+      const message =
+        'the body was already read or has an encoding: mount nodeListener before any body parser'
+      throw new ArgumentError('request', { message }, hidden(incoming))
     }
     answer(handler, incoming, outgoing).catch(() => {
       if (outgoing.headersSent) outgoing.destroy()

@@ -402,5 +402,5 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
 }
 
 function isUnavailable({ refusal }: ViewStore): boolean {
-  return refusal?.code === 'unavailable'
+  return refusal?.reason === 'unavailable'
 }

@@ -249,9 +249,9 @@ export class Connection {
   /** How long to wait for the next connection, in ms. */
   #nextDelay(isOrderly: boolean): number {
     if (this.#restart !== undefined) return 0
-    const { code, retryAfter = 0 } = this.error ?? {}
+    const { reason, retryAfter = 0 } = this.error ?? {}
     const isRefused =
-      code === 'unauthenticated' || code === 'expired' || code === 'revoked' || code === 'forbidden'
+      reason === 'unauthenticated' || reason === 'expired' || reason === 'revoked' || reason === 'forbidden'
     // The token may have been too old. A new one is tried at once, but only once.
     if (isRefused && ++this.#refusals === 1) return 0
     const { random, now } = this.#environment

@@ -5,7 +5,7 @@
  */
 export { connect } from './connect.ts'
 export { LiveError } from './live-error.ts'
-export type { LiveErrorCode } from './live-error.ts'
+export type { LiveErrorReason } from './live-error.ts'
 export type {
   ConnectOptions,
   Live,

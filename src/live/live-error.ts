@@ -1,7 +1,7 @@
 import type { RefusalCode } from '../protocol/live.ts'
 
 /**
- * The kind of an error between a page and its gateway: a {@link RefusalCode} of the gateway, or one of these.
+ * Why a page and its gateway have failed: the {@link RefusalCode} of the gateway, or one of these.
  *
  * - `network`: no connection, or it was lost.
  * - `timeout`: nothing came for too long.
@@ -9,22 +9,26 @@ import type { RefusalCode } from '../protocol/live.ts'
  * - `token`: `getToken` failed, or its result is no token.
  * - `closed`: `close` was called.
  */
-export type LiveErrorCode = RefusalCode | 'network' | 'timeout' | 'protocol' | 'token' | 'closed'
+export type LiveErrorReason = RefusalCode | 'network' | 'timeout' | 'protocol' | 'token' | 'closed'
 
-/** A connection, a view or a request has failed. */
+/**
+ * A connection, a view or a request has failed. It has no base class in common with the other errors of the package, so that a page loads
+ * none of them; `name` and `code` are as those have them.
+ */
 export class LiveError extends Error {
   override readonly name = 'LiveError'
-  readonly code: LiveErrorCode
+  readonly code = 'live'
+  readonly reason: LiveErrorReason
   /** When to try again, in ms from then, if the gateway gave it. */
   readonly retryAfter: number | undefined
 
   constructor(
-    code: LiveErrorCode,
+    reason: LiveErrorReason,
     message: string,
     options: ErrorOptions & { readonly retryAfter?: number | undefined } = {},
   ) {
     super(message, options)
-    this.code = code
+    this.reason = reason
     this.retryAfter = options.retryAfter
   }
 }

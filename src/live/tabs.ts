@@ -6,7 +6,7 @@ import type { Environment } from './environment.ts'
 import type { ViewFrame } from './frames.ts'
 import type { LiveState, LiveStatus } from './live.ts'
 import { LiveError } from './live-error.ts'
-import type { LiveErrorCode } from './live-error.ts'
+import type { LiveErrorReason } from './live-error.ts'
 import type { StoredRows, ViewStore } from './view-store.ts'
 
 /** The part of this tab's client that the tabs of a group use. */
@@ -36,7 +36,7 @@ type Wish = readonly { readonly request: ViewRequest; readonly holding: Holding 
 interface SentStatus {
   readonly state: LiveState
   readonly since: number
-  readonly error?: readonly [code: LiveErrorCode, message: string, retryAfter: number | undefined]
+  readonly error?: readonly [reason: LiveErrorReason, message: string, retryAfter: number | undefined]
 }
 
 /** A message of the leader. */
@@ -328,11 +328,11 @@ export class Tabs {
 
 function sentStatus({ state, since, error }: LiveStatus): SentStatus {
   if (!(error instanceof LiveError)) return { state, since }
-  return { state, since, error: [error.code, error.message, error.retryAfter] }
+  return { state, since, error: [error.reason, error.message, error.retryAfter] }
 }
 
 function receivedStatus({ state, since, error }: SentStatus): LiveStatus {
   if (error === undefined) return { state, since }
-  const [code, message, retryAfter] = error
-  return { state, since, error: new LiveError(code, message, { retryAfter }) }
+  const [reason, message, retryAfter] = error
+  return { state, since, error: new LiveError(reason, message, { retryAfter }) }
 }

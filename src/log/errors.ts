@@ -1,15 +1,16 @@
 import { cutText } from '../protocol/cut-text.ts'
+import { RivuletError } from '../protocol/rivulet-error.ts'
 
 /** A log refused what it was asked for. Nothing was changed. */
-export class LogError extends Error {
+export class LogError extends RivuletError {
   override readonly name: string = 'LogError'
-  /** Whether the same call may succeed later. `deliver` does not retry otherwise. */
-  readonly retryable: boolean = false
+  override readonly code: string = 'log'
 }
 
 /** Another open log holds the name. End that process first, or wait for it. */
 export class LogInUseError extends LogError {
   override readonly name = 'LogInUseError'
+  override readonly code = 'log_in_use'
   /** The name that was claimed. */
   readonly claimed: string
   /** Process and host, or the name that was given to the log. */
@@ -27,6 +28,7 @@ export class LogInUseError extends LogError {
 /** The name was claimed by another since. This writer must stop. */
 export class FencedError extends LogError {
   override readonly name = 'FencedError'
+  override readonly code = 'fenced'
   readonly claimed: string
 
   /** @param advice What to do. */
@@ -41,6 +43,7 @@ export class FencedError extends LogError {
 /** A stream or a reader does not stand where the writer expected. */
 export class LogConflictError extends LogError {
   override readonly name = 'LogConflictError'
+  override readonly code = 'log_conflict'
   /** The stream or reader. */
   readonly subject: string
 
@@ -65,6 +68,7 @@ export const DIVERGED = 'is of a state that was lost by putting back an earlier 
 /** The position is not one of this log, or the entries after it can no longer be read. */
 export class LogPositionError extends LogError {
   override readonly name = 'LogPositionError'
+  override readonly code = 'log_position'
   readonly position: string
   readonly reason: PositionProblem
   readonly #subject: readonly [log: string, problem: string]
@@ -101,6 +105,7 @@ export class LogPositionError extends LogError {
 /** An effect of `exactlyOnce` cannot be stored with its cursor. The job ends, and the entry is neither retried nor a dead letter. */
 export class EffectError extends LogError {
   override readonly name = 'EffectError'
+  override readonly code = 'effect'
   /** The database of the effects: its file, or the name that its store has. */
   readonly database: string
   /** The entry; undefined if the error concerns no single entry. */
@@ -127,6 +132,7 @@ export class EffectError extends LogError {
 /** A value cannot be stored: it is not JSON, or it is too large. */
 export class LogValueError extends LogError {
   override readonly name = 'LogValueError'
+  override readonly code = 'log_value'
 
   /** @param subject What the value is, as in "an entry of "m1" cannot be stored in rivulet.db: it is not JSON". */
   constructor(log: string, subject: string, problem: string, options?: ErrorOptions) {
@@ -137,6 +143,7 @@ export class LogValueError extends LogError {
 /** A consumer cannot go on, because an operator has dropped an entry, or has held it for longer than `stallTimeout`. */
 export class StalledConsumerError extends LogError {
   override readonly name = 'StalledConsumerError'
+  override readonly code = 'stalled_consumer'
   /** The consumer. */
   readonly consumer: string
   /** The position of the entry. */
@@ -167,6 +174,7 @@ export class StalledConsumerError extends LogError {
  */
 export class LogGapError extends LogError {
   override readonly name = 'LogGapError'
+  override readonly code = 'log_gap'
   /** The consumer. */
   readonly consumer: string
   /** Its position. */
@@ -191,11 +199,13 @@ export class LogGapError extends LogError {
  */
 export class LogUnsupportedError extends LogError {
   override readonly name = 'LogUnsupportedError'
+  override readonly code = 'log_unsupported'
 }
 
 /** A process cannot run in this version, because its state is of another one. The message says what to do. */
 export class ProcessVersionError extends LogError {
   override readonly name = 'ProcessVersionError'
+  override readonly code = 'process_version'
   /** The process. */
   readonly process: string
   /** The version of its state. */
@@ -216,6 +226,7 @@ export class ProcessVersionError extends LogError {
 /** The state of a process is too large for a snapshot. Read it one by one, with `changes(undefined, { live: false })`. */
 export class SnapshotTooLargeError extends LogError {
   override readonly name = 'SnapshotTooLargeError'
+  override readonly code = 'snapshot_too_large'
 
   constructor(process: string, limit: number) {
     super(
@@ -228,6 +239,7 @@ export class SnapshotTooLargeError extends LogError {
 /** A log's file cannot be used, or can no longer be used. Nothing in it was overwritten. `cause` is SQLite's error. */
 export class LogFileError extends LogError {
   override readonly name = 'LogFileError'
+  override readonly code = 'log_file'
   override readonly retryable: boolean
   readonly file: string
 
@@ -247,6 +259,7 @@ export class LogFileError extends LogError {
  */
 export class LogServerError extends LogError {
   override readonly name = 'LogServerError'
+  override readonly code = 'log_server'
   override readonly retryable: boolean
 
   /** @param problem What is wrong, as in "the log "watch" cannot be reached: no server answers". */
@@ -259,9 +272,10 @@ export class LogServerError extends LogError {
 /** The log is closed. */
 export class LogClosedError extends LogError {
   override readonly name = 'LogClosedError'
+  override readonly code = 'log_closed'
 
   constructor(log: string) {
-    super(`${log} is closed`)
+    super(`${log} is closed: open it again`)
   }
 }
 

@@ -1,3 +1,5 @@
+import type { ConnectionError } from '../transport/errors.ts'
+
 /** Boundaries of the buckets of durations, in s, as the semantic conventions advise them. */
 export const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
@@ -14,9 +16,16 @@ function errorTypeName(error: unknown): string {
   // As the semantic conventions have it for HTTP.
   if ('status' in error && typeof error.status === 'number') return String(error.status)
   // How a connection failed: `refused`, `silence`, for instance.
-  if ('failure' in error && typeof error.failure === 'string' && isName(error.failure)) return error.failure
+  if (isConnectionError(error) && isName(error.reason)) return error.reason
   const { name } = error.constructor
   return isName(name) ? name : OTHER
+}
+
+/** By the code, since the class may be of another copy of the package. */
+function isConnectionError(error: Error): error is ConnectionError {
+  return (
+    'code' in error && error.code === 'connection' && 'reason' in error && typeof error.reason === 'string'
+  )
 }
 
 function isName(text: string): boolean {

@@ -1,5 +1,6 @@
 import { ArgumentError } from './argument-error.ts'
 import type { Gate } from './gate.ts'
+import { RivuletError } from './rivulet-error.ts'
 
 /** The property of a value that its source wants acknowledged. Enumerable, so that copies of the value have it too. */
 export const ACKNOWLEDGER: unique symbol = Symbol('acknowledger')
@@ -40,10 +41,9 @@ interface Kept {
 }
 
 /** A value without a position came to `deliver` or `for await` from a source whose values are acknowledged. */
-export class AcknowledgementError extends Error {
+export class AcknowledgementError extends RivuletError {
   override readonly name = 'AcknowledgementError'
-  /** The same value fails again, and `deliver` does not retry. */
-  readonly retryable = false
+  override readonly code = 'acknowledgement'
 
   constructor() {
     super(

@@ -1,12 +1,14 @@
 import { cutText } from './cut-text.ts'
+import { RivuletError } from './rivulet-error.ts'
 
 /**
  * An invalid argument, reported at the call and before any request.
  *
  * `argument` is its name (`advanced_settings.location`), `value` the given value, or `(not shown)` if it may be secret.
  */
-export class ArgumentError extends TypeError {
+export class ArgumentError extends RivuletError {
   override readonly name = 'ArgumentError'
+  override readonly code = 'argument'
   readonly argument: string
   readonly value: unknown
 

@@ -1,5 +1,6 @@
 import type { EventOf, ResearchEvent } from './event.ts'
 import { isObject } from './json.ts'
+import { RivuletError } from './rivulet-error.ts'
 
 /** An event as JSON. Throws for one that is not JSON: a RangeError if it is nested too deeply. */
 export function eventJson(event: ResearchEvent): string {
@@ -12,11 +13,12 @@ export function tooDeep(event: ResearchEvent): EventOf<'unknown'> {
   return { ...event, type: 'unknown', data: { type, problem: 'nested too deeply to be stored' } }
 }
 
-/** The name and the message of an error are not enumerable: without this, a failure would be `{}` as JSON. */
+/** The message of an error is not enumerable: without this, a failure would be `{}` as JSON. */
 function withErrorText(event: ResearchEvent): ResearchEvent {
   const data: unknown = event.data
   if (event.type !== 'source.failed' || !isObject(data)) return event
   const { error } = data
   if (!(error instanceof Error) || 'toJSON' in error) return event
-  return { ...event, data: { ...data, error: { name: error.name, message: error.message } } }
+  const code = error instanceof RivuletError && { code: error.code }
+  return { ...event, data: { ...data, error: { name: error.name, ...code, message: error.message } } }
 }

@@ -51,6 +51,7 @@ export type {
 export type { Citation, FieldBasis, JsonOutput, TaskOutput, TextOutput } from './output.ts'
 export type { ErrorResponse, ValidationErrorResponse, Warning } from './problem.ts'
 export type { ResponseEvent, ResponseObject, ResponseRequest } from './response.ts'
+export { RivuletError } from './rivulet-error.ts'
 export type { RunProgressStats } from './run-trace.ts'
 export { SEARCH_MODES } from './search.ts'
 export type { SearchMode, SearchRequest, SearchResponse, SearchResult } from './search.ts'

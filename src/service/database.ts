@@ -2,6 +2,7 @@ import { chmodSync, existsSync } from 'node:fs'
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite'
 import { hasWalResetBug, walResetBugMessage } from '../protocol/wal-reset-bug.ts'
 import { InUseError, LockedDatabase } from './locked-database.ts'
+import { RivuletError } from '../protocol/rivulet-error.ts'
 
 /** Version of the service's tables; a file with a newer version is refused. */
 const SCHEMA_VERSION = 1
@@ -10,8 +11,9 @@ const SCHEMA_VERSION = 1
 export type Row = Readonly<Record<string, SQLOutputValue>>
 
 /** A file that cannot be used as the service's database. `cause` is SQLite's error, if there is one. */
-export class DataFileError extends Error {
+export class DataFileError extends RivuletError {
   override readonly name = 'DataFileError'
+  override readonly code = 'data_file'
   readonly file: string
 
   constructor(file: string, message: string, options?: ErrorOptions) {

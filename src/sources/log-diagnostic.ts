@@ -1,3 +1,4 @@
+import { RivuletError } from '../protocol/rivulet-error.ts'
 import type { Diagnostic } from './context.ts'
 
 /** Receives log entries, each as details and a message, such as pino's loggers. */
@@ -16,15 +17,15 @@ export interface Logger {
 export const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
 /**
- * Logs a diagnostic of the client: `warn` for failures and warnings, `debug` for normal operation. Only the message of an error is logged,
- * which never contains a key.
+ * Logs a diagnostic of the client: `warn` for failures and warnings, `debug` for normal operation. Of an error, only the message and the
+ * code are logged, which never contain a key.
  */
 export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
   switch (diagnostic.kind) {
     case 'retry': {
       const { method, path, attempt, delay, error } = diagnostic
       log.warn(
-        { method, path, attempt, delay: Math.round(delay), error: messageOf(error) },
+        { method, path, attempt, delay: Math.round(delay), ...shown(error) },
         'request failed, retrying',
       )
       return
@@ -38,7 +39,7 @@ export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
       const { source, attempt, cause } = diagnostic
       const delay = Math.round(diagnostic.delay)
       if (cause === undefined) log.debug({ source, attempt, delay }, 'connection closed, reconnecting')
-      else log.warn({ source, attempt, delay, error: messageOf(cause) }, 'connection failed, reconnecting')
+      else log.warn({ source, attempt, delay, ...shown(cause) }, 'connection failed, reconnecting')
       return
     }
     case 'duplicate': {
@@ -70,13 +71,13 @@ export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
     }
     case 'expansion':
       log.warn(
-        { source: diagnostic.event.source, error: messageOf(diagnostic.error) },
+        { source: diagnostic.event.source, ...shown(diagnostic.error) },
         'could not fetch the events of a webhook',
       )
       return
     case 'cancellation': {
       const { source, error } = diagnostic
-      log.warn({ source, error: messageOf(error) }, 'could not cancel a run')
+      log.warn({ source, ...shown(error) }, 'could not cancel a run')
       return
     }
     default:
@@ -84,7 +85,8 @@ export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
   }
 }
 
-/** Only the message, since an error object may have fields that must not be logged. */
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+/** Only the message and the code, since an error object may have fields that must not be logged. */
+function shown(error: unknown): { readonly error: string; readonly code?: string } {
+  if (error instanceof RivuletError) return { error: error.message, code: error.code }
+  return { error: error instanceof Error ? error.message : String(error) }
 }

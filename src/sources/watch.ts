@@ -7,7 +7,7 @@ import { checkObject, checkOptions } from '../protocol/check.ts'
 import { monitorSource, runSource } from '../protocol/event.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
-import { NotFoundError, RivuletError } from '../transport/errors.ts'
+import { NotFoundError, RequestError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
 import { withReconnect } from './shapes/with-reconnect.ts'
 import { eventsOf } from './shapes/stream-item.ts'
@@ -47,15 +47,15 @@ export interface WatchOptions extends SourceOptions {
 }
 
 /** Every source of a `client.watch` has failed for good. `cause` is the error of the first one. */
-export class AllSourcesFailedError extends RivuletError {
+export class AllSourcesFailedError extends RequestError {
   override readonly name = 'AllSourcesFailedError'
-  readonly retryable = false
+  override readonly code = 'all_sources_failed'
   /** The error of each source, by its path, such as `/v1/monitors/monitor_1`. */
   readonly failures: ReadonlyMap<string, Error>
 
   constructor(failures: ReadonlyMap<string, Error>) {
     const [[source, cause] = ['', undefined]] = failures
-    const request = cause instanceof RivuletError ? cause : { method: 'GET', path: source }
+    const request = cause instanceof RequestError ? cause : { method: 'GET', path: source }
     super(`all ${failures.size} sources of watch have failed, this one first`, request, { cause })
     this.failures = failures
   }

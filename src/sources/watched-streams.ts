@@ -19,7 +19,7 @@ import { isObject } from '../protocol/json.ts'
 import type { Via } from '../protocol/event.ts'
 import { subscribeWithGate } from '../protocol/gate.ts'
 import { isId } from '../protocol/id.ts'
-import { AuthenticationError, RivuletError } from '../transport/errors.ts'
+import { AuthenticationError, RequestError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
 import { mergeMembers, setOf } from './merge-members.ts'
 import type { Member } from './merge-members.ts'
@@ -265,7 +265,7 @@ function reportFailure(
   return catchError((error: unknown) => {
     // An incomplete stream must not look complete to a subscriber that filters out `source.failed`.
     const isFatal = error instanceof IncompleteStreamError || affectsAllSources(error)
-    if (!(error instanceof RivuletError) || isFatal) throw error
+    if (!(error instanceof RequestError) || isFatal) throw error
     return failed(context, stream, error, via)
   })
 }

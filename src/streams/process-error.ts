@@ -1,11 +1,13 @@
 import { cutText } from '../protocol/cut-text.ts'
+import { RivuletError } from '../protocol/rivulet-error.ts'
 
 /**
  * A function of a process failed at an entry or a timer, or asked for what a process cannot do. Nothing of what it did there
  * was kept. `cause` is what it threw.
  */
-export class ProcessError extends Error {
+export class ProcessError extends RivuletError {
   override readonly name = 'ProcessError'
+  override readonly code = 'process'
   /** The process. */
   readonly process: string
   /** The key; undefined if `key` or `where` failed, so that it is not known. */

@@ -3,7 +3,7 @@ import type { MessageSink } from './message-stream.ts'
 
 /** Receives the stream of one answer: any number of messages, then one of `end` and `error`. */
 export type AnswerSink = Required<Pick<MessageSink, 'open' | 'message' | 'end'>> & {
-  /** The stream could not be opened, or it broke. A callback of the user may have thrown something else than a RivuletError. */
+  /** The stream could not be opened, or it broke. A callback of the user may have thrown something else than a RequestError. */
   error(error: unknown): void
 }
 

@@ -1,5 +1,5 @@
 import type { ServiceProblem, ValidationIssue } from '../protocol/problem.ts'
-import type { Retryable } from '../protocol/backoff.ts'
+import { RivuletError } from '../protocol/rivulet-error.ts'
 
 /** The request that an error is about. A path never contains a secret: keys are sent in headers. */
 export interface RequestLine {
@@ -8,11 +8,12 @@ export interface RequestLine {
   readonly path: string
 }
 
-/** Base class of the library's own errors. */
-export abstract class RivuletError extends Error implements Retryable {
+/** Base class of the errors of requests to the service. */
+export abstract class RequestError extends RivuletError {
   readonly method: string
+  /** Path and query. */
   readonly path: string
-  abstract readonly retryable: boolean
+  /** How long to wait before a retry, in ms, if the service gave it. */
   readonly retryAfter: number | undefined = undefined
   /** Whether the service may have acted on the request. */
   readonly taken: 'no' | 'maybe' = 'maybe'
@@ -25,8 +26,8 @@ export abstract class RivuletError extends Error implements Retryable {
 
   /** The fields that `JSON.stringify` writes; without this method an error becomes `{}`. */
   toJSON(): Readonly<Record<string, unknown>> {
-    const { name, message, method, path, retryable } = this
-    return { name, message, method, path, retryable }
+    const { name, code, message, method, path, retryable } = this
+    return { name, code, message, method, path, retryable }
   }
 }
 
@@ -44,15 +45,16 @@ export interface Refusal {
 }
 
 /** The service answered with a status other than 2xx. Common ones have a subclass. */
-export class ApiError extends RivuletError {
+export class ApiError extends RequestError {
   override readonly name: string = 'ApiError'
+  override readonly code: string = 'api'
   readonly status: number
   /** The service's reference for this problem, if its response has one. */
   readonly ref_id: string | undefined
   readonly detail: Readonly<Record<string, unknown>> | null | undefined
   /** The problems of the request, in the service's words; empty if it gave no details. */
   readonly issues: readonly ValidationIssue[]
-  readonly retryable: boolean
+  override readonly retryable: boolean
   override readonly retryAfter: number | undefined
   override readonly taken: 'no' | 'maybe'
 
@@ -79,57 +81,66 @@ export class ApiError extends RivuletError {
 /** 401: the key is missing or wrong (§5). */
 export class AuthenticationError extends ApiError {
   override readonly name = 'AuthenticationError'
+  override readonly code = 'authentication'
 }
 
 /** 402: not enough credit. Beyond the interface document. */
 export class PaymentRequiredError extends ApiError {
   override readonly name = 'PaymentRequiredError'
+  override readonly code = 'payment_required'
 }
 
 /** 403: the account may not do this. Beyond the interface document. */
 export class PermissionError extends ApiError {
   override readonly name = 'PermissionError'
+  override readonly code = 'permission'
 }
 
 /** 404: there is no such monitor, group or run (§7). */
 export class NotFoundError extends ApiError {
   override readonly name = 'NotFoundError'
+  override readonly code = 'not_found'
 }
 
 /** 409: the resource is in a state that does not allow this. Beyond the interface document. */
 export class ConflictError extends ApiError {
   override readonly name = 'ConflictError'
+  override readonly code = 'conflict'
 }
 
 /** 422: the request is not valid (§7); see `issues`. */
 export class ValidationError extends ApiError {
   override readonly name = 'ValidationError'
+  override readonly code = 'validation'
 }
 
 /** 429: too many requests. `retryAfter` is how long to wait, in ms, if the service gave it. */
 export class RateLimitError extends ApiError {
   override readonly name = 'RateLimitError'
+  override readonly code = 'rate_limit'
 }
 
 /** 5xx: the service failed. */
 export class ServerError extends ApiError {
   override readonly name = 'ServerError'
+  override readonly code = 'server'
 }
 
 /** How a connection failed. */
-export type ConnectionFailure = 'refused' | 'connect-timeout' | 'headers-timeout' | 'silence' | 'broken'
+export type ConnectionFailure = 'refused' | 'connect_timeout' | 'headers_timeout' | 'silence' | 'broken'
 
-/** The service could not be reached, or the connection broke. `failure` is how, `cause` the platform's error. */
-export class ConnectionError extends RivuletError {
+/** The service could not be reached, or the connection broke. `reason` is how, `cause` the platform's error. */
+export class ConnectionError extends RequestError {
   override readonly name = 'ConnectionError'
-  readonly failure: ConnectionFailure
-  readonly retryable = true
+  override readonly code = 'connection'
+  readonly reason: ConnectionFailure
+  override readonly retryable = true
   override readonly taken: 'no' | 'maybe'
 
-  constructor(failure: ConnectionFailure, message: string, request: RequestLine, options?: ErrorOptions) {
+  constructor(reason: ConnectionFailure, message: string, request: RequestLine, options?: ErrorOptions) {
     super(message, request, options)
-    this.failure = failure
-    this.taken = failure === 'refused' || failure === 'connect-timeout' ? 'no' : 'maybe'
+    this.reason = reason
+    this.taken = reason === 'refused' || reason === 'connect_timeout' ? 'no' : 'maybe'
   }
 }
 
@@ -143,9 +154,10 @@ export interface ProtocolErrorOptions extends ErrorOptions {
  * The service answered with something that the interface does not allow: malformed JSON, another content type, a redirect,
  * or more than the limits allow.
  */
-export class ProtocolError extends RivuletError {
+export class ProtocolError extends RequestError {
   override readonly name = 'ProtocolError'
-  readonly retryable: boolean
+  override readonly code = 'protocol'
+  override readonly retryable: boolean
 
   constructor(message: string, request: RequestLine, options: ProtocolErrorOptions = {}) {
     const { retryable = true, ...rest } = options

@@ -114,12 +114,12 @@ function failureOf(error: unknown): ConnectionFailure {
   const cause: unknown = error instanceof Error ? error.cause : undefined
   if (!(cause instanceof Error)) return 'broken'
   const code = codeOf(cause)
-  if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connect-timeout'
+  if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connect_timeout'
   // If several addresses were tried, the code belongs to the first.
   const attempt: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
   const call = attempt instanceof Error && 'syscall' in attempt ? attempt.syscall : undefined
   if (call !== 'connect' && call !== 'getaddrinfo') return 'broken'
-  return code === 'ETIMEDOUT' ? 'connect-timeout' : 'refused'
+  return code === 'ETIMEDOUT' ? 'connect_timeout' : 'refused'
 }
 
 function codeOf(error: unknown): string | undefined {

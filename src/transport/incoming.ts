@@ -23,7 +23,7 @@ export class Incoming implements Flow, DeadlineListener {
   readonly #sink: ResponseSink
   readonly #wire: Wire
   readonly #deadline: Deadline
-  #phase: 'connect-timeout' | 'headers-timeout' | 'silence' = 'connect-timeout'
+  #phase: 'connect_timeout' | 'headers_timeout' | 'silence' = 'connect_timeout'
   #paused = false
   #over = false
 
@@ -51,7 +51,7 @@ export class Incoming implements Flow, DeadlineListener {
   /** The request is being sent. From here on the service may have acted on it. */
   sending(): void {
     if (this.#over) return
-    this.#phase = 'headers-timeout'
+    this.#phase = 'headers_timeout'
     this.#deadline.set(this.#request.timeouts.headers)
   }
 
@@ -96,8 +96,8 @@ export class Incoming implements Flow, DeadlineListener {
     const { origin } = this.#request
     const text = {
       refused: `no connection to ${origin}`,
-      'connect-timeout': `no connection to ${origin} in time`,
-      'headers-timeout': 'no response in time',
+      connect_timeout: `no connection to ${origin} in time`,
+      headers_timeout: 'no response in time',
       silence: 'the connection was idle for too long',
       broken: 'the connection broke',
     }[failure]
@@ -135,8 +135,8 @@ export class Incoming implements Flow, DeadlineListener {
 
   #timeoutMessage(): string {
     const { origin, timeouts } = this.#request
-    if (this.#phase === 'connect-timeout') return `no connection to ${origin} within ${timeouts.connect} ms`
-    if (this.#phase === 'headers-timeout') return `no response within ${timeouts.headers} ms`
+    if (this.#phase === 'connect_timeout') return `no connection to ${origin} within ${timeouts.connect} ms`
+    if (this.#phase === 'headers_timeout') return `no response within ${timeouts.headers} ms`
     return `no data received for ${timeouts.silence} ms`
   }
 

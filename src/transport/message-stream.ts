@@ -1,6 +1,6 @@
 import { ResponseReader } from './response-reader.ts'
 import { ProtocolError } from './errors.ts'
-import type { ConnectionError, RivuletError } from './errors.ts'
+import type { ConnectionError, RequestError } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
 import type { MessageListener, MessageReader, StreamMessage } from './message-reader.ts'
 import type { Observation } from './observer.ts'
@@ -27,7 +27,7 @@ export interface MessageSink {
   /** The server answered with 204: no stream, and a request not to reconnect. Default: as {@link end}. */
   noContent?(): void
   /** The stream could not be opened, or it broke. */
-  error(error: RivuletError): void
+  error(error: RequestError): void
 }
 
 /** Reads one event stream: per chunk one decoding and one call of the parser, per message one call of the sink. */
@@ -138,11 +138,11 @@ export class MessageStream implements ResponseSink, Flow, MessageListener {
     this.#fail(new ProtocolError(message, this.#context.request, { retryable }))
   }
 
-  #fail(error: RivuletError): void {
+  #fail(error: RequestError): void {
     this.#finish(() => this.#sink.error(error), error)
   }
 
-  #finish(last: () => void, error?: RivuletError): void {
+  #finish(last: () => void, error?: RequestError): void {
     if (this.#over) return
     this.#over = true
     this.#observation?.ended(error)

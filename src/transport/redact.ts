@@ -1,5 +1,5 @@
 import { isObject } from '../protocol/json.ts'
-import type { RivuletError } from './errors.ts'
+import type { RequestError } from './errors.ts'
 import { cutText } from '../protocol/cut-text.ts'
 
 /** Removes secrets from a text. */
@@ -200,7 +200,7 @@ export function redactJson(value: unknown, redact: Redact): unknown {
 }
 
 /** Removes the secrets from the error, and replaces its cause by a redacted copy without the bytes that the peer sent. */
-export function redactError<Failure extends RivuletError>(error: Failure, redact: Redact): Failure {
+export function redactError<Failure extends RequestError>(error: Failure, redact: Redact): Failure {
   error.message = cutText(redact(error.message), MAX_MESSAGE)
   if (error.stack !== undefined) error.stack = redact(error.stack)
   if (error.cause !== undefined) error.cause = copyOf(error.cause, redact, 1)

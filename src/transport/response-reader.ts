@@ -1,7 +1,7 @@
 import { parseJson } from '../protocol/json.ts'
 import { oneLine } from '../protocol/one-line.ts'
 import { ProtocolError } from './errors.ts'
-import type { ConnectionError, RivuletError } from './errors.ts'
+import type { ConnectionError, RequestError } from './errors.ts'
 import type { Flow, HeaderReader, ResponseSink } from './exchange.ts'
 import type { ResponseContext } from './response-context.ts'
 import { redactError } from './redact.ts'
@@ -30,7 +30,7 @@ export class ResponseReader implements ResponseSink {
   readonly #context: ResponseContext
   readonly #expected: Expected
   readonly #done: (response: ApiResponse) => void
-  readonly #failed: (error: RivuletError) => void
+  readonly #failed: (error: RequestError) => void
   readonly #decoder = new TextDecoder()
   #status = 0
   #header: HeaderReader = () => undefined
@@ -41,7 +41,7 @@ export class ResponseReader implements ResponseSink {
     context: ResponseContext,
     expected: Expected,
     done: (response: ApiResponse) => void,
-    failed: (error: RivuletError) => void,
+    failed: (error: RequestError) => void,
   ) {
     this.#context = context
     this.#expected = expected

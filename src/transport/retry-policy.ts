@@ -10,7 +10,7 @@ import {
   PaymentRequiredError,
   PermissionError,
   RateLimitError,
-  RivuletError,
+  RequestError,
   ServerError,
   ValidationError,
 } from './errors.ts'
@@ -24,7 +24,7 @@ export const MAX_EXCERPT = 200
 
 /** Whether to send a failed request again: it can succeed, and it is idempotent or the service has not acted on it. */
 export function mayRetry(error: unknown, idempotent: boolean): boolean {
-  return error instanceof RivuletError && error.retryable && (idempotent || error.taken === 'no')
+  return error instanceof RequestError && error.retryable && (idempotent || error.taken === 'no')
 }
 
 /** The most retries without a success, and those of a new client. */

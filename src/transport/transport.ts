@@ -11,7 +11,7 @@ import { ResponseReader } from './response-reader.ts'
 import type { ApiResponse } from './response-reader.ts'
 import { createEndpoint } from './endpoint.ts'
 import type { ApiRequest, Endpoint, EndpointSettings } from './endpoint.ts'
-import { ApiError, RateLimitError, RivuletError } from './errors.ts'
+import { ApiError, RateLimitError, RequestError } from './errors.ts'
 import type { Exchange, Flow, WireRequest } from './exchange.ts'
 import { createExchange as createFetchExchange } from './fetch-exchange.ts'
 import type { Fetch } from './fetch-exchange.ts'
@@ -43,7 +43,7 @@ export interface Transport {
   /** Throws an ArgumentError for an invalid request, without sending it. */
   check(request: ApiRequest): void
   /**
-   * Sends a request when its quota allows. Retries until it succeeds or the error is not retryable. Rejects with a RivuletError,
+   * Sends a request when its quota allows. Retries until it succeeds or the error is not retryable. Rejects with a RequestError,
    * or with the signal's reason; throws an ArgumentError for an invalid request.
    */
   request(request: ApiRequest, signal?: AbortSignal): Promise<ApiResponse>
@@ -68,7 +68,7 @@ export interface RetryInfo {
   readonly attempt: number
   /** Delay before the next attempt, in ms. */
   readonly delay: number
-  readonly error: RivuletError
+  readonly error: RequestError
 }
 
 /** Settings of a transport. */
@@ -199,7 +199,7 @@ class RetryingTransport implements Transport {
             this.#budget.succeeded()
             return result
           } catch (error) {
-            if (error instanceof RivuletError) delay = this.#delayAfter(error, number, startedAt, queue)
+            if (error instanceof RequestError) delay = this.#delayAfter(error, number, startedAt, queue)
             throw error
           }
         }),
@@ -209,7 +209,7 @@ class RetryingTransport implements Transport {
         signal,
         // Called only while retries are left. The delay is here, on our scheduler, and not in p-retry.
         shouldRetry: async ({ error, attemptNumber }) => {
-          if (!(error instanceof RivuletError) || !mayRetry(error, request.idempotent)) return false
+          if (!(error instanceof RequestError) || !mayRetry(error, request.idempotent)) return false
           // The queue has the delay itself: a delay here would let later requests overtake this one.
           const isQueued = queue !== undefined && error instanceof RateLimitError
           // A queue that is refused sends fewer requests by itself.
@@ -276,7 +276,7 @@ class RetryingTransport implements Transport {
 
   /** How long to wait after the attempt with this number, in ms. A 429 pauses its whole quota. */
   #delayAfter(
-    error: RivuletError,
+    error: RequestError,
     attempt: number,
     startedAt: number,
     queue: QuotaQueue | undefined,

@@ -124,7 +124,7 @@ class UndiciCall implements Wire, Dispatcher.DispatchHandler, DecodedSink {
     if (this.#controller === undefined) {
       const timedOut =
         'code' in error && (error.code === 'UND_ERR_CONNECT_TIMEOUT' || error.code === 'ETIMEDOUT')
-      return this.incoming.broken(timedOut ? 'connect-timeout' : 'refused', error)
+      return this.incoming.broken(timedOut ? 'connect_timeout' : 'refused', error)
     }
     // Bytes before the disconnect are reported first. Otherwise a stream that breaks often would never make progress.
     this.#brokenBy = error

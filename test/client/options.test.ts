@@ -235,6 +235,7 @@ describe('a logger', () => {
         attempt: 1,
         delay: 0,
         error: 'GET /v1/x: 503 no (not shown) (ref_id r)',
+        code: 'server',
         msg: 'request failed, retrying',
       },
     ])
@@ -380,6 +381,7 @@ describe('an error in JSON', () => {
     expect(JSON.parse(JSON.stringify({ error: new NotFoundError(request, refusal) }))).toEqual({
       error: {
         name: 'NotFoundError',
+        code: 'not_found',
         message: 'GET /v1/x: 404 gone (ref_id r)',
         method: 'GET',
         path: '/v1/x',
@@ -390,6 +392,7 @@ describe('an error in JSON', () => {
     })
     expect(JSON.parse(JSON.stringify(new ConnectionError('refused', 'no', request)))).toEqual({
       name: 'ConnectionError',
+      code: 'connection',
       message: 'GET /v1/x: no',
       method: 'GET',
       path: '/v1/x',

@@ -132,7 +132,7 @@ describe('errors, end to end', () => {
 
     expect(error).toMatchObject({
       name: 'ConnectionError',
-      failure: 'refused',
+      reason: 'refused',
       taken: 'no',
       method: 'POST',
       path: '/v1/search',

@@ -28,6 +28,6 @@ it('a search whose code does not come is a typed error', async () => {
   const live = connectTo('http://127.0.0.1:9', new TestPage())
   await expect(live.search({ search_queries: ['a'] })).rejects.toMatchObject({
     name: 'LiveError',
-    code: 'network',
+    reason: 'network',
   })
 })

@@ -50,7 +50,10 @@ describe('a connection that is lost', () => {
     server.streams[0]?.cut()
     await until(() => view.status().state === 'stale')
     expect(rowsOf(view)).toEqual({ a: { n: 1 } })
-    expect(view.status()).toMatchObject({ since: page.now(), error: { name: 'LiveError', code: 'network' } })
+    expect(view.status()).toMatchObject({
+      since: page.now(),
+      error: { name: 'LiveError', reason: 'network' },
+    })
     await soon(page, () => server.streams.length === 2)
     expect(server.streams[1]?.views).toEqual([{ view: 'groups', after: '1' }])
     server.streams[1]?.open().send('current', { view: 'groups' })
@@ -125,7 +128,7 @@ describe('a connection that is lost', () => {
       250, 500, 1000, 2000, 4000, 8000, 15000,
     ])
     expect(Math.max(...waits)).toBeLessThan(17_000)
-    expect(view.status()).toMatchObject({ state: 'connecting', error: { code: 'network' } })
+    expect(view.status()).toMatchObject({ state: 'connecting', error: { reason: 'network' } })
   })
 
   it('is dead when nothing comes for two heartbeats', async () => {
@@ -148,7 +151,7 @@ describe('a connection that is lost', () => {
     expect(view.status().state).toBe('live')
     page.advance(4_000)
     await until(() => view.status().state !== 'live')
-    expect(view.status()).toMatchObject({ state: 'stale', error: { code: 'timeout' } })
+    expect(view.status()).toMatchObject({ state: 'stale', error: { reason: 'timeout' } })
     await soon(page, () => server.streams.length === 2)
   })
 })
@@ -251,7 +254,7 @@ describe('a clock that is set back', () => {
       page.advance(1_000)
       await turns()
     }
-    expect(view.status()).toMatchObject({ state: 'stale', error: { code: 'network' } })
+    expect(view.status()).toMatchObject({ state: 'stale', error: { reason: 'network' } })
   })
 
   it('after the page has woken up does not make it ask in quick succession', async () => {
@@ -289,7 +292,7 @@ describe('a gateway that refuses', () => {
     page.advance(100)
     await until(() => view.status().state === 'denied')
     expect(server.requests).toBe(2)
-    expect(view.status().error).toMatchObject({ code: 'expired', message: 'The token has expired' })
+    expect(view.status().error).toMatchObject({ reason: 'expired', message: 'The token has expired' })
     await soon(page, () => view.status().state === 'live')
     expect(tokens).toBe(4)
   })
@@ -304,7 +307,7 @@ describe('a gateway that refuses', () => {
     follow(view)
     page.advance(100)
     await until(() => view.status().error !== undefined)
-    expect(view.status().error).toMatchObject({ code: 'too_many', retryAfter: 7_000 })
+    expect(view.status().error).toMatchObject({ reason: 'too_many', retryAfter: 7_000 })
     page.advance(6_900)
     await turns()
     expect(server.requests).toBe(1)
@@ -343,7 +346,7 @@ describe('a gateway that refuses', () => {
     expect(wasCut).toBe(true)
     await soon(page, () => view.status().state === 'live')
     expect(snapshots.flatMap(({ status: { error } }) => error ?? [])[0]).toMatchObject({
-      code: 'unavailable',
+      reason: 'unavailable',
     })
   })
 
@@ -351,7 +354,7 @@ describe('a gateway that refuses', () => {
     ['a body that is no event stream', 200, 'text/html', '<html>', 'protocol'],
     ['an error that is no JSON', 502, 'text/html', '<html>', 'unavailable'],
     ['an error of another shape', 418, 'application/json', '{"error":[1]}', 'invalid'],
-  ])('or answers %s is a typed error, and asked again', async (_, status, type, body, code) => {
+  ])('or answers %s is a typed error, and asked again', async (_, status, type, body, reason) => {
     const page = new TestPage()
     let left = 1
     const server = await streamServer({
@@ -366,7 +369,7 @@ describe('a gateway that refuses', () => {
     const { snapshots } = follow(view)
     await soon(page, () => view.status().state === 'live')
     const errors = snapshots.flatMap(({ status: { error } }) => error ?? [])
-    expect(errors[0]).toMatchObject({ name: 'LiveError', code })
+    expect(errors[0]).toMatchObject({ name: 'LiveError', code: 'live', reason })
     expect(server.requests).toBe(2)
   })
 
@@ -384,7 +387,7 @@ describe('a gateway that refuses', () => {
     follow(group)
     await soon(page, () => group.status().state === 'denied')
     expect(groups.status().state).toBe('live')
-    expect(live.status.getSnapshot()).toMatchObject({ state: 'denied', error: { code: 'forbidden' } })
+    expect(live.status.getSnapshot()).toMatchObject({ state: 'denied', error: { reason: 'forbidden' } })
   })
 })
 
@@ -447,7 +450,7 @@ describe('a view that the gateway cannot make now', () => {
     const refusal = retryAfter === undefined ? problem : { ...problem, retryAfter }
     stream.send('denied', { view: 'groups', problem: refusal })
     await until(() => view.status().state !== 'live')
-    expect(view.status()).toMatchObject({ state: 'stale', error: { code: 'unavailable' } })
+    expect(view.status()).toMatchObject({ state: 'stale', error: { reason: 'unavailable' } })
     expect(rowsOf(view)).toEqual({ a: { n: 1 } })
 
     page.advance(wait - 10)
@@ -469,7 +472,7 @@ describe('a view that the gateway cannot make now', () => {
     const view = connectTo(server.url, page).view('groups')
     follow(view)
     await soon(page, () => view.status().error !== undefined)
-    expect(view.status()).toMatchObject({ state: 'connecting', error: { code: 'unavailable' } })
+    expect(view.status()).toMatchObject({ state: 'connecting', error: { reason: 'unavailable' } })
   })
 })
 
@@ -499,7 +502,7 @@ describe('a frame', () => {
     await soon(page, () => view.status().state === 'live')
     server.streams[0]?.write(text)
     await until(() => view.status().state === 'stale')
-    expect(view.status().error).toMatchObject({ name: 'LiveError', code: 'protocol' })
+    expect(view.status().error).toMatchObject({ name: 'LiveError', reason: 'protocol' })
     await soon(page, () => view.status().state === 'live')
     expect(server.streams[1]?.views).toEqual([{ view: 'groups', after: '1' }])
     expect(rowsOf(view)).toEqual({ a: { n: 1 } })
@@ -558,7 +561,7 @@ describe('getToken', () => {
     await soon(page, () => view.status().state === 'live')
     expect(snapshots.flatMap(({ status }) => status.error ?? [])[0]).toMatchObject({
       name: 'LiveError',
-      code: 'token',
+      reason: 'token',
     })
     expect([calls, server.requests]).toEqual([3, 1])
   })
@@ -639,7 +642,7 @@ describe('more views than a connection carries', () => {
       'denied',
       'denied',
     ])
-    expect(views[64]?.status().error).toMatchObject({ name: 'LiveError', code: 'too_many' })
+    expect(views[64]?.status().error).toMatchObject({ name: 'LiveError', reason: 'too_many' })
 
     ends[0]?.()
     page.advance(6_000)
@@ -688,10 +691,10 @@ describe('close', () => {
     end()
     const before = tokens
     live.close()
-    expect(groups.status()).toMatchObject({ state: 'stale', error: { code: 'closed' } })
-    expect(group.status()).toMatchObject({ state: 'denied', error: { code: 'closed' } })
+    expect(groups.status()).toMatchObject({ state: 'stale', error: { reason: 'closed' } })
+    expect(group.status()).toMatchObject({ state: 'denied', error: { reason: 'closed' } })
     const late = follow(live.view('group', { group: '2' }))
-    expect(late.snapshots.at(-1)?.status).toMatchObject({ state: 'denied', error: { code: 'closed' } })
+    expect(late.snapshots.at(-1)?.status).toMatchObject({ state: 'denied', error: { reason: 'closed' } })
     page.advance(10_000)
     await turns()
     expect([tokens, page.left]).toEqual([before, 0])

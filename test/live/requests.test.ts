@@ -56,7 +56,7 @@ describe('search', () => {
     await expect(connectTo(url, new TestPage()).search({ search_queries: ['rivers'] })).rejects.toMatchObject(
       {
         name: 'LiveError',
-        code: 'too_many',
+        reason: 'too_many',
         message: 'Slow down',
         retryAfter: 3_000,
       },
@@ -71,7 +71,7 @@ describe('search', () => {
     await expect(connectTo(url, new TestPage()).search({ search_queries: ['rivers'] })).rejects.toMatchObject(
       {
         name: 'LiveError',
-        code: 'protocol',
+        reason: 'protocol',
       },
     )
   })
@@ -96,7 +96,7 @@ describe('search', () => {
     const { url, received } = await answering('hang')
     const search = connectTo(url, page).search({ search_queries: ['rivers'] })
     void until(() => received.length === 1).then(() => page.advance(120_000))
-    await expect(search).rejects.toMatchObject({ name: 'LiveError', code: 'timeout' })
+    await expect(search).rejects.toMatchObject({ name: 'LiveError', reason: 'timeout' })
     expect(page.left).toBe(0)
   })
 })
@@ -125,7 +125,7 @@ describe('addRuns', () => {
     const refusal = [401, { error: { code: 'revoked', message: 'No more' } }] as const
     const { url, received } = await answering(refusal, refusal, [200, ADDED])
     await expect(connectTo(url, new TestPage()).addRuns('tgrp_1', { inputs })).rejects.toMatchObject({
-      code: 'revoked',
+      reason: 'revoked',
     })
     expect(received).toHaveLength(2)
   })
@@ -140,11 +140,11 @@ describe('addRuns', () => {
       [504, { error: { code: 'uncertain', message: 'It may have been taken' } }],
       'uncertain',
     ],
-  ] as const)('is never sent twice where it %s', async (_, answer, code) => {
+  ] as const)('is never sent twice where it %s', async (_, answer, reason) => {
     const { url, received } = await answering(answer, [200, ADDED])
     await expect(connectTo(url, new TestPage()).addRuns('tgrp_1', { inputs })).rejects.toMatchObject({
       name: 'LiveError',
-      code,
+      reason,
     })
     expect(received).toHaveLength(1)
   })

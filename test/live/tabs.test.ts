@@ -305,7 +305,11 @@ describe('tabs of an origin', () => {
     follow(group)
     await soon(pages, () => group.status().state === 'denied')
 
-    expect(group.status().error).toMatchObject({ name: 'LiveError', code: 'forbidden', message: 'Not yours' })
+    expect(group.status().error).toMatchObject({
+      name: 'LiveError',
+      reason: 'forbidden',
+      message: 'Not yours',
+    })
     expect(group.getSnapshot().rows.size).toBe(0)
     await soon(pages, () => groups.status().state === 'live')
   })
@@ -383,7 +387,7 @@ describe('tabs of an origin', () => {
     const problem = { code: 'unavailable', message: 'The view has failed' } as const
     server.streams[0]?.send('denied', { view: 'groups', problem })
     await soon(pages, () => two.status().state === 'stale')
-    expect(two.status().error).toMatchObject({ code: 'unavailable' })
+    expect(two.status().error).toMatchObject({ reason: 'unavailable' })
     expect(rowsOf(two)).toEqual({ a: { n: 1 } })
     server.streams[0]?.end()
     await soon(pages, () => two.status().state === 'live' && rowsOf(two)['a']?.n === 2)

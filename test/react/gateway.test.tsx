@@ -100,7 +100,7 @@ describe('a page over a gateway', () => {
 
     await vi.waitFor(() => expect(text()).toMatch(/^live: {2}the grant does not name/), PATIENCE)
     expect(caught[0]).toBeInstanceOf(LiveError)
-    expect(caught[0]).toMatchObject({ code: 'forbidden' })
+    expect(caught[0]).toMatchObject({ reason: 'forbidden' })
   })
 
   it('hydrates what the server has rendered without a warning, and follows the log from there', async () => {
@@ -186,6 +186,6 @@ describe('a page over a gateway', () => {
     await shows(text, 'success Rivers error')
 
     expect(asked).toEqual([{ search_queries: ['rivers'], mode: 'fast' }])
-    expect(page.adding?.error).toMatchObject({ name: 'LiveError', code: 'forbidden' })
+    expect(page.adding?.error).toMatchObject({ name: 'LiveError', reason: 'forbidden' })
   })
 })

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as fc from 'fast-check'
 import { asyncScheduler } from 'rxjs'
 import type { Observable, SchedulerAction, SchedulerLike } from 'rxjs'
-import { AnswerSchemaError, createClient, OutputSchemaError, RivuletError } from 'rivulet'
+import { AnswerSchemaError, createClient, OutputSchemaError, RequestError } from 'rivulet'
 import type { ChatRequest, FindAllRequest, ResearchClient } from 'rivulet'
 import { createWebhookReceiver, signedRequest } from 'rivulet/webhooks'
 import type { WebhookReceiver } from 'rivulet/webhooks'
@@ -410,7 +410,7 @@ const sources: Readonly<
 }
 
 /** The errors of a service, and those of a caller's schema. */
-const TYPED = [RivuletError, AnswerSchemaError, OutputSchemaError]
+const TYPED = [RequestError, AnswerSchemaError, OutputSchemaError]
 
 /** Uncaught errors and unhandled rejections. */
 const uncaught: unknown[] = []

@@ -73,7 +73,7 @@ describe.each([
     await sink.ended
 
     expect(sink.calls).toEqual(['error'])
-    expect(sink.failure).toMatchObject({ failure: 'refused', taken: 'no', retryable: true })
+    expect(sink.failure).toMatchObject({ reason: 'refused', taken: 'no', retryable: true })
     expect(sink.failure?.message).toContain('ECONNREFUSED')
   })
 
@@ -84,7 +84,7 @@ describe.each([
     createExchange()(wire(`http://${'x'.repeat(64)}.invalid`), sink)
     await sink.ended
 
-    expect(sink.failure).toMatchObject({ failure: 'refused', taken: 'no' })
+    expect(sink.failure).toMatchObject({ reason: 'refused', taken: 'no' })
   })
 
   it('times out a response that does not begin, and closes', async () => {
@@ -96,7 +96,7 @@ describe.each([
     await sink.ended
     await closed.promise
 
-    expect(sink.failure).toMatchObject({ failure: 'headers-timeout', taken: 'maybe' })
+    expect(sink.failure).toMatchObject({ reason: 'headers_timeout', taken: 'maybe' })
     expect(sink.failure?.message).toContain('40 ms')
   })
 
@@ -113,7 +113,7 @@ describe.each([
     await closed.promise
 
     expect(sink.calls).toEqual(['head', 'chunk', 'error'])
-    expect(sink.failure).toMatchObject({ failure: 'silence', taken: 'maybe' })
+    expect(sink.failure).toMatchObject({ reason: 'silence', taken: 'maybe' })
   })
 
   it('does not count the time that the process was blocked as idle', async () => {
@@ -155,7 +155,7 @@ describe.each([
     vi.advanceTimersByTime(2)
     await sink.ended
 
-    expect(sink.failure).toMatchObject({ failure: 'silence' })
+    expect(sink.failure).toMatchObject({ reason: 'silence' })
   })
 
   it('reports a truncated body as a broken connection', async () => {
@@ -169,7 +169,7 @@ describe.each([
     await sink.ended
 
     expect(sink.calls.at(-1)).toBe('error')
-    expect(sink.failure).toMatchObject({ failure: 'broken', taken: 'maybe' })
+    expect(sink.failure).toMatchObject({ reason: 'broken', taken: 'maybe' })
     expect(sink.failure?.cause).toBeInstanceOf(Error)
   })
 
@@ -184,7 +184,7 @@ describe.each([
     createExchange()(wire(`http://127.0.0.1:${port}`), sink)
     await sink.ended
 
-    expect(sink.failure).toMatchObject({ failure: 'broken', taken: 'maybe' })
+    expect(sink.failure).toMatchObject({ reason: 'broken', taken: 'maybe' })
   })
 
   it('reports that a request may have been taken when a kept-alive connection dies under it', async () => {
@@ -202,7 +202,7 @@ describe.each([
     exchange(wire(origin, { method: 'POST', body: '{}' }), second)
     await second.ended
 
-    expect(second.failure).toMatchObject({ failure: 'broken', taken: 'maybe' })
+    expect(second.failure).toMatchObject({ reason: 'broken', taken: 'maybe' })
     expect(requests).toBe(2)
   })
 
@@ -278,7 +278,7 @@ describe.each([
     await closed.promise
 
     expect(sink.calls.filter((call) => call === 'error')).toHaveLength(1)
-    expect(sink.failure).toMatchObject({ failure: 'broken', cause: bug })
+    expect(sink.failure).toMatchObject({ reason: 'broken', cause: bug })
   })
 
   it.each(['end', 'error'] as const)('continues other requests when a sink throws in %s', async (where) => {
@@ -517,7 +517,7 @@ describe('the undici exchange', () => {
     const socket = await connected.promise
     await Promise.all([sink.ended, once(socket, 'close')])
 
-    expect(sink.failure).toMatchObject({ failure: 'connect-timeout', taken: 'no' })
+    expect(sink.failure).toMatchObject({ reason: 'connect_timeout', taken: 'no' })
   })
 
   it('emits the decodable part of a compressed body when the connection breaks', async () => {
@@ -533,7 +533,7 @@ describe('the undici exchange', () => {
 
     expect(sink.calls).toEqual(['head', 'chunk', 'error'])
     expect(sink.text).toBe('one')
-    expect(sink.failure).toMatchObject({ failure: 'broken' })
+    expect(sink.failure).toMatchObject({ reason: 'broken' })
   })
 
   it('reports a truncated compressed body as a broken connection', async () => {
@@ -546,7 +546,7 @@ describe('the undici exchange', () => {
     exchange(wire(origin), sink)
     await sink.ended
 
-    expect(sink.failure).toMatchObject({ failure: 'broken' })
+    expect(sink.failure).toMatchObject({ reason: 'broken' })
   })
 
   it('names an unknown content coding', async () => {
@@ -762,7 +762,7 @@ describe('the undici exchange', () => {
     expect(sink.calls).toEqual([])
     await sink.ended
 
-    expect(sink.failure).toMatchObject({ failure: 'refused', taken: 'no' })
+    expect(sink.failure).toMatchObject({ reason: 'refused', taken: 'no' })
   })
 })
 
@@ -775,7 +775,7 @@ describe('the fetch exchange', () => {
     createFetchExchange()(wire(`https://127.0.0.1:${port}`, { timeouts }), sink)
     await sink.ended
 
-    expect(sink.failure).toMatchObject({ failure: 'headers-timeout', taken: 'maybe' })
+    expect(sink.failure).toMatchObject({ reason: 'headers_timeout', taken: 'maybe' })
   })
 })
 

@@ -415,7 +415,7 @@ describe.each([
     const error = await failureOf(transport.request(post))
 
     expect(error).toBeInstanceOf(ConnectionError)
-    expect(error).toMatchObject({ failure: 'refused', taken: 'no' })
+    expect(error).toMatchObject({ reason: 'refused', taken: 'no' })
     expect(retries).toHaveLength(3)
   })
 
@@ -433,7 +433,7 @@ describe.each([
     const error = await failureOf(transportTo(origin, { retries: 1 }).request(request))
 
     expect(requests).toBe(times)
-    expect(error).toMatchObject({ name: 'ConnectionError', failure: 'broken', taken: 'maybe' })
+    expect(error).toMatchObject({ name: 'ConnectionError', reason: 'broken', taken: 'maybe' })
   })
 
   it('uses the timeouts of a request', async () => {
@@ -443,7 +443,7 @@ describe.each([
       transportTo(origin, { retries: 0 }).request({ ...get, timeouts: { headers: 30 } }),
     )
 
-    expect(error).toMatchObject({ failure: 'headers-timeout', message: expect.stringContaining('30 ms') })
+    expect(error).toMatchObject({ reason: 'headers_timeout', message: expect.stringContaining('30 ms') })
   })
 
   it('leaves no listener on the signal, with or without a response', async () => {

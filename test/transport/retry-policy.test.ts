@@ -118,10 +118,10 @@ describe('apiErrorOf', () => {
 describe('mayRetry', () => {
   it.each([
     ['a refused connection', new ConnectionError('refused', 'x', request), true, true],
-    ['a connection that took too long', new ConnectionError('connect-timeout', 'x', request), true, true],
+    ['a connection that took too long', new ConnectionError('connect_timeout', 'x', request), true, true],
     ['a broken connection', new ConnectionError('broken', 'x', request), true, false],
     ['an idle timeout', new ConnectionError('silence', 'x', request), true, false],
-    ['a headers timeout', new ConnectionError('headers-timeout', 'x', request), true, false],
+    ['a headers timeout', new ConnectionError('headers_timeout', 'x', request), true, false],
     ['a response that is not JSON', new ProtocolError('x', request), true, false],
     ['a response that is too large', new ProtocolError('x', request, { retryable: false }), false, false],
     ['429', refuse(429), true, true],

@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import { deflateRawSync, gzipSync } from 'node:zlib'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { RivuletError } from '../../src/transport/errors.ts'
+import { RequestError } from '../../src/transport/errors.ts'
 import { createExchange as createFetchExchange } from '../../src/transport/fetch-exchange.ts'
 import { createRedactor, redactJson } from '../../src/transport/redact.ts'
 import { createTransport } from '../../src/transport/transport.ts'
@@ -105,7 +105,7 @@ function* textsOf(value: unknown, seen = new Set<unknown>()): Generator<string> 
 
 /** The secrets that an error of the library holds anywhere. */
 function leaks(error: unknown): readonly string[] {
-  expect(error).toBeInstanceOf(RivuletError)
+  expect(error).toBeInstanceOf(RequestError)
   const shown = [
     ...textsOf(error),
     inspect(error, { depth: Infinity, showHidden: true, getters: true, maxStringLength: Infinity }),
@@ -290,7 +290,7 @@ describe('an error of a custom exchange or fetch', () => {
     const error = await transport.request(get).catch((failure: unknown) => failure)
 
     expect(leaks(error)).toEqual([])
-    expect(error).toMatchObject({ failure: 'broken', cause: { name: 'TypeError', code: 'ECONNRESET' } })
+    expect(error).toMatchObject({ reason: 'broken', cause: { name: 'TypeError', code: 'ECONNRESET' } })
   })
 })
 

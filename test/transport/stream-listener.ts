@@ -1,4 +1,4 @@
-import type { RivuletError } from '../../src/transport/errors.ts'
+import type { RequestError } from '../../src/transport/errors.ts'
 import type { Exchange } from '../../src/transport/exchange.ts'
 import type { MessageSink, StreamMessage } from '../../src/transport/transport.ts'
 
@@ -6,7 +6,7 @@ import type { MessageSink, StreamMessage } from '../../src/transport/transport.t
 export class Listener implements MessageSink {
   readonly calls: unknown[] = []
   readonly messages: StreamMessage[] = []
-  failure: RivuletError | undefined
+  failure: RequestError | undefined
   onMessage: (message: StreamMessage) => void = () => {}
   readonly begun: Promise<void>
   readonly ended: Promise<void>
@@ -38,7 +38,7 @@ export class Listener implements MessageSink {
     this.#ended.resolve()
   }
 
-  error(error: RivuletError): void {
+  error(error: RequestError): void {
     this.calls.push('error')
     this.failure = error
     this.#ended.resolve()

@@ -57,7 +57,7 @@ describe.each([
 
     expect(sink.calls).toEqual([])
     await sink.ended
-    expect(sink.failure).toMatchObject({ failure: 'refused', path: '/v1/stream' })
+    expect(sink.failure).toMatchObject({ reason: 'refused', path: '/v1/stream' })
   })
 
   it('requests an event stream with the key, also by POST', async () => {
@@ -134,7 +134,7 @@ describe.each([
     })
 
     expect(sink.calls.filter((call) => call !== 'one')).toEqual(['open', 'error'])
-    expect(sink.failure).toMatchObject({ failure: 'broken', retryable: true })
+    expect(sink.failure).toMatchObject({ reason: 'broken', retryable: true })
   })
 
   it('reports the idle timeout', async () => {
@@ -143,7 +143,7 @@ describe.each([
     })
 
     expect(sink.calls).toEqual(['open', 'one', 'error'])
-    expect(sink.failure).toMatchObject({ failure: 'silence', retryable: true })
+    expect(sink.failure).toMatchObject({ reason: 'silence', retryable: true })
   })
 
   it.each([

@@ -356,7 +356,10 @@ describe('nodeListener', () => {
     await fetch(url, { method: 'POST', headers: signed(), body: BODY })
 
     expect(await thrown.promise).toEqual(
-      expect.objectContaining({ message: expect.stringContaining('before any body parser') }),
+      expect.objectContaining({
+        code: 'argument',
+        message: expect.stringContaining('before any body parser'),
+      }),
     )
   })
 })

@@ -793,7 +793,10 @@ describe('a request that was already read', () => {
 
     expect(response.status).toBe(503)
     expect(refusals[0]?.cause).toEqual(
-      expect.objectContaining({ message: expect.stringContaining('before any body parser') }),
+      expect.objectContaining({
+        code: 'argument',
+        message: expect.stringContaining('before any body parser'),
+      }),
     )
   })
 })

@@ -189,7 +189,8 @@ async function compare(sent: Digest, written: CopySource, signal: AbortSignal | 
   }
   if (found.text === sent.text) return
   throw new LogError(
-    `the new log differs from the old one and was given up: ${sent.text} were copied, and ${found.text} were read again`,
+    `the new log differs from the old one and was given up: ${sent.text} were copied, and ${found.text} were read again. ` +
+      'Migrate again, while nothing else writes to it',
   )
 }
 

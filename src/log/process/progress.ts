@@ -56,7 +56,9 @@ export function progressOf(process: string, checkpoint: string): Progress {
       within: withinOf(within),
     }
   }
-  throw new LogError(`what the log has of the process ${JSON.stringify(process)} cannot be read`)
+  throw new LogError(
+    `what the log has of the process ${JSON.stringify(process)} cannot be read: remove it with log.remove to begin anew`,
+  )
 }
 
 /**

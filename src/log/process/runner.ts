@@ -175,7 +175,8 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     const isStrict = holdsRetention && rebuild !== 'available'
     if (this.#progress.rebuild === undefined || !isStrict) return
     throw new LogError(
-      `the process ${JSON.stringify(this.#name)} cannot be built again: the log deletes its entries meanwhile`,
+      `the process ${JSON.stringify(this.#name)} cannot be built again: the log deletes its entries meanwhile. ` +
+        'With `rebuild: "available"`, it is built from those that are left',
     )
   }
 

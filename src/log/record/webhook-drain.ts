@@ -24,7 +24,7 @@ import type { EventOf, ResearchEvent } from '../../protocol/event.ts'
 import { runSource } from '../../protocol/event.ts'
 import { detection, isPartial, webhookEvent } from '../../protocol/webhook-event.ts'
 import type { Detection } from '../../protocol/webhook-event.ts'
-import { NotFoundError, RivuletError } from '../../transport/errors.ts'
+import { NotFoundError, RequestError } from '../../transport/errors.ts'
 import type { Context } from '../../sources/context.ts'
 import { openOrAborted } from '../../sources/shapes/backpressure.ts'
 import { withReconnect } from '../../sources/shapes/with-reconnect.ts'
@@ -270,7 +270,7 @@ export class WebhookDrain {
       withReconnect(this.#context, source),
       toArray(),
       catchError((error: unknown) => {
-        if (!(error instanceof RivuletError) || affectsAllSources(error)) throw error
+        if (!(error instanceof RequestError) || affectsAllSources(error)) throw error
         if (!(error instanceof NotFoundError)) this.#context.report({ kind: 'expansion', error, event })
         return of([])
       }),

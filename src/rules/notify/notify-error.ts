@@ -1,12 +1,15 @@
+import { RivuletError } from '../../protocol/rivulet-error.ts'
+
 /** A receiver of notifications did not accept one. The error has no secret: only the origin of the URL, and no credentials of the answer. */
-export class NotifyError extends Error {
+export class NotifyError extends RivuletError {
   override readonly name = 'NotifyError'
+  override readonly code = 'notify'
   /** Origin of the receiver's URL. */
   readonly origin: string
   /** Status of the answer; undefined if there was no answer. */
   readonly status: number | undefined
   /** Whether the same request may succeed later. */
-  readonly retryable: boolean
+  override readonly retryable: boolean
   /** How long the receiver asks to wait, in ms, at most an hour; undefined if it does not. */
   readonly retryAfter: number | undefined
 
@@ -28,8 +31,7 @@ export class NotifyError extends Error {
 }
 
 /** An event of the log that no notifier can use, such as one without labels. */
-export class AlertEventError extends Error {
+export class AlertEventError extends RivuletError {
   override readonly name = 'AlertEventError'
-  /** The same event fails again. */
-  readonly retryable = false
+  override readonly code = 'alert_event'
 }

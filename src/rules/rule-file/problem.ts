@@ -1,3 +1,5 @@
+import { RivuletError } from '../../protocol/rivulet-error.ts'
+
 /** Something in a rule that must be changed. */
 export interface RuleProblem {
   /** The path of the file as it was given; null for rules that are not from a file. */
@@ -32,8 +34,9 @@ const SHOWN = 50
  * }
  * ```
  */
-export class RuleError extends Error {
+export class RuleError extends RivuletError {
   override readonly name = 'RuleError'
+  override readonly code = 'rule'
   readonly problems: readonly RuleProblem[]
 
   constructor(problems: readonly RuleProblem[]) {

@@ -1,8 +1,10 @@
 import { shownUrl } from './source.ts'
+import { RivuletError } from '../../protocol/rivulet-error.ts'
 
 /** A source that cannot be read, or not completely. Its message has the URL without the query. Reported once, until it changes. */
-export class SourceError extends Error {
+export class SourceError extends RivuletError {
   override readonly name = 'SourceError'
+  override readonly code = 'source'
   /** URL without the query. */
   readonly url: string
 

@@ -1,14 +1,14 @@
 import { findAllSource } from '../../protocol/find-all-event.ts'
 import type { FindAllResult } from '../../protocol/find-all.ts'
-import { RivuletError } from '../../transport/errors.ts'
+import { RequestError } from '../../transport/errors.ts'
 
 /**
  * A run of `findAll.run` failed or was cancelled. `result` has the candidates that it had found. Not retryable: that would
  * create another run.
  */
-export class FindAllFailedError extends RivuletError {
+export class FindAllFailedError extends RequestError {
   override readonly name = 'FindAllFailedError'
-  readonly retryable = false
+  override readonly code = 'find_all_failed'
   readonly result: FindAllResult
 
   constructor(findAllId: string, result: FindAllResult) {
@@ -16,7 +16,8 @@ export class FindAllFailedError extends RivuletError {
     const reason = termination_reason == null ? '' : ` (${termination_reason})`
     const what = status === 'cancelled' ? 'was cancelled' : 'failed'
     const request = { method: 'GET', path: `${findAllSource(findAllId)}/result` }
-    super(`the run ${what}${reason} with ${result.candidates.length} candidates`, request)
+    const advice = 'they are in the `result` of the error, and another call creates another run'
+    super(`the run ${what}${reason} with ${result.candidates.length} candidates; ${advice}`, request)
     this.result = result
   }
 }
@@ -25,18 +26,24 @@ export class FindAllFailedError extends RivuletError {
  * `findAll.run` cannot follow its run any further; `cause` is why. The run may continue at the service: read it with
  * `findAll.events` and `findAll.result`. Not retryable, even if `cause` is: that would create another run.
  */
-export class FindAllInterruptedError extends RivuletError {
+export class FindAllInterruptedError extends RequestError {
   override readonly name = 'FindAllInterruptedError'
-  readonly retryable = false
+  override readonly code = 'find_all_interrupted'
   /** Undefined if it is not known whether the run was created. */
   readonly findAllId: string | undefined
 
   constructor(findAllId: string | undefined, cause: unknown) {
     const [request, what] =
       findAllId === undefined
-        ? [{ method: 'POST', path: '/v1beta/findall/runs' }, 'the run may have been created']
-        : [{ method: 'GET', path: findAllSource(findAllId) }, 'the run was created, but cannot be followed']
-    super(`${what}: ${cause instanceof Error ? cause.message : String(cause)}`, request, { cause })
+        ? [
+            { method: 'POST', path: '/v1beta/findall/runs' },
+            'the run may have been created; look for it before it is created again',
+          ]
+        : [
+            { method: 'GET', path: findAllSource(findAllId) },
+            'the run was created, but cannot be followed; go on with findAll.events',
+          ]
+    super(`${what} (${cause instanceof Error ? cause.message : String(cause)})`, request, { cause })
     this.findAllId = findAllId
   }
 }

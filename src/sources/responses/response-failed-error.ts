@@ -6,6 +6,7 @@ import { AnswerFailedError } from '../shapes/answer-errors.ts'
 /** The service ended a response as `failed` (§1). Not retryable, as every {@link AnswerFailedError}. */
 export class ResponseFailedError extends AnswerFailedError {
   override readonly name = 'ResponseFailedError'
+  override readonly code = 'response_failed'
   readonly response: ResponseObject
 
   /** @param redact Removes the secrets of the request from a text. */

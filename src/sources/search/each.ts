@@ -8,7 +8,7 @@ import type { Gate } from '../../protocol/gate.ts'
 import { checkRequest } from '../../protocol/requests/check.ts'
 import { searchRequest } from '../../protocol/requests/search.ts'
 import type { SearchRequest, SearchResponse } from '../../protocol/search.ts'
-import { AuthenticationError, RivuletError } from '../../transport/errors.ts'
+import { AuthenticationError, RequestError } from '../../transport/errors.ts'
 import type { Context } from '../context.ts'
 import { sourceOf } from '../shapes/source.ts'
 import type { Source, SourceOptions } from '../shapes/source.ts'
@@ -33,7 +33,7 @@ export type SearchOutcome =
   | { readonly request: SearchRequest; readonly response: SearchResponse; readonly error?: undefined }
   | {
       readonly request: SearchRequest
-      readonly error: RivuletError | ArgumentError
+      readonly error: RequestError | ArgumentError
       readonly response?: undefined
     }
 
@@ -184,7 +184,7 @@ class Searches {
   }
 
   #failed(slot: Slot, request: SearchRequest, error: unknown): void {
-    const isOfQuery = error instanceof RivuletError || error instanceof ArgumentError
+    const isOfQuery = error instanceof RequestError || error instanceof ArgumentError
     if (isOfQuery && !(error instanceof AuthenticationError)) this.#settle(slot, { request, error })
     else this.#subscriber.error(error)
   }

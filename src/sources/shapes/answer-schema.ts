@@ -8,6 +8,7 @@ import type {
   StandardSchema,
 } from '../../protocol/standard-schema.ts'
 import type { JsonSchemaSpec } from '../../protocol/task.ts'
+import { RivuletError } from '../../protocol/rivulet-error.ts'
 
 /** A JSON output (§2.3) whose content was validated with a schema. */
 export type CheckedOutput<Content> = Omit<JsonOutput, 'content'> & {
@@ -16,8 +17,9 @@ export type CheckedOutput<Content> = Omit<JsonOutput, 'content'> & {
 }
 
 /** An output does not match the schema. `issues` has the paths and reasons. */
-export class OutputSchemaError extends Error {
+export class OutputSchemaError extends RivuletError {
   override readonly name = 'OutputSchemaError'
+  override readonly code = 'output_schema'
   readonly issues: readonly StandardIssue[]
   /** The output as received; null for a run without one. */
   readonly output: TaskOutput | null

@@ -1,4 +1,4 @@
-import { RivuletError } from '../../transport/errors.ts'
+import { RequestError } from '../../transport/errors.ts'
 import type { RequestLine } from '../../transport/errors.ts'
 
 /** Why a stream is incomplete. */
@@ -18,9 +18,10 @@ export interface Incompleteness {
  * A task group, a run or a FindAll run is done, but its stream did not send all events, although it was resumed for as long as the client's
  * option `patience` allows. The emitted events are valid. Retryable: subscribe again.
  */
-export class IncompleteStreamError extends RivuletError {
+export class IncompleteStreamError extends RequestError {
   override readonly name = 'IncompleteStreamError'
-  readonly retryable = true
+  override readonly code = 'incomplete_stream'
+  override readonly retryable = true
   /** Number of ended runs, or of candidates of a FindAll run, that are missing; 0 if only the last status is missing. */
   readonly missing: number
   /** Number of them that the stream must send: 1 for a single run. */

@@ -6,7 +6,7 @@ import { gapEvent, oversizedEvent } from '../../protocol/event.ts'
 import { isObject, parseJson } from '../../protocol/json.ts'
 import type { EventOf, ResearchEvent } from '../../protocol/event.ts'
 import { NotFoundError, ValidationError } from '../../transport/errors.ts'
-import type { RivuletError } from '../../transport/errors.ts'
+import type { RequestError } from '../../transport/errors.ts'
 import type { ApiRequest, StreamMessage } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { IncompleteStreamError } from './incomplete-stream-error.ts'
@@ -152,7 +152,7 @@ export abstract class PositionedReader<
     this.#newAt = this.#receivedAt
   }
 
-  rewind(error: RivuletError): StreamEvent<Report> | undefined {
+  rewind(error: RequestError): StreamEvent<Report> | undefined {
     if (!(error instanceof ValidationError)) return undefined
     const rejected = this.#position.cursor ?? ''
     if (!this.#position.rewind()) return undefined

@@ -4,7 +4,7 @@ import { reconnect } from '../../../operators/reconnect.ts'
 import type { ReconnectOptions, Reconnection } from '../../../operators/reconnect.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { ConnectionError, ProtocolError } from '../../transport/errors.ts'
-import type { RivuletError } from '../../transport/errors.ts'
+import type { RequestError } from '../../transport/errors.ts'
 import type { Flow } from '../../transport/exchange.ts'
 import { MAX_RETRY_AFTER } from '../../protocol/retry-after-header.ts'
 import type { ApiRequest, MessageSink, StreamMessage } from '../../transport/transport.ts'
@@ -38,7 +38,7 @@ export interface StreamReader<Event extends ResearchEvent> {
   /** Called when the service answers with 204, a request not to reconnect. */
   noContent(): void
   /** Resets the position to the start if the service rejected it with this error. Returns the item that reports this. */
-  rewind(error: RivuletError): StreamItem<Event> | undefined
+  rewind(error: RequestError): StreamItem<Event> | undefined
   /** Whether to reconnect after the error. */
   isRetryable(error: unknown): boolean
   /** Called after a clean close. Emits whether the stream is complete. An error ends the stream unless it is retryable. */
@@ -208,7 +208,7 @@ class Connection<Event extends ResearchEvent> implements MessageSink {
     this.#subscriber.complete()
   }
 
-  error(error: RivuletError): void {
+  error(error: RequestError): void {
     const gap = this.#reader.rewind(error)
     if (gap !== undefined) this.#subscriber.next(gap)
     this.#subscriber.error(error)

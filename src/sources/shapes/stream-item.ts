@@ -1,6 +1,7 @@
 import { Observable, Subscriber } from 'rxjs'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import type { StreamPosition } from '../../protocol/stream-position.ts'
+import { RivuletError } from '../../protocol/rivulet-error.ts'
 
 /** A stream of a source, which has a position of its own. */
 export interface SourceStream {
@@ -65,13 +66,16 @@ export type StreamItem<Event extends ResearchEvent = ResearchEvent> =
   | StreamCaughtUp
 
 /** A saved position of a stream cannot be read: it was damaged, or is another stream's. */
-export class StreamPositionError extends Error {
+export class StreamPositionError extends RivuletError {
   override readonly name = 'StreamPositionError'
+  override readonly code = 'stream_position'
   /** The name of the stream. */
   readonly stream: string
 
   constructor({ name }: SourceStream) {
-    super(`the saved position of the stream ${name} cannot be read`)
+    super(
+      `the saved position of the stream ${name} cannot be read: give the one that was saved for it, or none`,
+    )
     this.stream = name
   }
 }

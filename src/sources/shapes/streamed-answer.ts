@@ -1,6 +1,6 @@
 import { concatMap, lastValueFrom, Observable } from 'rxjs'
 import { isObject, isText, parseJson } from '../../protocol/json.ts'
-import { RivuletError } from '../../transport/errors.ts'
+import { RequestError } from '../../transport/errors.ts'
 import type { RequestLine } from '../../transport/errors.ts'
 import type { ApiRequest, StreamMessage } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
@@ -132,7 +132,7 @@ export function problemIn(
 
 /** The message of an error without the line of its request. */
 function reasonOf(error: unknown): string {
-  if (!(error instanceof RivuletError)) return String(error)
+  if (!(error instanceof RequestError)) return String(error)
   const line = `${error.method} ${error.path}: `
   return error.message.startsWith(line) ? error.message.slice(line.length) : error.message
 }

@@ -9,7 +9,7 @@ import type { TaskOutput } from '../../protocol/output.ts'
 import type { AddRunsRequest } from '../../protocol/task-group.ts'
 import type { RunInput, TaskRun } from '../../protocol/task.ts'
 import type { AnswerSchema } from '../../protocol/standard-schema.ts'
-import { ProtocolError, RivuletError, ValidationError } from '../../transport/errors.ts'
+import { ProtocolError, RequestError, ValidationError } from '../../transport/errors.ts'
 import { ADD_RUNS_OPTIONS, prepareRuns } from './add-runs.ts'
 import type { AddRunsOptions } from './add-runs.ts'
 import { checkedOutput, MAX_CHECKS, outputSchema, OutputSchemaError } from '../shapes/answer-schema.ts'
@@ -53,9 +53,9 @@ export interface ExecutedRun<Output extends object = TaskOutput> {
 type UnfinishedRun = Omit<ExecutedRun, 'output'>
 
 /** All runs of an execution ended and were emitted, but some failed, were cancelled or do not match the schema. */
-export class ExecutionError extends RivuletError {
+export class ExecutionError extends RequestError {
   override readonly name = 'ExecutionError'
-  readonly retryable = false
+  override readonly code = 'execution'
   /** The unfinished runs, in the order of the caller's `inputs`. */
   readonly runs: readonly UnfinishedRun[]
 
@@ -63,7 +63,10 @@ export class ExecutionError extends RivuletError {
     const [first] = runs
     const example = first === undefined ? '' : `: inputs[${first.index}] ${outcome(first)}`
     const request = { method: 'POST', path: `${groupSource(groupId)}/runs` }
-    super(`${runs.length} of ${total} runs did not complete${example}`, request)
+    super(
+      `${runs.length} of ${total} runs did not complete; \`runs\` of the error lists them${example}`,
+      request,
+    )
     this.runs = runs
   }
 }

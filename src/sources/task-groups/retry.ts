@@ -20,7 +20,7 @@ import { checkRequest } from '../../protocol/requests/check.ts'
 import { withDefaults } from '../../protocol/requests/defaults.ts'
 import { runInput } from '../../protocol/requests/tasks.ts'
 import type { McpServer, RunInput, TaskRun } from '../../protocol/task.ts'
-import { ProtocolError, RivuletError } from '../../transport/errors.ts'
+import { ProtocolError, RequestError } from '../../transport/errors.ts'
 import { ADD_RUNS_OPTIONS, prepareRuns, writeSettings } from './add-runs.ts'
 import type { AddRunsOptions } from './add-runs.ts'
 import { allRuns, groupStatus, KEY, metadataOf, RunsMissingError } from './settle-runs.ts'
@@ -58,9 +58,9 @@ export interface RetriedRun {
 }
 
 /** The headers for tool servers of the runs to retry are not known. Nothing was added: call again with `mcpHeaders`. */
-export class MissingHeadersError extends RivuletError {
+export class MissingHeadersError extends RequestError {
   override readonly name = 'MissingHeadersError'
-  readonly retryable = false
+  override readonly code = 'missing_headers'
   override readonly taken = 'no'
   // A getter, so that no logger copies the URLs.
   readonly #urls: readonly string[]

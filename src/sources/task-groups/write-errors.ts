@@ -1,6 +1,6 @@
 import { groupSource } from '../../protocol/event.ts'
 import type { AddRunsResponse } from '../../protocol/task-group.ts'
-import { RivuletError } from '../../transport/errors.ts'
+import { RequestError } from '../../transport/errors.ts'
 
 /** An input that was added, and its run. */
 export interface AddedInput {
@@ -26,9 +26,9 @@ export interface WriteProgress {
  *
  * Not retryable: the same call would duplicate the added runs. To continue, add the inputs in `notAdded`.
  */
-export class PartialWriteError extends RivuletError {
+export class PartialWriteError extends RequestError {
   override readonly name: string = 'PartialWriteError'
-  readonly retryable = false
+  override readonly code: string = 'partial_write'
   readonly added: readonly AddedInput[]
   readonly notAdded: readonly number[]
   readonly answers: readonly AddRunsResponse[]
@@ -37,7 +37,7 @@ export class PartialWriteError extends RivuletError {
     groupId: string,
     cause: unknown,
     { added, notAdded, answers }: Omit<WriteProgress, 'inDoubt'>,
-    message = `inputs added: ${added.length}, not added: ${notAdded.length}${reason(cause)}`,
+    message = `inputs added: ${added.length}, not added: ${notAdded.length}; add those of \`notAdded\` again${reason(cause)}`,
   ) {
     super(message, { method: 'POST', path: `${groupSource(groupId)}/runs` }, { cause })
     this.added = added
@@ -54,6 +54,7 @@ export class PartialWriteError extends RivuletError {
  */
 export class UncertainWriteError extends PartialWriteError {
   override readonly name = 'UncertainWriteError'
+  override readonly code = 'uncertain_write'
   readonly inDoubt: readonly number[]
   /** Why it could not be determined whether the inputs in doubt were added; undefined without `exactlyOnce`. */
   readonly unsettled: unknown

@@ -7,7 +7,7 @@ import { MAX_RUNS_PER_REQUEST } from '../../protocol/limits.ts'
 import type { AddRunsRequest, AddRunsResponse, TaskGroupStatus } from '../../protocol/task-group.ts'
 import type { OutputSchema, RunInput } from '../../protocol/task.ts'
 import { WEBHOOK_BETA } from '../../protocol/betas.ts'
-import { ProtocolError, RivuletError } from '../../transport/errors.ts'
+import { ProtocolError, RequestError } from '../../transport/errors.ts'
 import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { fromAsync } from '../shapes/from-async.ts'
@@ -229,7 +229,7 @@ class RunWriter {
 /** Whether the service has certainly not acted on a request with this error. */
 function isNotTaken(error: unknown): boolean {
   // An ArgumentError is thrown before the request is sent. Any other foreign error is uncertain.
-  return error instanceof RivuletError ? error.taken === 'no' : error instanceof ArgumentError
+  return error instanceof RequestError ? error.taken === 'no' : error instanceof ArgumentError
 }
 
 function indexes(entries: readonly Entry[]): number[] {

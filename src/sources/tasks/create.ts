@@ -8,7 +8,7 @@ import { checkRequest } from '../../protocol/requests/check.ts'
 import { createRunRequest } from '../../protocol/requests/tasks.ts'
 import type { AnswerSchema } from '../../protocol/standard-schema.ts'
 import type { CreateRunRequest, TaskRun } from '../../protocol/task.ts'
-import { ProtocolError, RivuletError } from '../../transport/errors.ts'
+import { ProtocolError, RequestError } from '../../transport/errors.ts'
 import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { outputSchema } from '../shapes/answer-schema.ts'
@@ -67,7 +67,7 @@ export function sendRun(context: Context, request: ApiRequest): Observable<TaskR
       return run
     }),
     catchError((error: unknown) => {
-      const isUncertain = error instanceof RivuletError && error.taken === 'maybe'
+      const isUncertain = error instanceof RequestError && error.taken === 'maybe'
       return throwError(() => (isUncertain ? new UncertainRunError(error) : error))
     }),
   )

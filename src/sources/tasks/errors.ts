@@ -1,13 +1,13 @@
 import { isText } from '../../protocol/json.ts'
 import type { TaskRun } from '../../protocol/task.ts'
-import { RivuletError } from '../../transport/errors.ts'
+import { RequestError } from '../../transport/errors.ts'
 import type { RequestLine } from '../../transport/errors.ts'
 import { UncertainRequestError } from '../shapes/acted-on-once.ts'
 
 /** A run ended without an output: it failed or was cancelled. Not retryable: create another run. */
-export class RunFailedError extends RivuletError {
+export class RunFailedError extends RequestError {
   override readonly name = 'RunFailedError'
-  readonly retryable = false
+  override readonly code = 'run_failed'
   readonly run: TaskRun
   readonly run_id: string
   /** The service's reference for this failure, if the run's error has one. */
@@ -31,9 +31,10 @@ export class RunFailedError extends RivuletError {
 }
 
 /** A run did not end within the `timeout`. It continues at the service. Retryable: wait again. */
-export class RunTimeoutError extends RivuletError {
+export class RunTimeoutError extends RequestError {
   override readonly name = 'RunTimeoutError'
-  readonly retryable = true
+  override readonly code = 'run_timeout'
+  override readonly retryable = true
   readonly run_id: string
 
   constructor(request: RequestLine, runId: string, timeout: number) {
@@ -48,12 +49,12 @@ export class RunTimeoutError extends RivuletError {
  *
  * Not retryable: the same call would create a second run.
  */
-export class RunInterruptedError extends RivuletError {
+export class RunInterruptedError extends RequestError {
   override readonly name = 'RunInterruptedError'
-  readonly retryable = false
+  override readonly code = 'run_interrupted'
   readonly run_id: string
 
-  constructor(runId: string, cause: RivuletError) {
+  constructor(runId: string, cause: RequestError) {
     const { method, path, message } = cause
     super(`the run ${runId} was created; go on with tasks.result (${message})`, { method, path }, { cause })
     this.run_id = runId
@@ -71,8 +72,9 @@ export class RunInterruptedError extends RivuletError {
  */
 export class UncertainRunError extends UncertainRequestError {
   override readonly name = 'UncertainRunError'
+  override readonly code = 'uncertain_run'
 
-  constructor(cause: RivuletError) {
-    super(cause, 'the service may have created the run')
+  constructor(cause: RequestError) {
+    super(cause, 'the service may have created the run; look before it is created again')
   }
 }

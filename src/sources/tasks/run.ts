@@ -18,7 +18,7 @@ import { runEvent, runSource } from '../../protocol/event.ts'
 import type { EventOf, RunEvent } from '../../protocol/event.ts'
 import type { AnswerSchema } from '../../protocol/standard-schema.ts'
 import type { CreateRunRequest, TaskRun, TaskRunResult } from '../../protocol/task.ts'
-import { AuthenticationError, RivuletError } from '../../transport/errors.ts'
+import { AuthenticationError, RequestError } from '../../transport/errors.ts'
 import type { ApiRequest } from '../../transport/transport.ts'
 import type { Context } from '../context.ts'
 import { validatorOf } from '../shapes/answer-schema.ts'
@@ -153,7 +153,7 @@ function follow(
 
 /** Whether the run can be read without its stream. A rejected key affects every request. */
 function isRefusal(error: unknown): boolean {
-  return error instanceof RivuletError && !(error instanceof AuthenticationError)
+  return error instanceof RequestError && !(error instanceof AuthenticationError)
 }
 
 /** Emits the result, after the last state if the stream did not have it. */
@@ -187,6 +187,6 @@ function resultAfter(
 
 /** Names the run in an error that would lose it. */
 function afterCreation({ run_id }: TaskRun, error: unknown): unknown {
-  const isNamed = error instanceof RunFailedError || !(error instanceof RivuletError)
+  const isNamed = error instanceof RunFailedError || !(error instanceof RequestError)
   return isNamed ? error : new RunInterruptedError(run_id, error)
 }

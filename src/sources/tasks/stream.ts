@@ -218,7 +218,7 @@ class RunReader implements StreamReader<RunEvent> {
 
   /** Whether the stream is complete, although the service did not close it. */
   isEndedBy(error: unknown): boolean {
-    return error instanceof ConnectionError && error.failure === 'silence' && this.#isComplete
+    return error instanceof ConnectionError && error.reason === 'silence' && this.#isComplete
   }
 
   completed(): undefined {

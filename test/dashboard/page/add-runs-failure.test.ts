@@ -1,10 +1,10 @@
 import { LiveError } from 'rivulet/live'
-import type { LiveErrorCode } from 'rivulet/live'
+import type { LiveErrorReason } from 'rivulet/live'
 import { describe, expect, it } from 'vitest'
 import { addRunsFailure } from '../../../src/dashboard/page/groups/add-runs.tsx'
 
 describe('a failure to add runs', () => {
-  it.each<LiveErrorCode>(['network', 'timeout', 'protocol', 'uncertain'])(
+  it.each<LiveErrorReason>(['network', 'timeout', 'protocol', 'uncertain'])(
     'says after %s that the runs may have been added',
     (code) => {
       const text = addRunsFailure(new LiveError(code, 'No answer came in time'))
@@ -17,7 +17,7 @@ describe('a failure to add runs', () => {
     expect(addRunsFailure(new TypeError('x'))).toMatch(/^It is not known/)
   })
 
-  it.each<LiveErrorCode>(['forbidden', 'invalid', 'too_many', 'unavailable', 'unauthenticated', 'token'])(
+  it.each<LiveErrorReason>(['forbidden', 'invalid', 'too_many', 'unavailable', 'unauthenticated', 'token'])(
     'says after %s that they were not',
     (code) => {
       expect(addRunsFailure(new LiveError(code, 'No'))).toBe('The runs were not added: No.')

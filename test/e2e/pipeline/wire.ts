@@ -92,7 +92,7 @@ function answer(
   const { pathname, searchParams } = new URL(request.path, request.origin)
   if (fault.kind === 'refused') return response.break(new ConnectionError('refused', 'refused', request))
   if (fault.kind === 'silent')
-    return response.break(new ConnectionError('headers-timeout', 'silent', request))
+    return response.break(new ConnectionError('headers_timeout', 'silent', request))
   if (fault.kind === 'page') return response.whole(200, 'text/html', '<p>Welcome</p>')
   if (fault.kind === 'status') {
     const { status, retryAfter } = fault

@@ -11,7 +11,7 @@ import {
   ConnectionError,
   createClient,
   ProtocolError,
-  RivuletError,
+  RequestError,
 } from 'rivulet'
 import type { ChatCompletion, ChatRequest } from 'rivulet'
 import { Gate, underGate } from 'rivulet/operators'
@@ -233,7 +233,7 @@ describe('client.chat.stream', () => {
     const kinds: string[] = []
     client.diagnostics.subscribe(({ kind }) => kinds.push(kind))
 
-    expect(await errorOf(client.chat.stream(request))).toMatchObject({ failure: 'refused' })
+    expect(await errorOf(client.chat.stream(request))).toMatchObject({ reason: 'refused' })
     expect(kinds).toEqual(['retry', 'retry'])
   })
 
@@ -341,7 +341,7 @@ describe('client.chat.stream', () => {
         const outcome: unknown = await Promise.resolve(client.chat.stream(request)).catch(
           (error: unknown) => error,
         )
-        const isTyped = outcome instanceof RivuletError || Array.isArray(Object(outcome).choices)
+        const isTyped = outcome instanceof RequestError || Array.isArray(Object(outcome).choices)
         expect(isTyped).toBe(true)
       }),
       { numRuns: 60 },

@@ -10,7 +10,7 @@ import {
   ProtocolError,
   ResponseFailedError,
   responseText,
-  RivuletError,
+  RequestError,
 } from 'rivulet'
 import type { ResponseObject, ResponseRequest } from 'rivulet'
 import { z } from 'zod'
@@ -158,7 +158,13 @@ describe('client.responses.stream', () => {
 
     expect(error).toBeInstanceOf(ResponseFailedError)
     expect(error).toBeInstanceOf(AnswerFailedError)
-    expect(error).toMatchObject({ response, text: 'A small ', code: 'no_credit', retryable: false })
+    expect(error).toMatchObject({
+      response,
+      text: 'A small ',
+      code: 'response_failed',
+      serviceCode: 'no_credit',
+      retryable: false,
+    })
     expect(String(error)).toContain('no credit')
     expect(bodies).toHaveLength(1)
   })
@@ -174,7 +180,7 @@ describe('client.responses.stream', () => {
     expect(await errorOf(client.responses.stream(request))).toMatchObject({
       name: 'AnswerFailedError',
       text: 'A small ',
-      code: 'c',
+      serviceCode: 'c',
     })
   })
 
@@ -225,7 +231,7 @@ describe('client.responses.stream', () => {
         const outcome: unknown = await Promise.resolve(client.responses.stream(request)).catch(
           (error: unknown) => error,
         )
-        const isTyped = outcome instanceof RivuletError || Array.isArray(Object(outcome).output)
+        const isTyped = outcome instanceof RequestError || Array.isArray(Object(outcome).output)
         expect(isTyped).toBe(true)
       }),
       { numRuns: 60 },

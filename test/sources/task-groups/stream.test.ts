@@ -385,7 +385,7 @@ describe('a group stream', () => {
 
     expect(events.map(({ cursor }) => cursor)).toEqual(['1', '2'])
     expect(requested).toEqual([null, '1'])
-    expect(diagnostics).toMatchObject([{ kind: 'reconnect', cause: { failure: 'broken' } }])
+    expect(diagnostics).toMatchObject([{ kind: 'reconnect', cause: { reason: 'broken' } }])
   })
 
   it('of runs passes a status on as something unknown', async () => {

@@ -13,7 +13,7 @@ import { readInputs } from './run-inputs.ts'
 import type { Asked } from './run-inputs.ts'
 import { Foreign } from '../parts/foreign.tsx'
 import { LiveError } from 'rivulet/live'
-import type { LiveErrorCode } from 'rivulet/live'
+import type { LiveErrorReason } from 'rivulet/live'
 
 /** A run that was added from this page. */
 interface AddedRun {
@@ -240,7 +240,7 @@ function askedText(asked: Asked): string {
 }
 
 /** The errors of requests that were refused or never sent. After any other error the service may have taken the request. */
-const NOT_TAKEN = new Set<LiveErrorCode>([
+const NOT_TAKEN = new Set<LiveErrorReason>([
   'unauthenticated',
   'expired',
   'revoked',
@@ -253,7 +253,7 @@ const NOT_TAKEN = new Set<LiveErrorCode>([
 
 /** The message if it is not known whether runs were added. */
 export function addRunsFailure(error: Error): string {
-  if (!(error instanceof LiveError && NOT_TAKEN.has(error.code))) {
+  if (!(error instanceof LiveError && NOT_TAKEN.has(error.reason))) {
     return `It is not known whether the runs were added: ${error.message}. Look at the number of runs before you add them again.`
   }
   const { message, retryAfter } = error

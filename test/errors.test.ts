@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { RivuletError } from '../src/protocol/rivulet-error.ts'
+
+const root = resolve(import.meta.dirname, '..')
+const read = (file: string) => readFileSync(join(root, file), 'utf8')
+
+/** Stands for each argument of a constructor, and has whatever is read of it. Its text is a URL. */
+const ANYTHING: unknown = new Proxy(() => undefined, {
+  get: (_target, key) => {
+    if (key === Symbol.toPrimitive) return () => 'https://example.com'
+    return key === Symbol.iterator ? () => [].values() : ANYTHING
+  },
+  apply: () => ANYTHING,
+})
+
+/** The entry points of code, by their names, and their modules. */
+function entryPoints(): readonly (readonly [name: string, file: string])[] {
+  const { exports }: { readonly exports: Readonly<Record<string, string | Record<string, string>>> } =
+    JSON.parse(read('package.json'))
+  return Object.entries(exports).flatMap(([path, target]) => {
+    const file = typeof target === 'string' ? undefined : target['rivulet-source']
+    return file === undefined ? [] : [[path.replace('.', 'rivulet'), file] as const]
+  })
+}
+
+type Constructor = new (...given: unknown[]) => Error
+
+function isErrorClass(value: unknown): value is Constructor {
+  return typeof value === 'function' && value.prototype instanceof Error
+}
+
+/** An error of each exported class, and the entry points that export it. */
+const exported = new Map<string, { readonly error: Error; readonly from: readonly string[] }>()
+for (const [entry, file] of entryPoints()) {
+  const module: Readonly<Record<string, unknown>> = await import(/* @vite-ignore */ join(root, file))
+  for (const [name, value] of Object.entries(module)) {
+    if (!isErrorClass(value)) continue
+    const { error = new value(ANYTHING, ANYTHING, ANYTHING, ANYTHING), from = [] } = exported.get(name) ?? {}
+    exported.set(name, { error, from: [...from, entry] })
+  }
+}
+
+/** The code of an error. The bases of others have none. */
+function codeOf(error: Error): string | undefined {
+  return 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+const bases = [...exported].filter(([, { error }]) => codeOf(error) === undefined)
+const classes = [...exported].filter(([, { error }]) => codeOf(error) !== undefined)
+
+/** The rows of the tables of docs/errors.md: class, code and entry points. */
+const rows = read('docs/errors.md')
+  .split('\n')
+  .filter((line) => /^\| `\w+Error`/.test(line))
+  .map((line) => line.split('|').map((cell) => cell.replaceAll('`', '').trim()))
+  .map(([, name, code, from]) => `${name} ${code}: ${from}`)
+
+describe('the errors that entry points export', () => {
+  it('are those of docs/errors.md, with their codes', () => {
+    const all = classes.map(([name, { error, from }]) => `${name} ${codeOf(error)}: ${from.join(', ')}`)
+
+    expect(rows.toSorted()).toEqual(all.toSorted())
+    expect(all).toContain('LogFileError log_file: rivulet/log/sqlite')
+  })
+
+  it('have the name of their class, and as their code that name in snake case', () => {
+    const expected = classes.map(([name]) => {
+      const words = name.replace(/Error$/, '').match(/[A-Z][a-z]+/g) ?? []
+      return [name, words.join('_').toLowerCase()]
+    })
+
+    expect(classes.map(([, { error }]) => [error.name, codeOf(error)])).toEqual(expected)
+  })
+
+  it('have a code each', () => {
+    expect(new Set(classes.map(([, { error }]) => codeOf(error))).size).toBe(classes.length)
+  })
+
+  it('have one base, except that of a page, and say whether to retry', () => {
+    const others = classes.filter(
+      ([, { error }]) => !(error instanceof RivuletError) || typeof error.retryable === 'undefined',
+    )
+
+    expect(others.map(([name]) => name)).toEqual(['LiveError'])
+    expect(bases.map(([name]) => name).toSorted()).toEqual(['RequestError', 'RivuletError'])
+  })
+})
