@@ -23,6 +23,10 @@ interface Declarations {
   readonly all: readonly string[]
 }
 
+/** Maximum number of names, so that the surface stays small enough to know. */
+const MAX_ROOT_NAMES = 200
+const MAX_NAMES = 450
+
 const modules = new Map<string, Declarations>()
 
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } })
@@ -34,13 +38,28 @@ const reports = new Map(
 )
 if (values.check) check()
 else write()
+checkNumbers()
 
 function write(): void {
   rmSync(REPORTS, { recursive: true, force: true })
   mkdirSync(REPORTS, { recursive: true })
   for (const [file, { text }] of reports) writeFileSync(join(REPORTS, file), text)
-  const total = new Set([...reports.values()].flatMap(({ names }) => names))
-  process.stdout.write(`${reports.size} entry points, ${total.size} names\n`)
+  process.stdout.write(`${reports.size} entry points, ${allNames()} names\n`)
+}
+
+function checkNumbers(): void {
+  const root = reports.get('rivulet.md')?.names.length ?? 0
+  const total = allNames()
+  if (root <= MAX_ROOT_NAMES && total <= MAX_NAMES) return
+  process.stderr.write(
+    `api: ${root} names in rivulet, ${total} in all: at most ${MAX_ROOT_NAMES} and ${MAX_NAMES}. An indexed access often serves as well\n`,
+  )
+  process.exitCode = 1
+}
+
+/** Number of names. One that two entry points export counts once. */
+function allNames(): number {
+  return new Set([...reports.values()].flatMap(({ names }) => names)).size
 }
 
 function check(): void {

@@ -62,7 +62,7 @@ describe('the errors that entry points export', () => {
     const all = classes.map(([name, { error, from }]) => `${name} ${codeOf(error)}: ${from.join(', ')}`)
 
     expect(rows.toSorted()).toEqual(all.toSorted())
-    expect(all).toContain('LogFileError log_file: rivulet/log/sqlite')
+    expect(all).toContain('LogFileError log_file: rivulet/log')
   })
 
   it('have the name of their class, and as their code that name in snake case', () => {

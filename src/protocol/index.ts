@@ -31,23 +31,15 @@ export type {
   EntitySearchRequest,
   EntitySearchResponse,
   FindAllCandidate,
-  FindAllEnrichment,
   FindAllGenerator,
   FindAllRequest,
   FindAllResult,
   FindAllRun,
   FindAllSchema,
-  MatchCondition,
 } from './find-all.ts'
 export { MEMORY_KINDS } from './memory.ts'
 export type { Memory, MemoryKind, MemoryRetrieveRequest, MemoryScope } from './memory.ts'
-export type {
-  CreateMonitorRequest,
-  Monitor,
-  MonitorEvent,
-  MonitorProcessor,
-  UpdateMonitorRequest,
-} from './monitor.ts'
+export type { CreateMonitorRequest, Monitor, MonitorEvent, UpdateMonitorRequest } from './monitor.ts'
 export type { Citation, FieldBasis, JsonOutput, TaskOutput, TextOutput } from './output.ts'
 export type { ErrorResponse, ValidationErrorResponse, Warning } from './problem.ts'
 export type { ResponseEvent, ResponseObject, ResponseRequest } from './response.ts'
@@ -55,12 +47,11 @@ export { RivuletError } from './rivulet-error.ts'
 export type { RunProgressStats } from './run-trace.ts'
 export { SEARCH_MODES } from './search.ts'
 export type { SearchMode, SearchRequest, SearchResponse, SearchResult } from './search.ts'
-export type { AnswerSchema, StandardJsonSchema, StandardSchema } from './standard-schema.ts'
+export type { AnswerSchema, StandardSchema } from './standard-schema.ts'
 export type { AddRunsRequest, AddRunsResponse, TaskGroup, TaskGroupStatus } from './task-group.ts'
 export { RUN_STATUSES } from './task.ts'
 export type {
   CreateRunRequest,
-  McpServer,
   OutputSchema,
   RunInput,
   RunStatus,
