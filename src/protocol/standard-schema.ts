@@ -23,7 +23,7 @@ export interface StandardIssue {
 }
 
 /** A schema that converts itself to JSON Schema: Standard JSON Schema, version 1, which zod has since 4.2. */
-export interface StandardJsonSchema {
+interface StandardJsonSchema {
   readonly '~standard': {
     readonly jsonSchema: {
       /** The JSON Schema of the schema's input. Throws if there is none. */
