@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 // All other imports follow the check, since an old Node must be able to parse the imports of this file.
 import { readFileSync } from 'node:fs'
-import { EXIT } from './exit-codes.ts'
 import { nodeVersionProblem } from './node-version.ts'
 
 const problem = nodeVersionProblem(process.versions.node, readEngines())
@@ -9,7 +8,8 @@ if (problem === undefined) {
   import('./command.ts').then(({ main }) => main())
 } else {
   process.stderr.write(`rivulet: ${problem}\n`)
-  process.exitCode = EXIT.usage.code
+  // The code of `EXIT.usage`, which nothing shares with this file: what shares it would run the command when it is imported.
+  process.exitCode = 2
 }
 
 /** The Node versions that package.json requires. Its path differs between the sources and the build. */

@@ -118,8 +118,8 @@ describe('what npm installs', () => {
 
   it('has every file that package.json names', () => {
     // Several conditions may have the same file.
-    expect(new Set(named('.js')).size).toBe(20)
-    expect(named('.d.ts')).toHaveLength(14)
+    expect(new Set(named('.js')).size).toBe(22)
+    expect(named('.d.ts')).toHaveLength(16)
     expect(named('.json').map((file) => existsSync(installed.path(file)))).toEqual([true, true, true])
     expect([...named('.js'), ...named('.d.ts')].filter((file) => !existsSync(installed.path(file)))).toEqual(
       [],
@@ -268,7 +268,7 @@ describe('the built package', () => {
     const page = files('dist/dashboard/*').map((file) => basename(file))
     await writeFile(
       join(installed.folder, 'dashboard.mjs'),
-      `import { memoryStore, openLog } from 'rivulet'
+      `import { memoryStore, openLog } from 'rivulet/log'
       import { createDashboard } from 'rivulet/dashboard'
       await using log = await openLog(memoryStore())
       await using dashboard = createDashboard({ log })
@@ -516,7 +516,7 @@ describe('the types of the package', () => {
       join(installed.folder, 'user.ts'),
       [...imports, `export const all = [${uses.join()}]`].join('\n'),
     )
-    expect(entries).toHaveLength(14)
+    expect(entries).toHaveLength(16)
     expect(await complaintsAbout('user.ts')).toBe('')
   })
 

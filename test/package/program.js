@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as rivulet from 'rivulet'
+import * as logs from 'rivulet/log'
 import * as sqlite from 'rivulet/log/sqlite'
 import * as operators from 'rivulet/operators'
 import * as service from 'rivulet/service'
@@ -33,7 +34,7 @@ async function handled() {
   const { taskgroup_id: id } = await firstValueFrom(client.taskGroups.create())
   const inputs = ['rivers', 'brooks'].map((input) => ({ input, processor: 'base' }))
   await lastValueFrom(client.taskGroups.addRuns(id, { inputs }))
-  const log = await rivulet.openLog(sqlite.sqliteLog(join(folder, 'log.db')))
+  const log = await logs.openLog(sqlite.sqliteStore(join(folder, 'log.db')))
   const found = []
   const recording = log.record({ client, taskGroups: [id] })
   await log
@@ -67,13 +68,13 @@ async function errors() {
     }
   }
   await research.close()
-  const { ArgumentError, ConnectionError, LogError } = rivulet
+  const { ArgumentError, ConnectionError } = rivulet
   return {
     operators: (await thrownBy(() => operators.dedupe({ capacity: -1 }))) instanceof ArgumentError,
     webhooks:
       (await thrownBy(() => webhooks.createWebhookReceiver({ secrets: '' }))) instanceof ArgumentError,
     service: (await thrownBy(() => service.createResearchService({ docs: 1 }))) instanceof ArgumentError,
-    sqlite: (await thrownBy(() => rivulet.openLog(sqlite.sqliteLog(folder)))) instanceof LogError,
+    sqlite: (await thrownBy(() => logs.openLog(sqlite.sqliteStore(folder)))) instanceof logs.LogError,
     exchange: (await thrownBy(() => firstValueFrom(client.get('/v1/any')))) instanceof ConnectionError,
   }
 }
