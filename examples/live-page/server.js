@@ -1,6 +1,6 @@
 // A page of one's own over a log. With rolldown, react and react-dom installed, run this file and open the address that it prints.
 import { createServer } from 'node:http'
-import { createClient } from 'rivulet'
+import { createClient, groupSource } from 'rivulet'
 import { memoryStore, openLog } from 'rivulet/log'
 import { createGateway, groupsView, groupView, nodeListener } from 'rivulet/gateway'
 import { createResearchService } from 'rivulet/service'
@@ -18,17 +18,16 @@ async function addRuns(id, request, options) {
   log.record({ client, taskGroups: [id], wait: AbortSignal.timeout(600_000) }).done.catch(console.error)
   return added
 }
-const inputs = [{ input: 'What does RxJS do?', processor: 'base' }]
-await addRuns(group, { inputs }, { signal: AbortSignal.timeout(60_000) })
+const first = { inputs: [{ input: 'What does RxJS do?', processor: 'base' }] }
+await addRuns(group, first, { signal: AbortSignal.timeout(60_000) })
 
 export const views = { groups: groupsView(), group: groupView() }
 const granted = { search: client.search, taskGroups: { addRuns } }
 const gateway = createGateway({ log, views, client: granted, tokens: { secret: crypto.randomUUID() } })
 const live = nodeListener(gateway)
 // What the user of your session may see and do.
-const sources = [`/v1/tasks/groups/${group}`]
 const requests = { addRuns: { groups: [group], processors: ['base'] } }
-const grant = { sub: 'user_1', views: ['groups', 'group'], sources, requests }
+const grant = { sub: 'user_1', views: ['groups', 'group'], sources: [groupSource(group)], requests }
 
 const transform = { define: { 'process.env.NODE_ENV': '"production"' } }
 const bundle = await rolldown({ input: `${import.meta.dirname}/page.jsx`, platform: 'browser', transform })
