@@ -4,14 +4,8 @@ import { gzipSync } from 'node:zlib'
 import { rolldown } from 'rolldown'
 import type { OutputChunk } from 'rolldown'
 
-/**
- * The limit in kB: the check fails above it. It is the current size, rounded up to the next half kB. Lower it when the bundle
- * gets smaller; raise it only for a reason. The last ones were the areas of runs, extract, FindAll, chat and responses, the
- * limiter of creating requests, the error of a log on servers, work that is shared among processes, lists that never end, retries of groups, memories,
- * effects in databases of any kind and their lost dead letters, streams with positions, pages that readers share, a budget of retries, one core for
- * processes with and without a log, and the codes of errors.
- */
-const BOUND_KB = 100
+/** Maximum size in kB, so that a page can afford the client. Raise it only for a reason. */
+const BOUND_KB = 60
 
 const EVERYTHING = `
   export * from 'rivulet'

@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander'
 import { ArgumentError, AuthenticationError, ConnectionError, NotFoundError } from 'rivulet'
-import { LogError, LogInUseError, LogPositionError } from 'rivulet/log'
+import { LogFileError, LogInUseError, LogPositionError, LogServerError } from 'rivulet/log'
 import { EXIT } from './exit-codes.ts'
 
 /** The command line or the environment is not valid. */
@@ -72,14 +72,9 @@ export function exitCodeOf(thrown: unknown): number {
   if (error instanceof NotFoundError) return EXIT.notFound.code
   if (error instanceof ConnectionError) return EXIT.unreachable.code
   if (IN_USE.some((known) => error instanceof known)) return EXIT.logInUse.code
-  if (isLogError(error, 'LogServerError')) return error.retryable ? EXIT.unreachable.code : EXIT.log.code
-  if (isLogError(error, 'LogFileError')) return EXIT.log.code
+  if (error instanceof LogServerError) return error.retryable ? EXIT.unreachable.code : EXIT.log.code
+  if (error instanceof LogFileError) return EXIT.log.code
   return EXIT.failed.code
-}
-
-/** Compares the name, since the class is in the entry point that loads SQLite, or the client of a server. */
-function isLogError(error: unknown, name: 'LogFileError' | 'LogServerError'): error is LogError {
-  return error instanceof LogError && error.name === name
 }
 
 /** The exit code of a command that this signal ended: 128 plus the signal's number. */

@@ -16,7 +16,7 @@ const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
  * @throws UsageError for an unknown level.
  */
 export function createLog({ verbose = false }: { readonly verbose?: boolean }, usual = 'info'): Logger {
-  const level = variable('RIVULET_LOG_LEVEL') || (verbose ? 'debug' : usual)
+  const level = variable('RIVULET_LOG_LEVEL') ?? (verbose ? 'debug' : usual)
   if (!LEVELS.includes(level)) {
     throw new UsageError(
       `RIVULET_LOG_LEVEL must be one of ${LEVELS.join(', ')}, got ${JSON.stringify(level)}`,

@@ -10,4 +10,9 @@ export abstract class RivuletError extends Error implements Retryable {
   abstract readonly code: string
   /** Whether the same call may succeed later. Default false. `reconnect` and `deliver` retry accordingly. */
   readonly retryable: boolean = false
+
+  /** The fields that `JSON.stringify` writes: it would leave out the message. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    return { ...Object.fromEntries(Object.entries(this)), message: this.message }
+  }
 }

@@ -24,8 +24,7 @@ export abstract class RequestError extends RivuletError {
     this.path = request.path
   }
 
-  /** The fields that `JSON.stringify` writes; without this method an error becomes `{}`. */
-  toJSON(): Readonly<Record<string, unknown>> {
+  override toJSON(): Readonly<Record<string, unknown>> {
     const { name, code, message, method, path, retryable } = this
     return { name, code, message, method, path, retryable }
   }

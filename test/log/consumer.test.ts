@@ -577,6 +577,20 @@ describe('a consumer of the log', () => {
     expect(call).toThrow('after the options')
   })
 
+  it.each([
+    ['an option that is not known', { concurency: 3 }, 'concurrency'],
+    ['null as its options', null, 'options'],
+  ])('of `consume` with a handler is refused at the call for %s', async (_, options, message) => {
+    const log = await opened(memoryStore())
+    const call = () => Reflect.apply(log.consume, log, ['a', options, () => {}])
+    expect(call).toThrow(expect.objectContaining({ name: 'ArgumentError' }))
+    expect(call).toThrow(message)
+  })
+
+  it.each([[undefined], ['rivulet.db'], [{}]])('of a log needs a store: %j is refused', async (store) => {
+    await expect(Reflect.apply(openLog, undefined, [store])).rejects.toThrow('store must be a store')
+  })
+
   it.each([[undefined], [null], ['a text'], [{}]])(
     'of `consume` is refused at the call without a handler: %j',
     async (handler) => {

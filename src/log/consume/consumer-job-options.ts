@@ -1,24 +1,47 @@
 import type { DeliverOptions } from '../../../operators/deliver.ts'
+import { checkOptions } from '../../protocol/check.ts'
 import type { ResearchEventType } from '../../protocol/event.ts'
+import { CONSUMER_OPTIONS } from './consumer-options.ts'
 import type { ConsumerOptions, EntryOf } from './consumer-options.ts'
 
 /** Settings of {@link EventLog.consume}: those of a consumer and of `deliver`. */
 export interface ConsumerJobOptions<Type extends ResearchEventType = ResearchEventType>
   extends ConsumerOptions<Type>, Omit<DeliverOptions<EntryOf<Type>>, 'gate' | 'scheduler'> {}
 
-/** The settings of the consumer, and those of `deliver`. */
-export function splitOptions<Type extends ResearchEventType>({
-  types,
-  where,
-  startAt,
-  revisions,
-  maxUnacknowledged,
-  stallTimeout,
-  wait,
-  share,
-  scheduler,
-  ...delivery
-}: ConsumerJobOptions<Type>): [ConsumerOptions<Type>, DeliverOptions<EntryOf<Type>>] {
+const OPTIONS = [
+  ...CONSUMER_OPTIONS,
+  ...Object.keys({
+    concurrency: true,
+    key: true,
+    highWaterMark: true,
+    retries: true,
+    retryable: true,
+    initialDelay: true,
+    maxDelay: true,
+    deadLetters: true,
+    signal: true,
+    drainTimeout: true,
+    random: true,
+  } satisfies Record<Exclude<keyof ConsumerJobOptions, keyof ConsumerOptions>, true>),
+]
+
+/** The settings of the consumer, and those of `deliver`. Throws an ArgumentError for an option that neither has. */
+export function splitOptions<Type extends ResearchEventType>(
+  options: ConsumerJobOptions<Type>,
+): [ConsumerOptions<Type>, DeliverOptions<EntryOf<Type>>] {
+  checkOptions('options', options, OPTIONS)
+  const {
+    types,
+    where,
+    startAt,
+    revisions,
+    maxUnacknowledged,
+    stallTimeout,
+    wait,
+    share,
+    scheduler,
+    ...delivery
+  } = options
   return [
     {
       ...(types !== undefined && { types }),

@@ -62,7 +62,8 @@ export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventT
   readonly scheduler?: SchedulerLike
 }
 
-const OPTIONS = Object.keys({
+/** The names of {@link ConsumerOptions}. */
+export const CONSUMER_OPTIONS = Object.keys({
   types: true,
   where: true,
   startAt: true,
@@ -87,7 +88,7 @@ export function consumerSettings<Type extends ResearchEventType>(
   options: ConsumerOptions<Type>,
 ): ConsumerSettings<Type> {
   checkText('name', name)
-  checkOptions('options', options, OPTIONS)
+  checkOptions('options', options, CONSUMER_OPTIONS)
   const settings = {
     startAt: 'start',
     revisions: 'all',

@@ -101,7 +101,8 @@ export class OpenEventLog implements EventLog {
       return given.length > 1 ? this.#handled(name, first, handler) : this.#entries(name, first)
     }
     // Its options would be ignored.
-    if (given.length > 1) throw new ArgumentError('handler', 'the last argument, after the options', handler)
+    if (handler !== undefined)
+      throw new ArgumentError('handler', 'the last argument, after the options', handler)
     return this.#handled(name, {}, first)
   }
 

@@ -1,4 +1,6 @@
+import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkOptions } from '../../protocol/check.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { EventLog } from './event-log.ts'
 import { retentionSettings } from './retention.ts'
 import type { RetentionOptions } from './retention.ts'
@@ -24,9 +26,16 @@ export interface LogOptions {
  * ```
  */
 export async function openLog(store: LogStore, options: LogOptions = {}): Promise<EventLog> {
+  checkStore(store)
   checkOptions('options', options, ['retention'])
   const retention = retentionSettings(options.retention)
   // A store that cannot be opened refuses this.
   await store.positionAt('start')
   return new OpenEventLog(checkedStore(sharedPages(store)), retention)
+}
+
+/** The first mistake of many is to give a path. */
+function checkStore(store: unknown): void {
+  if (isObject(store) && typeof store['positionAt'] === 'function') return
+  throw new ArgumentError('store', 'a store, such as sqliteStore(file) or memoryStore()', store)
 }
