@@ -43,8 +43,13 @@ export const RENAMES: readonly (readonly [from: RegExp | string, to: string, fil
   ["'--max-results'", "'--limit'", 'test/cli/**'],
   ["'log', 'migrate', '--from'", "'log', 'migrate', '--log'", 'test/cli/**'],
   [/\bRIVULET_LOG\b/g, 'RIVULET_LOG_LEVEL'],
+  ['RIVULET_LOG_FILE', 'EVENT_LOG', 'test/recipes/**'],
   // The service has its key from the environment alone.
-  [", '--api-key', 'key_of_the_test'])", "], { RIVULET_API_KEY: 'key_of_the_test' })", 'test/cli/serve.test.ts'],
+  [
+    ", '--api-key', 'key_of_the_test'])",
+    "], { RIVULET_API_KEY: 'key_of_the_test' })",
+    'test/cli/serve.test.ts',
+  ],
   // Recording belongs to the log. The calls `client.record({ …, log })` are rewritten by main.ts.
   [
     /(createClient\(\{[^}]*\}\))\.record\(\{ \.\.\.recorded, log \}\)/g,
