@@ -131,6 +131,7 @@ const IN_FRONT = 'openLog checks it, in front of every store: test/log/store/che
 const PREPARED =
   'an entry that is not JSON is refused before it comes to a store: test/log/store/new-entry.test.ts'
 const IN_THE_TABLE = 'the table of endpoints names watch.positioned, memories and entity search too'
+const CODES = 'every error has a code, also in JSON and in the log: test/client/options.test.ts'
 
 /** Tests that fail on purpose: by file, the beginnings of their full names with the reason. An empty beginning is the whole file. */
 export const CHANGED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -140,6 +141,10 @@ export const CHANGED: Readonly<Record<string, Readonly<Record<string, string>>>>
   'test/cli/create.test.ts': {
     'rivulet group needs the headers for the tool servers':
       'the error names the option --mcp-headers, and is one of usage: code 2',
+  },
+  'test/client/options.test.ts': {
+    'a logger logs a retry as a warning, without the key': CODES,
+    'an error in JSON has its message and its request': CODES,
   },
   'test/dashboard/dashboard.test.ts': {
     'the page of a dashboard has no rows and no error':
