@@ -35,14 +35,17 @@ interface FileReport {
 const IMPORT_OF_INSIDES =
   /^import (?!type )(?:\{([^}]*)\}|[^{'\n]*(?:\{[^}]*\})?) from '(?:\.\.\/)+(?:src|operators)\/[^']*'$/gm
 
+/** An import of named values from a public entry. */
+const IMPORT_OF_ENTRY = /^import \{([^}]*)\} from '(rivulet(?:\/[^']*)?)'$/gm
+
 const NOT_COPIED = new Set(['.git', 'dist', 'node_modules', 'reference', 'test'])
 
 const root = resolve(import.meta.dirname, '../..')
 const folder = mkdtempSync(join(tmpdir(), 'rivulet-earlier-tests-'))
 try {
   checkOut()
-  const entryOf = await publicNames()
-  for (const file of globSync('test/**/*.{ts,tsx}', { cwd: folder })) rename(join(folder, file), entryOf)
+  const entriesOf = await publicNames()
+  for (const file of globSync('test/**/*.{ts,tsx}', { cwd: folder })) rename(join(folder, file), entriesOf)
   const files = globSync('test/**/*.test.{ts,tsx}', { cwd: folder, exclude: ['test/{real,disk}/**'] })
     .map((file) => file.replaceAll('\\', '/'))
     .filter((file) => readFileSync(join(folder, file), 'utf8').search(IMPORT_OF_INSIDES) < 0)
@@ -71,34 +74,47 @@ function checkOut() {
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
 }
 
-/** The exported values of all entries, each with the entry that has it. */
-async function publicNames(): Promise<ReadonlyMap<string, string>> {
+/** The exported values of all entries, each with the entries that have it. */
+async function publicNames(): Promise<ReadonlyMap<string, readonly string[]>> {
   const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  const entryOf = new Map<string, string>()
+  const entriesOf = new Map<string, string[]>()
   for (const [path, { 'rivulet-source': source }] of Object.entries<Record<string, string>>(exports)) {
     if (source === undefined) continue
     for (const name of Object.keys(await import(resolve(root, source)))) {
-      if (!entryOf.has(name)) entryOf.set(name, `rivulet${path.slice(1)}`)
+      entriesOf.set(name, [...(entriesOf.get(name) ?? []), `rivulet${path.slice(1)}`])
     }
   }
-  return entryOf
+  return entriesOf
 }
 
-function rename(file: string, entryOf: ReadonlyMap<string, string>) {
+function rename(file: string, entriesOf: ReadonlyMap<string, readonly string[]>) {
   const text = readFileSync(file, 'utf8')
   let renamed = ofLog(text)
   for (const [from, to, pattern = '**'] of RENAMES) {
     if (matchesGlob(relative(folder, file), pattern)) renamed = renamed.replaceAll(from, to)
   }
-  renamed = renamed.replaceAll(IMPORT_OF_INSIDES, (line, list: string | undefined) => {
-    const names = list
-      ?.split(',')
-      .map((name) => name.trim())
-      .filter((name) => name !== '')
-    if (names === undefined || !names.every((name) => entryOf.has(nameOf(name)))) return line
-    return names.map((name) => `import { ${name} } from '${entryOf.get(nameOf(name))}'`).join('\n')
-  })
+  renamed = renamed
+    .replaceAll(IMPORT_OF_INSIDES, (line, list: string | undefined) => {
+      const names = namesOf(list ?? '')
+      if (names.length === 0 || !names.every((name) => entriesOf.has(nameOf(name)))) return line
+      return names.map((name) => `import { ${name} } from '${entriesOf.get(nameOf(name))?.[0]}'`).join('\n')
+    })
+    .replaceAll(IMPORT_OF_ENTRY, (_line, list: string, entry: string) =>
+      namesOf(list)
+        .map((name) => {
+          const entries = entriesOf.get(nameOf(name)) ?? [entry]
+          return `import { ${name} } from '${entries.includes(entry) ? entry : entries[0]}'`
+        })
+        .join('\n'),
+    )
   if (renamed !== text) writeFileSync(file, renamed)
+}
+
+function namesOf(list: string): readonly string[] {
+  return list
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
 }
 
 function nameOf(imported: string): string {

@@ -10,10 +10,46 @@ const STORES = 'test/{log,gateway}/**'
 const LETTERS = 'test/log/{conformance,migration}/**'
 /** Tests that append to a store themselves. */
 const APPENDING =
-  'test/{cli/event-log.test,log/{append,memory-log.test,retention-model},log/conformance/{appending,clock,duplicates,fixture,forgetting,model,processes},log/migration/history}.ts'
+  'test/{cli/event-log.test,gateway/{clients/crowd-gateway,soak/recorder-process},log/{append,memory-log.test,migrate.property.test,retention-model,sqlite/events},log/conformance/{appending,clock,duplicates,fixture,forgetting,model,processes},log/migration/history}.ts'
 
+const PAGES = 'test/{live,react}/**'
+const NOTIFIERS = 'test/rules/notify/**'
 /** Texts of the tests and their replacements, with a pattern of the files if it is not all files. */
 export const RENAMES: readonly (readonly [from: RegExp | string, to: string, files?: string])[] = [
+  // Names of the public interface.
+  [/\b(memory|sqlite|nats)Log\b/g, '$1Store'],
+  [/\b(Memory|Sqlite|Nats)Log(?=Options|Connection|Write|Settings|\b)/g, '$1Store'],
+  [/(?<=\b(?:log|other|read|first))\.consumer\(|^( *)\.consumer\(/gm, '$1.consume('],
+  [/\bslack(?=\(|,? \})/g, 'notifySlack', NOTIFIERS],
+  [/\balertmanager(?=\(|,? \})/g, 'notifyAlertmanager', NOTIFIERS],
+  [/\balertWebhook(?=\(|,? \})/g, 'notifyWebhook', NOTIFIERS],
+  [/\b(Deliver|Reconnect|Stream)Config\b/g, '$1Options'],
+  [/\bRun(Task|Result|Progress)\b/g, 'Processor$1', 'test/service/**'],
+  [/\bRivuletError\b/g, 'RequestError'],
+  [/\bfailure: '(refused|broken|silence)'/g, "reason: '$1'"],
+  [/'(connect|headers)-timeout'/g, "'$1_timeout'"],
+  [/\bfailure: '(?=(?:connect|headers)_timeout')/g, "reason: '"],
+  [/(?<=name: 'LiveError',\s+)code(?=:)/g, 'reason', PAGES],
+  [/(?<=name: 'LiveError',\s+)code(?!:)/g, 'reason: code', PAGES],
+  [/(?<=toMatchObject\(\{\s+|error: \{ )code(?=: '\w+',?\s+\})/g, 'reason', PAGES],
+  [/(?<=error\)\.toMatchObject\(\{ )code(?=: ')/g, 'reason', PAGES],
+  [/(?<=text: 'A small ',\s+)code(?=: ')/g, 'serviceCode', 'test/sources/{chat,responses}/**'],
+  ["'rivulet/nats'", "'rivulet/log/nats'"],
+  // Options and variables of the command.
+  ["'--start'", "'--from'", 'test/cli/rules-run.test.ts'],
+  ["'--webhook'", "'--webhook-url'", 'test/cli/rules-run.test.ts'],
+  ["'--input'", "'--file'", 'test/cli/rules-run.test.ts'],
+  [/'--format', '(json|github|junit)'/g, "'--$1'", 'test/cli/rules{,-test}.test.ts'],
+  ["'--max-results'", "'--limit'", 'test/cli/**'],
+  ["'log', 'migrate', '--from'", "'log', 'migrate', '--log'", 'test/cli/**'],
+  [/\bRIVULET_LOG\b/g, 'RIVULET_LOG_LEVEL'],
+  ['RIVULET_LOG_FILE', 'EVENT_LOG', 'test/recipes/**'],
+  // The service has its key from the environment alone.
+  [
+    ", '--api-key', 'key_of_the_test'])",
+    "], { RIVULET_API_KEY: 'key_of_the_test' })",
+    'test/cli/serve.test.ts',
+  ],
   // Recording belongs to the log. The calls `client.record({ …, log })` are rewritten by main.ts.
   [
     /(createClient\(\{[^}]*\}\))\.record\(\{ \.\.\.recorded, log \}\)/g,
@@ -44,11 +80,12 @@ export const RENAMES: readonly (readonly [from: RegExp | string, to: string, fil
   // A store gets entries that `newEntry` has prepared.
   [/^/g, "import { newEntry } from 'rivulet/log/store'\n", APPENDING],
   [
-    /(?<=[[(,] ?|return )\{ event: ((?:[^(){}]|\((?:[^()]|\([^()]*\))*\)|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})+?)(?:, backfill: (\w+))? \}/g,
+    /(?<=[[(,] ?|return |const entry = )\{ event: ((?:[^(){}]|\((?:[^()]|\([^()]*\))*\)|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})+?)(?:, backfill: (\w+))? \}/g,
     'newEntry($1, $2)',
     APPENDING,
   ],
   [/(?<=[[(,] ?)\{ event(?:, backfill: (\w+))? \}(?!\)? =|: )/g, 'newEntry(event, $1)', APPENDING],
+  [/(?<==> \()\{\s+event: (detection\(.*\)),\s+\}/g, 'newEntry($1)', 'test/log/sqlite/events.ts'],
   [/^.*const hostile = \[newEntry.*\n.*entries: hostile.*\n/gm, '', 'test/log/conformance/processes.ts'],
   // What a process has committed is part of its reader, one method deletes all that nothing refers to, and `backup` is of a file.
   [
@@ -62,6 +99,9 @@ export const RENAMES: readonly (readonly [from: RegExp | string, to: string, fil
   ['retention.trimIdentities()).toBe(true)', 'retention.clean()).toBe(false)', STORES],
   ['.processes.clean()', '.retention.clean()', STORES],
   ['.retention.backup(', '.backup(', STORES],
+  // Insides that helpers of tests call, and that are classes now.
+  [/\bcreate(Monitors|LiveDocuments)(?=\()/g, 'new $1', 'test/service/**'],
+  [/\bcreate(Monitors|LiveDocuments)\b/g, '$1', 'test/service/**'],
   // Files of the sources that helpers of tests import, and that have moved.
   [
     "import { MAX_PENDING_LENGTH } from '../../../src/log/store/inbox-store.ts'",
@@ -91,6 +131,7 @@ const IN_FRONT = 'openLog checks it, in front of every store: test/log/store/che
 const PREPARED =
   'an entry that is not JSON is refused before it comes to a store: test/log/store/new-entry.test.ts'
 const IN_THE_TABLE = 'the table of endpoints names watch.positioned, memories and entity search too'
+const CODES = 'every error has a code, also in JSON and in the log: test/client/options.test.ts'
 
 /** Tests that fail on purpose: by file, the beginnings of their full names with the reason. An empty beginning is the whole file. */
 export const CHANGED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -100,6 +141,10 @@ export const CHANGED: Readonly<Record<string, Readonly<Record<string, string>>>>
   'test/cli/create.test.ts': {
     'rivulet group needs the headers for the tool servers':
       'the error names the option --mcp-headers, and is one of usage: code 2',
+  },
+  'test/client/options.test.ts': {
+    'a logger logs a retry as a warning, without the key': CODES,
+    'an error in JSON has its message and its request': CODES,
   },
   'test/dashboard/dashboard.test.ts': {
     'the page of a dashboard has no rows and no error':
