@@ -39,7 +39,13 @@ export type {
 } from './find-all.ts'
 export { MEMORY_KINDS } from './memory.ts'
 export type { Memory, MemoryKind, MemoryRetrieveRequest, MemoryScope } from './memory.ts'
-export type { CreateMonitorRequest, Monitor, MonitorEvent, MonitorProcessor, UpdateMonitorRequest } from './monitor.ts'
+export type {
+  CreateMonitorRequest,
+  Monitor,
+  MonitorEvent,
+  MonitorProcessor,
+  UpdateMonitorRequest,
+} from './monitor.ts'
 export type { Citation, FieldBasis, JsonOutput, TaskOutput, TextOutput } from './output.ts'
 export type { ErrorResponse, ValidationErrorResponse, Warning } from './problem.ts'
 export type { ResponseEvent, ResponseObject, ResponseRequest } from './response.ts'
