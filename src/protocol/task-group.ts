@@ -22,6 +22,7 @@ export interface TaskGroup {
 
 /** The body that creates a task group; beyond the interface document. */
 export interface CreateTaskGroupRequest {
+  /** Data of the user's own, which the service returns with the group. Default: none. */
   readonly metadata?: Readonly<Record<string, unknown>>
 }
 

@@ -53,8 +53,8 @@ export interface Transport {
    */
   stream(request: ApiRequest, sink: MessageSink): Flow
   /**
-   * Opens the event stream of one answer when its quota allows. Retries as {@link request}, but only until the stream is
-   * open. The sink is called as by {@link stream}.
+   * Opens the event stream of one answer when its quota allows. Retries as `request`, but only until the stream is
+   * open. The sink is called as by `stream`.
    */
   answer(request: ApiRequest, sink: AnswerSink): Flow
 }

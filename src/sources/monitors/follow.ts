@@ -38,7 +38,7 @@ export interface FollowMonitorOptions
    * only when `wake` emits. Default 60,000.
    */
   readonly pollInterval?: number
-  /** Each emission triggers a poll. */
+  /** Each emission triggers a poll. Default: none. */
   readonly wake?: Observable<unknown>
 }
 
