@@ -88,8 +88,8 @@ export interface GroupRunsQuery {
   readonly last_event_id?: string
   /** Only runs that ended with this status. */
   readonly status?: RunStatus
-  /** Default false. */
+  /** Whether runs come with their input. Default false. */
   readonly include_input?: boolean
-  /** Default false. */
+  /** Whether runs come with their output. Default false. */
   readonly include_output?: boolean
 }

@@ -49,7 +49,7 @@ export interface StoreHarness {
   readonly open: OpenFreshLog
   /** Whether `stats` counts nothing but entries. Default true. */
   readonly isExact?: boolean
-  /** Default: all areas. */
+  /** The areas to test. Default: all of them. */
   readonly areas?: readonly ConformanceArea[]
 }
 
