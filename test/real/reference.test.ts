@@ -118,7 +118,7 @@ beforeAll(async () => {
   ])
   const project: Declaration = JSON.parse(await readFile(json, 'utf8'))
   modules = project.children ?? []
-}, 240_000)
+}, 600_000)
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
 describe('the API reference', () => {
