@@ -89,7 +89,7 @@ export interface TransportSettings extends EndpointSettings {
   readonly maxEventLength?: number | undefined
   /**
    * Limits of creating requests, per time window. Further requests wait. An object replaces the known limits of the named quotas; `false`
-   * sets no limits. Default: 600 searches, 600 extractions, 2,000 requests that create or add runs, 300 chats or responses and 300 monitors a
+   * sets no limits. Default: the known limits. These are 600 searches, 600 extractions, 2,000 requests that create or add runs, 300 chats or responses and 300 monitors a
    * minute, and 300 FindAll runs an hour.
    */
   readonly quotas?: QuotaSettings | undefined
