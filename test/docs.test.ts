@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { RULE_EVENT_TYPES } from '../src/rules/rule-file/event-types.ts'
+import { entryPoints } from './support/entry-points.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const DOCUMENTS = ['README.md', 'docs/*.md', 'operators/*.ts', 'src/**/*.ts']
@@ -119,6 +120,24 @@ describe('the documentation', () => {
 
     expect(files).toEqual(expect.arrayContaining(['README.md', 'src/client.ts', 'src/service/service.ts']))
     expect(files).toEqual(expect.arrayContaining(operators.map(({ file }) => `operators/${file}`)))
+  })
+})
+
+/** The values that entry points export. */
+const exported = (await entryPoints()).flatMap(({ name, values }) =>
+  Object.keys(values).map((value) => ({ from: name, value })),
+)
+
+describe('the README and the pages of docs', () => {
+  /** Their code, in blocks and in sentences. */
+  const code = globSync(['README.md', 'docs/*.md'], { cwd: root })
+    .map((file) => readFileSync(join(root, file), 'utf8'))
+    .flatMap((text) => text.match(/^```[^]*?^```|`[^`\n]+`/gm) ?? [])
+  const named = new Set(code.flatMap((each) => each.match(/\w+/g) ?? []))
+
+  it('mention each value that an entry point exports', () => {
+    expect(exported.filter(({ value }) => !named.has(value))).toEqual([])
+    expect(exported).toContainEqual({ from: 'rivulet/log', value: 'openLog' })
   })
 })
 

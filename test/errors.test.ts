@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { RivuletError } from '../src/protocol/rivulet-error.ts'
+import { entryPoints } from './support/entry-points.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
@@ -15,16 +16,6 @@ const ANYTHING: unknown = new Proxy(() => undefined, {
   apply: () => ANYTHING,
 })
 
-/** The entry points of code, by their names, and their modules. */
-function entryPoints(): readonly (readonly [name: string, file: string])[] {
-  const { exports }: { readonly exports: Readonly<Record<string, string | Record<string, string>>> } =
-    JSON.parse(read('package.json'))
-  return Object.entries(exports).flatMap(([path, target]) => {
-    const file = typeof target === 'string' ? undefined : target['rivulet-source']
-    return file === undefined ? [] : [[path.replace('.', 'rivulet'), file] as const]
-  })
-}
-
 type Constructor = new (...given: unknown[]) => Error
 
 function isErrorClass(value: unknown): value is Constructor {
@@ -33,9 +24,8 @@ function isErrorClass(value: unknown): value is Constructor {
 
 /** An error of each exported class, and the entry points that export it. */
 const exported = new Map<string, { readonly error: Error; readonly from: readonly string[] }>()
-for (const [entry, file] of entryPoints()) {
-  const module: Readonly<Record<string, unknown>> = await import(/* @vite-ignore */ join(root, file))
-  for (const [name, value] of Object.entries(module)) {
+for (const { name: entry, values } of await entryPoints()) {
+  for (const [name, value] of Object.entries(values)) {
     if (!isErrorClass(value)) continue
     const { error = new value(ANYTHING, ANYTHING, ANYTHING, ANYTHING), from = [] } = exported.get(name) ?? {}
     exported.set(name, { error, from: [...from, entry] })

@@ -20,21 +20,33 @@ export interface TokenOptions {
 
 /** The parts of a client that a gateway needs. A client of `createClient` has them. */
 export interface GatewayClient {
-  search(request: SearchRequest, options: { readonly signal: AbortSignal }): PromiseLike<SearchResponse>
+  search(
+    request: SearchRequest,
+    options: {
+      /** Aborted when the page's request is. */
+      readonly signal: AbortSignal
+    },
+  ): PromiseLike<SearchResponse>
   readonly taskGroups: {
     /** A request on which the service may have acted must not be sent again. */
     addRuns(
       groupId: string,
       request: AddRunsRequest,
-      options: { readonly signal: AbortSignal },
+      options: {
+        /** Aborted when the page's request is. */
+        readonly signal: AbortSignal
+      },
     ): PromiseLike<AddRunsResponse>
   }
 }
 
 /** Settings of `createGateway`. */
 export interface GatewayOptions<V extends Views> {
+  /** The open log that it serves. */
   readonly log: EventLog
+  /** The views that pages may open, by their names. */
   readonly views: V
+  /** How tokens are signed and checked. */
   readonly tokens: TokenOptions
   /**
    * Names the processes of the views `view:NAME/VIEW`. Gateways of one log with the same views share a name, and with it the processes;

@@ -19,7 +19,10 @@ export interface NodeIncoming {
     on(event: 'close', listener: () => void): unknown
     off(event: 'close', listener: () => void): unknown
   }
-  iterator(options: { readonly destroyOnReturn: boolean }): AsyncIterator<Uint8Array>
+  iterator(options: {
+    /** Whether leaving the loop destroys the stream. */
+    readonly destroyOnReturn: boolean
+  }): AsyncIterator<Uint8Array>
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown
   on(event: 'end' | 'close', listener: () => void): unknown
   once(event: 'close', listener: () => void): unknown

@@ -141,12 +141,21 @@ export interface Live<V extends ViewShapes> extends Disposable {
   /** Roles, positions and times, for developers. Costs nothing until it is used. */
   readonly inspect: LiveObservable<LiveInspection>
   /** Rejects with a `LiveError`. */
-  search(request: SearchRequest, options?: { readonly signal?: AbortSignal }): Promise<SearchResponse>
+  search(
+    request: SearchRequest,
+    options?: {
+      /** Aborts the request. Default: none. */
+      readonly signal?: AbortSignal
+    },
+  ): Promise<SearchResponse>
   /** Never sent twice, unless the gateway cannot have accepted the first request. Rejects with a `LiveError`. */
   addRuns(
     group: string,
     request: AddRunsRequest,
-    options?: { readonly signal?: AbortSignal },
+    options?: {
+      /** Aborts the request. Default: none. */
+      readonly signal?: AbortSignal
+    },
   ): Promise<AddRunsResponse>
   close(): void
 }

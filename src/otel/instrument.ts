@@ -23,9 +23,9 @@ export interface InstrumentOptions {
   readonly log?: Pick<EventLog, 'observe' | 'stats'>
   /** A gateway of `createGateway`: its connections, requests and refusals, and what it encodes and sends. */
   readonly gateway?: { observe(observer: GatewayObserver): () => void }
-  /** Default: the one of the global meter provider at the call. */
+  /** The meter of the metrics. Default: the one of the global meter provider at the call. */
   readonly meter?: Meter
-  /** Default: the one of the global tracer provider. */
+  /** The tracer of the spans. Default: the one of the global tracer provider. */
   readonly tracer?: Tracer
   /** Sends the trace context, such as `traceparent`, to the service with each request. Default false. */
   readonly propagate?: boolean

@@ -45,6 +45,7 @@ export const ENTITY_TYPES = ['people', 'companies'] as const
 
 /** The body of `POST /v1beta/findall/entity-search`. */
 export interface EntitySearchRequest {
+  /** The kind of entity: `people` or `companies`. */
   readonly entity_type: (typeof ENTITY_TYPES)[number]
   /** The entities to find, in natural language. */
   readonly objective: string

@@ -154,7 +154,7 @@ export interface MonitorEventsQuery {
   readonly cursor?: string
   /** Events per page, 1 to 100. Default 20. */
   readonly limit?: number
-  /** Default false. */
+  /** Whether executions that found nothing new are listed too, as completions. Default false. */
   readonly include_completions?: boolean
 }
 

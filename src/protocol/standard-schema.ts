@@ -27,7 +27,10 @@ interface StandardJsonSchema {
   readonly '~standard': {
     readonly jsonSchema: {
       /** The JSON Schema of the schema's input. Throws if there is none. */
-      readonly input: (options: { readonly target: string }) => Readonly<Record<string, unknown>>
+      readonly input: (options: {
+        /** The dialect, such as `draft-2020-12`. */
+        readonly target: string
+      }) => Readonly<Record<string, unknown>>
     }
   }
 }

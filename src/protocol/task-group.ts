@@ -22,6 +22,7 @@ export interface TaskGroup {
 
 /** The body that creates a task group; beyond the interface document. */
 export interface CreateTaskGroupRequest {
+  /** Data of the user's own, which the service returns with the group. Default: none. */
   readonly metadata?: Readonly<Record<string, unknown>>
 }
 
@@ -87,8 +88,8 @@ export interface GroupRunsQuery {
   readonly last_event_id?: string
   /** Only runs that ended with this status. */
   readonly status?: RunStatus
-  /** Default false. */
+  /** Whether runs come with their input. Default false. */
   readonly include_input?: boolean
-  /** Default false. */
+  /** Whether runs come with their output. Default false. */
   readonly include_output?: boolean
 }

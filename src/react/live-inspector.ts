@@ -7,6 +7,7 @@ type ToggleEvent = SyntheticEvent<HTMLDetailsElement>
 
 /** Props of `LiveInspector`. */
 export interface LiveInspectorProps {
+  /** The connection, of `connect`. */
   readonly live: { readonly status: LiveStore<LiveStatus>; readonly inspect: LiveStore<LiveInspection> }
   /** Whether it is open at first. Default false. */
   readonly defaultOpen?: boolean

@@ -10,7 +10,7 @@ import type { RuleSet } from './rule-set.ts'
 
 /** Settings of {@link alerts}. */
 interface AlertsOptions {
-  /** Scheduler for deadlines and for the time at which events come. */
+  /** Scheduler for deadlines and for the time at which events come. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
   /** Maximum number of keys of all rules together. Events of further keys are not evaluated. Default 100,000. */
   readonly maxKeys?: number

@@ -183,7 +183,10 @@ export interface ResearchService extends AsyncDisposable {
    *
    * @throws ArgumentError for an `overlap` that is not a whole number from 0 to a year, and an Error once the service is closed.
    */
-  rotateWebhookSecret(options?: { readonly overlap?: number }): string
+  rotateWebhookSecret(options?: {
+    /** How long both secrets sign, in ms of the service's clock. Default a day. */
+    readonly overlap?: number
+  }): string
   /** The armed faults; may be changed at any time. */
   readonly faults: Faults
   readonly clock: Clock

@@ -20,7 +20,7 @@ export interface UntypedPostOptions extends UntypedOptions {
 
 /** Options of the untyped stream. Callbacks are called between two messages, in the order of the stream. */
 export interface UntypedStreamOptions extends UntypedOptions {
-  /** Default `GET`. */
+  /** Method of the request. Default `GET`. */
   readonly method?: 'GET' | 'POST'
   /** Sent as JSON with a POST. Default: no body. */
   readonly body?: unknown

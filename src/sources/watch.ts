@@ -33,14 +33,21 @@ interface WatchedWebhooks {
 
 /** Options of `client.watch`. At least one of `monitors`, `taskGroups`, `runs`, `findAlls` and `webhooks` is required. */
 export interface WatchOptions extends SourceOptions {
+  /**
+   * Ids of monitors, each alone or with options of `monitors.follow`: `{ id, after, pollInterval, limit, include_completions }`. `pollInterval`
+   * is in ms, default 60,000.
+   */
   readonly monitors?: Watched<WatchedMonitor>
-  /** Runs come with their output unless `include_output` is false. */
+  /**
+   * Ids of task groups, each alone or with options of `taskGroups.runs`: `{ id, include_input, include_output, until }`. Runs come with their
+   * output unless `include_output` is false, and until the group is done unless `until` is `closed`.
+   */
   readonly taskGroups?: Watched<WatchedGroup>
   /** Ids of single runs. Each comes with its progress, which the service has for runs with `enable_events`. */
   readonly runs?: Watched<WatchedRun>
-  /** Ids of FindAll runs. */
+  /** Ids of FindAll runs, each alone or as `{ id, until }`. */
   readonly findAlls?: Watched<WatchedFindAll>
-  /** A receiver of `rivulet/webhooks`, or another source of verified deliveries. */
+  /** A receiver of `rivulet/webhooks`, or another source of verified deliveries. Default: none. */
   readonly webhooks?: WatchedWebhooks
   /** How long a run's webhook is held for the stream's event with the output, in ms. Default 2,000. */
   readonly hold?: number

@@ -61,9 +61,15 @@ export interface ProcessContext<State> {
    * must not start one that is not due later than itself.
    *
    * @param due Unix ms.
-   * @param options `clock`, default `recorded`.
    */
-  timer(name: string, due: number, options?: { readonly clock?: TimerClock }): void
+  timer(
+    name: string,
+    due: number,
+    options?: {
+      /** The clock that makes it due. Default `recorded`. */
+      readonly clock?: TimerClock
+    },
+  ): void
   /** Stops a timer of the key. Without effect for one that is not running. */
   cancel(name: string): void
   /**

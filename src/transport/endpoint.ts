@@ -14,14 +14,15 @@ export interface ApiRequest {
   readonly method: 'GET' | 'POST'
   /** Begins with `/`, contains encoded ids, and has no query. */
   readonly path: string
+  /** Parameters of the URL. An undefined one is not sent. Default: none. */
   readonly query?: Readonly<Record<string, QueryValue>> | undefined
   /** Sent as JSON; undefined sends no body. */
   readonly body?: unknown
-  /** Headers of this request, in addition to the transport's. */
+  /** Headers of this request, in addition to the client's. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Beta features that the request asks for, as values of the beta header (§9). */
+  /** Beta features that the request asks for, as values of the beta header (§9). Default: none. */
   readonly betas?: readonly string[] | undefined
-  /** Override the transport's, for a request that takes longer. */
+  /** Timeouts of this request, in ms. Default: those of the client. */
   readonly timeouts?: Partial<Timeouts> | undefined
   /** The least `timeouts.headers`, in ms, for a request that the service keeps waiting. Default: none. */
   readonly minHeaders?: number | undefined

@@ -53,8 +53,8 @@ export interface Transport {
    */
   stream(request: ApiRequest, sink: MessageSink): Flow
   /**
-   * Opens the event stream of one answer when its quota allows. Retries as {@link request}, but only until the stream is
-   * open. The sink is called as by {@link stream}.
+   * Opens the event stream of one answer when its quota allows. Retries as `request`, but only until the stream is
+   * open. The sink is called as by `stream`.
    */
   answer(request: ApiRequest, sink: AnswerSink): Flow
 }
@@ -89,7 +89,8 @@ export interface TransportSettings extends EndpointSettings {
   readonly maxEventLength?: number | undefined
   /**
    * Limits of creating requests, per time window. Further requests wait. An object replaces the known limits of the named quotas; `false`
-   * sets no limits. Default: `QUOTAS`.
+   * sets no limits. Default: the known limits. These are 600 searches, 600 extractions, 2,000 requests that create or add runs, 300 chats or responses and 300 monitors a
+   * minute, and 300 FindAll runs an hour.
    */
   readonly quotas?: QuotaSettings | undefined
   /** Schedules the delays between attempts. Default asyncScheduler. */

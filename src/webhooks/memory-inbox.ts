@@ -20,7 +20,7 @@ export interface MemoryInboxOptions {
   readonly maxIds?: number
   /** How long an id is known at least, in ms. Default 48 hours, as long as the service retries (§6.1). */
   readonly remember?: number
-  /** Returns the current time, Unix ms. */
+  /** Returns the current time, Unix ms. Default `Date.now`. */
   readonly clock?: () => number
 }
 

@@ -11,7 +11,7 @@ import { sharedPages } from '../store/shared-pages.ts'
 
 /** Settings of {@link openLog}. */
 export interface LogOptions {
-  /** How long this log keeps what it records. */
+  /** How long this log keeps what it records. Default: at most 8 GiB, whatever its age. */
   readonly retention?: RetentionOptions
 }
 

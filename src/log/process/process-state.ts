@@ -62,10 +62,11 @@ export interface ProcessState<State> {
   /**
    * All states, and the position from which {@link changes} go on. Rejects with a `SnapshotTooLargeError` for more keys than
    * the limit, or more than 64 MiB; `changes(undefined, { live: false })` reads those one by one.
-   *
-   * @param options `limit`: maximum number of keys, default 100,000.
    */
-  snapshot(options?: { readonly limit?: number }): Promise<ProcessSnapshot<State>>
+  snapshot(options?: {
+    /** Maximum number of keys. Default 100,000. */
+    readonly limit?: number
+  }): Promise<ProcessSnapshot<State>>
   /**
    * Reads states in the order of their keys, such as those whose keys begin with the same text, page by page. Pages are of
    * different moments: what has changed between them is among the {@link changes} after the position of the first one.
@@ -79,10 +80,14 @@ export interface ProcessState<State> {
    *
    * Errors with a `LogPositionError` for a position of another log or of an earlier build of the state, and for one that is so
    * old that removed keys were forgotten since, 10,000 of them at least: take a new snapshot. Completes when the log is closed.
-   *
-   * @param options `live`: whether to wait for more at the end. Default true.
    */
-  changes(after?: Position, options?: { readonly live?: boolean }): Observable<ProcessChange<State>>
+  changes(
+    after?: Position,
+    options?: {
+      /** Whether to wait for more at the end. Default true. */
+      readonly live?: boolean
+    },
+  ): Observable<ProcessChange<State>>
 }
 
 /** Reads the state of a process from its log. */

@@ -14,6 +14,7 @@ export interface ProcessPlace {
 
 /** A generation of a process, in its positions. */
 export interface ProcessGeneration {
+  /** The generation of the state: each build of it has a greater one. */
   readonly generation: number
   /**
    * Returns a random text that is the same for all changes of one run: those of one open log, until another one goes on. Empty where it is
@@ -24,6 +25,7 @@ export interface ProcessGeneration {
 
 /** The number of changes that a generation has, and of those that can no longer be read. */
 export interface ProcessChanges extends ProcessGeneration {
+  /** The number of the last change. */
   readonly lastChange: number
   /** The number of the last change that is forgotten. Readers that had not read it have missed it. */
   readonly forgotten: number

@@ -140,7 +140,13 @@ export interface LogStore {
    * until it is free or rejects with the reason of the signal. The same open log may claim a name again: the token is
    * raised, and the earlier fence is void.
    */
-  claim(name: string, options?: { readonly wait?: AbortSignal }): Promise<Fence>
+  claim(
+    name: string,
+    options?: {
+      /** Waits until the name is free, or this signal is aborted. Default: a name that is held is an error. */
+      readonly wait?: AbortSignal
+    },
+  ): Promise<Fence>
   /** Gives a name up, which makes the fence void. A fence that is void already is ignored. */
   release(fence: Fence): Promise<void>
   /**

@@ -27,6 +27,7 @@ export interface LogTime {
   readonly time: number
   /** The monotonic clock then, in ms. It begins anew when the machine starts. */
   readonly monotonic: number
+  /** A jump of the wall clock that is not confirmed, or null. */
   readonly jump: Jump | null
 }
 

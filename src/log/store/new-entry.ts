@@ -29,7 +29,9 @@ export interface EntryIdentity {
 
 /** Names in the error of {@link newEntry}. */
 export interface EntrySubject {
+  /** Name of the log. */
   readonly log: string
+  /** Name of the stream. */
   readonly stream: string
 }
 

@@ -77,6 +77,7 @@ export interface RangePage {
 
 /** Which timers to read. */
 export interface TimersOptions {
+  /** The clock of the timers. */
   readonly clock: TimerClock
   /** Only timers that are due at this time or before, in Unix ms. */
   readonly until: number

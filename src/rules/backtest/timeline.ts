@@ -7,7 +7,7 @@ import type { PlacedCounts } from './place-history.ts'
 
 /** Settings of {@link timelineHtml}. */
 interface TimelineOptions {
-  /** Default: Backtest of alert rules. */
+  /** Title of the page. Default: Backtest of alert rules. */
   readonly title?: string
   /** How the events were placed, if by {@link placeHistory}. */
   readonly placed?: PlacedCounts

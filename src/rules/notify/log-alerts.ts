@@ -19,7 +19,7 @@ interface AlertLogger {
 export interface LogAlertsOptions {
   /** Name of the consumer in the log. Default `alert-log`. */
   readonly name?: string
-  /** Default: a line of text on stderr. */
+  /** Logger that gets each alert event. Default: a line of text on stderr. */
   readonly logger?: AlertLogger
 }
 

@@ -58,7 +58,12 @@ export interface RuleStatus {
  */
 export async function ruleStatus(
   log: EventLog,
-  options: { readonly name?: string; readonly limit?: number } = {},
+  options: {
+    /** Name of the process that runs the rules. Default `rules`. */
+    readonly name?: string
+    /** Maximum number of alerts. Default 10,000. */
+    readonly limit?: number
+  } = {},
 ): Promise<RuleStatus> {
   checkOptions('options', options, ['name', 'limit'])
   const { name = 'rules', limit = 10_000 } = options

@@ -45,7 +45,10 @@ export type Fault =
    * stores its position from time to time. Strikes once per connection that has a position.
    */
   | ({ readonly kind: 'repeat-events'; readonly count?: number } & RequestFaultOptions)
-  /** Deletes a group: see {@link DeletedGroup}. */
+  /**
+   * Deletes a group once one of its streams has sent `after` events. Its streams close cleanly, and `times` requests for it
+   * (default: all) get a 404.
+   */
   | DeletedGroup
   // Event streams and JSON responses.
   /** Truncates the JSON of the next event or response in the middle, and otherwise continues normally. */
@@ -81,14 +84,12 @@ export type Fault =
   /** Drops the receiver's 2xx: the receiver has the webhook, and a retry follows nevertheless. */
   | ({ readonly kind: 'lose-answer' } & FaultOptions)
 
-/**
- * Deletes a group once one of its streams has sent `after` events; with 0, the default, at once. Its streams close cleanly,
- * and `times` requests for it (default: all) get a 404. Without `group`, the fault strikes every group if `after` is 0, else
- * the first group whose stream sends `after` events.
- */
+/** The fault that deletes a group. */
 export interface DeletedGroup extends FaultOptions {
   readonly kind: 'deleted-group'
+  /** Id of the group. Default: each group if `after` is 0, else the first one whose stream sends `after` events. */
   readonly group?: string
+  /** Number of events that a stream of the group sends before. Default 0: the group is deleted at once. */
   readonly after?: number
 }
 

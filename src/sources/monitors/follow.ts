@@ -29,8 +29,9 @@ import type { SourceStream, StreamItem } from '../shapes/stream-item.ts'
 import { ProtocolErrorLimit } from '../shapes/protocol-error-limit.ts'
 
 /** Options of `monitors.follow`. */
-export interface FollowMonitorOptions
-  extends Pick<MonitorEventsQuery, 'limit' | 'include_completions'>, SourceOptions {
+export interface FollowMonitorOptions extends Pick<MonitorEventsQuery, 'include_completions'>, SourceOptions {
+  /** Events per page, 1 to 100. Default 100. */
+  readonly limit?: number
   /** The `cursor` of the last handled event: emits only newer ones. Default: all events that the service has. */
   readonly after?: string
   /**
@@ -38,7 +39,7 @@ export interface FollowMonitorOptions
    * only when `wake` emits. Default 60,000.
    */
   readonly pollInterval?: number
-  /** Each emission triggers a poll. */
+  /** Each emission triggers a poll. Default: none. */
   readonly wake?: Observable<unknown>
 }
 

@@ -27,7 +27,7 @@ export type SourceStep<Event, Result> = { readonly event: Event } | { readonly r
 
 /** Options of every source. */
 export interface SourceOptions {
-  /** When aborted, the source errors with the signal's reason. */
+  /** When aborted, the source errors with the signal's reason. Default: none. */
   readonly signal?: AbortSignal
 }
 

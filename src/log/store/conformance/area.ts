@@ -3,7 +3,9 @@ import type { InboxLimits } from '../inbox-store.ts'
 
 /** A runner of tests, such as vitest, jest, mocha or `node:test`. Each test takes up to some seconds in a store on a disk. */
 export interface TestRunner {
+  /** Declares a group of tests. */
   describe(name: string, tests: () => void): unknown
+  /** Declares a test. */
   it(name: string, test: () => Promise<void>): unknown
 }
 
@@ -24,6 +26,7 @@ export interface LogUnderTest {
 interface FreshLogOptions {
   /** Unix time in ms, for `recorded`. It is to be believed at once: see `clocksOf`. */
   readonly clock: () => number
+  /** Limits of the inbox. Default: those of `inboxLimits`. */
   readonly inbox?: InboxLimits
 }
 

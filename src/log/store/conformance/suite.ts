@@ -45,10 +45,11 @@ type ConformanceArea = (typeof CONFORMANCE_AREAS)[number]
 export interface StoreHarness {
   /** Name of the store in the names of the tests. */
   readonly name: string
+  /** Opens a fresh log, for one test. */
   readonly open: OpenFreshLog
   /** Whether `stats` counts nothing but entries. Default true. */
   readonly isExact?: boolean
-  /** Default: all areas. */
+  /** The areas to test. Default: all of them. */
   readonly areas?: readonly ConformanceArea[]
 }
 
