@@ -1,5 +1,6 @@
 import { checkDuration, checkInteger, checkOptions, checkText, checkWait } from '../../protocol/check.ts'
 import { ArgumentError } from '../../protocol/argument-error.ts'
+import { LogClosedError } from '../../log/errors.ts'
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import { Job } from '../../log/event-log/job.ts'
 import type { LogJob } from '../../log/event-log/job.ts'
@@ -135,6 +136,9 @@ class Sender {
         await this.#restore(log, name, states)
         if (this.#stop.signal.aborted) return
         await Promise.race([stopped.promise, ...this.#peers.map((each) => each.run())])
+      } catch (error) {
+        // The log ends its readers when it is closed, and so the job.
+        if (!(error instanceof LogClosedError)) throw error
       } finally {
         clearTimeout(this.#timer)
         this.#stop.abort()

@@ -265,6 +265,21 @@ describe('alertmanager', () => {
     expect(problems.map(({ attempt }) => attempt)).toEqual([1, 2])
   })
 
+  it.each([0, 1, 2, 3, 4, 5, 8, 13, 21])(
+    'ends with its log, which is closed after %i turns',
+    async (turns) => {
+      const receiver = await Receiver.start()
+      const { open, append } = alertLog()
+      await append(episodeOf({ alert: 'A' }).firing)
+      const log = await open()
+      const { job } = await start(log, { urls: receiver.url })
+      for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate)
+      await log.close()
+
+      await expect(job.done).resolves.toBeUndefined()
+    },
+  )
+
   it('gives every instance every alert, and does not wait for one that is down', async () => {
     const [one, two] = [await Receiver.start(), await Receiver.start(() => undefined)]
     const { open, append } = alertLog()
