@@ -39,7 +39,7 @@ export interface PartWithLimit {
 /** What has a limit. */
 export const PARTS: readonly PartWithLimit[] = [
   { name: 'rivulet and rivulet/operators', module: EVERYTHING, boundKb: BOUND_KB },
-  { name: 'a page that follows one monitor', module: ONE_MONITOR, boundKb: 28.5 },
+  { name: 'a page that follows one monitor', module: ONE_MONITOR, boundKb: 29 },
   { name: 'rivulet/live', module: `export * from 'rivulet/live'`, boundKb: 8.6 },
   { name: 'rivulet/live and rivulet/react', module: LIVE_AND_REACT, boundKb: 10.2 },
 ]

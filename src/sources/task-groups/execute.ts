@@ -63,10 +63,7 @@ export class ExecutionError extends RequestError {
     const [first] = runs
     const example = first === undefined ? '' : `: inputs[${first.index}] ${outcome(first)}`
     const request = { method: 'POST', path: `${groupSource(groupId)}/runs` }
-    super(
-      `${runs.length} of ${total} runs did not complete; \`runs\` of the error lists them${example}`,
-      request,
-    )
+    super(`${runs.length} of ${total} runs did not complete${example}; \`runs\` has them all`, request)
     this.runs = runs
   }
 }
