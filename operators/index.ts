@@ -4,7 +4,6 @@
  * @module rivulet/operators
  */
 export { dedupe } from './dedupe.ts'
-export type { DedupeOptions } from './dedupe.ts'
 export { deliver } from './deliver.ts'
 export type { DeliverOptions } from './deliver.ts'
 export { DrainTimeoutError } from './deliver/drain-timeout-error.ts'
@@ -12,9 +11,7 @@ export { keepPosition } from '../src/protocol/acknowledgement.ts'
 export { Gate, gateOf } from '../src/protocol/gate.ts'
 export type { Identified } from '../src/protocol/identified.ts'
 export { iterate } from './iterate.ts'
-export type { IterateOptions } from './iterate.ts'
 export { mergeWebhooks } from './merge-webhooks.ts'
-export type { MergeWebhooksOptions } from './merge-webhooks.ts'
 export { ofType } from './of-type.ts'
 export type { OfType } from './of-type.ts'
 export { reconnect } from './reconnect.ts'

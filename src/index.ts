@@ -63,3 +63,9 @@ export {
   ServerError,
   ValidationError,
 } from './transport/errors.ts'
+export type { ChatCalls } from './sources/chat/calls.ts'
+export type { FindAllCalls } from './sources/find-all/calls.ts'
+export type { MonitorCalls } from './sources/monitors/calls.ts'
+export type { StreamedResponseEvent } from './sources/responses/response-reader.ts'
+export type { TaskGroupCalls } from './sources/task-groups/calls.ts'
+export type { TaskCalls } from './sources/tasks/calls.ts'

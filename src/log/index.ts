@@ -5,9 +5,8 @@
  */
 export { openLog } from './event-log/open-log.ts'
 export type { LogOptions } from './event-log/open-log.ts'
-export type { EventLog } from './event-log/event-log.ts'
+export type { EventLog, Forgotten } from './event-log/event-log.ts'
 export type { DeadLetterQueue } from './event-log/dead-letters.ts'
-export type { ExportOptions } from './event-log/export.ts'
 export type { LogJob } from './event-log/job.ts'
 export type { LogObserver } from './event-log/observer.ts'
 export type { LogReader } from './event-log/log-reader.ts'
@@ -19,7 +18,6 @@ export type {
   MemoryStoreOptions,
   MemoryStoreWrite,
 } from './memory/memory-log.ts'
-export type { ConsumerJobOptions } from './consume/consumer-job-options.ts'
 export type { ConsumerOptions, EntryOf } from './consume/consumer-options.ts'
 export { exactlyOnceIn } from './consume/exactly-once.ts'
 export type { EffectHandler } from './consume/effects.ts'

@@ -1,6 +1,6 @@
 export { ArgumentError } from './argument-error.ts'
 export type { Backoff } from './backoff.ts'
-export type { ChatChunk, ChatCompletion, ChatMessage, ChatRequest } from './chat.ts'
+export type { ChatChunk, ChatCompletion, ChatRequest } from './chat.ts'
 export {
   completeness,
   gapEvent,
@@ -18,10 +18,12 @@ export type {
   FollowedMonitorEvent,
   GroupEvent,
   GroupRunEvent,
+  ListedMonitorEvent,
   ResearchEvent,
   ResearchEventData,
   ResearchEventType,
   RunEvent,
+  TaskRunState,
   Via,
 } from './event.ts'
 export type { ExtractRequest, ExtractResponse, ExtractResult } from './extract.ts'

@@ -4,7 +4,7 @@
  * @module rivulet/service
  */
 export { ManualClock, systemClock, type Clock } from './clock.ts'
-export type { Corpus, CorpusDocument, CorpusEntity, CorpusQuery, DocumentHit } from './corpus/corpus.ts'
+export type { Corpus, CorpusDocument, CorpusQuery } from './corpus/corpus.ts'
 export { DataFileError } from './database.ts'
 export type { Fault, FaultKind, Faults } from './faults/faults.ts'
 export { SourceError } from './live-documents/source-error.ts'

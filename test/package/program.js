@@ -52,7 +52,8 @@ async function handled() {
 
 /** Whether `gateOf` of one entry finds the gate of a loop over a source of another entry. */
 async function gateOfLoop() {
-  const source = new rivulet.Source((subscriber) => {
+  const Source = client.monitors.events('m').constructor
+  const source = new Source((subscriber) => {
     subscriber.next(operators.gateOf(subscriber) instanceof operators.Gate)
   })
   for await (const found of source) return found

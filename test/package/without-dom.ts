@@ -14,9 +14,10 @@ import { natsStore } from 'rivulet/log/nats'
 import { deliver, ofType } from 'rivulet/operators'
 import { instrument } from 'rivulet/otel'
 import { useView } from 'rivulet/react'
-import { alerts, defineRules, runRules } from 'rivulet/rules'
+import { alerts, defineRules, ruleStatus, runRules } from 'rivulet/rules'
 import { createResearchService } from 'rivulet/service'
 import { inMemory } from 'rivulet/streams'
+import type { Exchange } from 'rivulet/transport'
 import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
 
 await using service = await createResearchService({ docs: '.' })
@@ -68,3 +69,32 @@ const live = connect<{ runs: ViewShape<{ n: number }> }>({ url: '/live', getToke
 export const Rows = (): number => useView(live.view('runs')).rows.size
 export const shared = natsStore({ servers: 'localhost', name: 'rivulet' })
 export const areas: readonly string[] = CONFORMANCE_AREAS
+
+/** What users export without writing its type. */
+export const surface = async () => ({
+  client,
+  areas: {
+    monitors: client.monitors,
+    tasks: client.tasks,
+    groups: client.taskGroups,
+    findAll: client.findAll,
+  },
+  following: client.watch({ monitors: ['m'] }).pipe(ofType('task_run.state')),
+  listed: client.monitors.events('m'),
+  followed: client.monitors.follow('m'),
+  run: client.tasks.run('question'),
+  streamed: client.responses.stream({ input: 'question', model: 'speed' }),
+  chat: client.chat.stream({ messages: [{ role: 'user', content: 'question' }], model: 'speed' }),
+  positioned: client.watch.positioned({ monitors: ['m'], from: () => null }),
+  page: await log.read(await log.positionAt('start')),
+  forgotten: await log.forget({ source: 's' }),
+  stats: await log.stats(),
+  recording,
+  log,
+  letters: log.deadLetters('ledger'),
+  status: await ruleStatus(log),
+  listener: nodeListener(gateway),
+  gateway,
+  service,
+})
+export const overHttp = (exchange: Exchange) => createClient({ exchange })

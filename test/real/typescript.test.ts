@@ -64,7 +64,10 @@ async function complaints(version: string, project: Project, resolution: Resolut
     // The declarations of packages are checked, without the compiler's own.
     skipLibCheck: false,
     skipDefaultLibCheck: true,
-    noEmit: true,
+    // A type without a public name cannot be written into the declarations of a user's package.
+    declaration: true,
+    emitDeclarationOnly: true,
+    outDir: join(installed.folder, 'declarations', version),
   }
   await writeFile(config, JSON.stringify({ compilerOptions, files: [`${project}.ts`] }))
   const compiler = join(modules, version, 'bin/tsc')
