@@ -140,7 +140,7 @@ describe.each(RUNTIMES)('the package on $name', (runtime) => {
 })
 
 it('the oldest Node of engines opens no SQLite database, and says which Node does', async () => {
-  const url = await start(OLDEST_NODE, { BASE_URL: 'http://127.0.0.1:1', API_KEY: 'none' })
+  const url = await start(OLDEST_NODE, { RIVULET_BASE_URL: 'http://127.0.0.1:1', RIVULET_API_KEY: 'none' })
   const refusal =
     /Error: \S+ is not opened with this Node, whose SQLite 3\.50\.4 can lose .* use Node 22\.22\.3 or later of 22, or 24\.15/
 

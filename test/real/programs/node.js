@@ -6,7 +6,7 @@ import { createResearchService } from 'rivulet/service'
 import { nodeListener } from 'rivulet/webhooks'
 import { createApp } from './app.js'
 
-const { BASE_URL: baseUrl, API_KEY: apiKey, SECRET: secret } = process.env
+const { RIVULET_BASE_URL: baseUrl, RIVULET_API_KEY: apiKey, RIVULET_WEBHOOK_SECRET: secret } = process.env
 const app = createApp({ baseUrl, apiKey, secret })
 const refusals = async () => {
   const attempts = [openLog(sqliteStore('refused.db')), createResearchService({ docs: '.' })]
