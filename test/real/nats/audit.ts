@@ -86,15 +86,18 @@ export class StreamReader {
     this.#log = log
   }
 
-  /** @param log The name of a log that exists. */
-  static async open(servers: string, log: string): Promise<StreamReader> {
+  /**
+   * @param log The name of a log that exists.
+   * @param timeout How long one question may take, in ms. One that was asked when the server crashed has no answer.
+   */
+  static async open(servers: string, log: string, timeout = TIMEOUT): Promise<StreamReader> {
     const nats = await connect({
       servers,
       maxReconnectAttempts: -1,
       reconnectTimeWait: 50,
       reconnectJitter: 0,
     })
-    return new StreamReader(nats, await jetstreamManager(nats, { timeout: TIMEOUT, checkAPI: false }), log)
+    return new StreamReader(nats, await jetstreamManager(nats, { timeout, checkAPI: false }), log)
   }
 
   /** Reads what is new. Rejects where the server does not answer; what was read by then counts. */

@@ -339,7 +339,8 @@ class Progress {
   }
 
   async open(servers: string): Promise<void> {
-    this.#reader = await StreamReader.open(servers, LOG)
+    // Below the age: what becomes old while a question waits is deleted before it was read.
+    this.#reader = await StreamReader.open(servers, LOG, MAX_AGE / 4)
   }
 
   get entries(): readonly StoredEntry[] {
