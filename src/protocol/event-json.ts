@@ -1,6 +1,5 @@
 import type { EventOf, ResearchEvent } from './event.ts'
 import { isObject } from './json.ts'
-import { RivuletError } from './rivulet-error.ts'
 
 /** An event as JSON. Throws for one that is not JSON: a RangeError if it is nested too deeply. */
 export function eventJson(event: ResearchEvent): string {
@@ -19,6 +18,5 @@ function withErrorText(event: ResearchEvent): ResearchEvent {
   if (event.type !== 'source.failed' || !isObject(data)) return event
   const { error } = data
   if (!(error instanceof Error) || 'toJSON' in error) return event
-  const code = error instanceof RivuletError && { code: error.code }
-  return { ...event, data: { ...data, error: { name: error.name, ...code, message: error.message } } }
+  return { ...event, data: { ...data, error: { name: error.name, message: error.message } } }
 }

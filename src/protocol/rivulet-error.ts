@@ -11,8 +11,9 @@ export abstract class RivuletError extends Error implements Retryable {
   /** Whether the same call may succeed later. Default false. `reconnect` and `deliver` retry accordingly. */
   readonly retryable: boolean = false
 
-  /** The fields that `JSON.stringify` writes: it would leave out the message. */
+  /** The fields that `JSON.stringify` writes: it would leave out the message. Others may be of any size, or no JSON. */
   toJSON(): Readonly<Record<string, unknown>> {
-    return { ...Object.fromEntries(Object.entries(this)), message: this.message }
+    const { name, code, message, retryable } = this
+    return { name, code, message, retryable }
   }
 }

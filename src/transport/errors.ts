@@ -25,8 +25,8 @@ export abstract class RequestError extends RivuletError {
   }
 
   override toJSON(): Readonly<Record<string, unknown>> {
-    const { name, code, message, method, path, retryable } = this
-    return { name, code, message, method, path, retryable }
+    const { method, path } = this
+    return { ...super.toJSON(), method, path }
   }
 }
 
