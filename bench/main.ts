@@ -1,6 +1,6 @@
 /**
  * Measures the overhead of Rivulet: `npm run bench -- --json`, or `--only stream` for one file of figures. Each file is measured in a
- * separate process; docs/performance.md explains the figures.
+ * separate process; docs/internals/performance.md explains the figures.
  */
 import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'

@@ -1,6 +1,6 @@
 /**
  * Counts the files on a way: `npm run ways` lists the files of `src` and `operators` of which a function runs for one event, from V8's
- * coverage. docs/architecture.md draws the ways.
+ * coverage. docs/internals/architecture.md draws the ways.
  *
  * Each way begins with an event that a server sends on an open stream. Earlier ones have gone the way already, so that no file is
  * counted for what only happens at the start.

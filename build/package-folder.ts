@@ -32,9 +32,15 @@ if (import.meta.main) {
  */
 export function stagePackage(folder: string): void {
   const manifest: Manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-  for (const name of [...ALWAYS_PACKED, ...manifest.files.filter((file) => file !== 'dist')]) {
+  const { files } = manifest
+  for (const name of [
+    ...ALWAYS_PACKED,
+    ...files.filter((file) => file !== 'dist' && !file.startsWith('!')),
+  ]) {
     cpSync(join(ROOT, name), join(folder, name), { recursive: true })
   }
+  for (const name of files.filter((file) => file.startsWith('!')))
+    rmSync(join(folder, name.slice(1)), { recursive: true })
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(published(manifest), null, 2)}\n`)
 }
 

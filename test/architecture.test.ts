@@ -19,7 +19,7 @@ const root = resolve(import.meta.dirname, '..')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 const exists = (pattern: string) => globSync(pattern, { cwd: root }).length > 0
 
-const page = readPage(read('docs/architecture.md'))
+const page = readPage(read('docs/internals/architecture.md'))
 const files = globSync('{operators,src}/**/*.{ts,tsx}', { cwd: root })
   .map((file) => file.replaceAll('\\', '/'))
   .toSorted()
@@ -29,7 +29,7 @@ const imports = files.flatMap((file) => importsOf(file, read(file), packageImpor
 const typeNames = files.flatMap((file) => typeNamesOf(file, read(file)))
 
 describe('the code', () => {
-  it('has no file outside of the modules of docs/architecture.md', () => {
+  it('has no file outside of the modules of docs/internals/architecture.md', () => {
     expect(strayFiles(files, page.modules)).toEqual([])
     expect(files).toEqual(expect.arrayContaining(['operators/dedupe.ts', 'src/client.ts']))
   })
@@ -64,7 +64,7 @@ describe('the code', () => {
   })
 })
 
-describe('docs/architecture.md', () => {
+describe('docs/internals/architecture.md', () => {
   it('permits no circle of modules', () => {
     expect(circleOf(permittedEdges(page.modules))).toBeUndefined()
   })

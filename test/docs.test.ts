@@ -8,7 +8,7 @@ import { RULE_EVENT_TYPES } from '../src/rules/rule-file/event-types.ts'
 import { entryPoints } from './support/entry-points.ts'
 
 const root = resolve(import.meta.dirname, '..')
-const DOCUMENTS = ['README.md', 'docs/*.md', 'operators/*.ts', 'src/**/*.ts']
+const DOCUMENTS = ['README.md', 'docs/**/*.md', 'operators/*.ts', 'src/**/*.ts']
 
 /** The operators that operators/index.ts exports: each from a file of its own in that folder. */
 const operators = [
@@ -130,7 +130,7 @@ const exported = (await entryPoints()).flatMap(({ name, values }) =>
 
 describe('the README and the pages of docs', () => {
   /** Their code, in blocks and in sentences. */
-  const code = globSync(['README.md', 'docs/*.md'], { cwd: root })
+  const code = globSync(['README.md', 'docs/**/*.md'], { cwd: root })
     .map((file) => readFileSync(join(root, file), 'utf8'))
     .flatMap((text) => text.match(/^```[^]*?^```|`[^`\n]+`/gm) ?? [])
   const named = new Set(code.flatMap((each) => each.match(/\w+/g) ?? []))

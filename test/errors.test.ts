@@ -40,15 +40,15 @@ function codeOf(error: Error): string | undefined {
 const bases = [...exported].filter(([, { error }]) => codeOf(error) === undefined)
 const classes = [...exported].filter(([, { error }]) => codeOf(error) !== undefined)
 
-/** The rows of the tables of docs/errors.md: class, code and entry points. */
-const rows = read('docs/errors.md')
+/** The rows of the tables of docs/reference/errors.md: class, code and entry points. */
+const rows = read('docs/reference/errors.md')
   .split('\n')
   .filter((line) => /^\| `\w+Error`/.test(line))
   .map((line) => line.split('|').map((cell) => cell.replaceAll('`', '').trim()))
   .map(([, name, code, from]) => `${name} ${code}: ${from}`)
 
 describe('the errors that entry points export', () => {
-  it('are those of docs/errors.md, with their codes', () => {
+  it('are those of docs/reference/errors.md, with their codes', () => {
     const all = classes.map(([name, { error, from }]) => `${name} ${codeOf(error)}: ${from.join(', ')}`)
 
     expect(rows.toSorted()).toEqual(all.toSorted())

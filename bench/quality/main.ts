@@ -1,6 +1,6 @@
 /**
  * Measures the answers of the embedded service: `npm run quality -- --half tuning --misses`, or `--only search` for one set;
- * docs/quality.md explains the sets and the figures. Only misses of the half `tuning` are listed, since `held` must not be tuned for.
+ * docs/internals/quality.md explains the sets and the figures. Only misses of the half `tuning` are listed, since `held` must not be tuned for.
  */
 import { parseArgs } from 'node:util'
 import { measureAnswers } from './answers/measure.ts'

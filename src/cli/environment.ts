@@ -9,7 +9,7 @@ interface Variable {
 const CLIENT = 'each command with --base-url'
 const LOG = 'each command with --log nats://…'
 
-/** The environment variables of the command, as `rivulet --help` and docs/command.md list them. */
+/** The environment variables of the command, as `rivulet --help` and docs/reference/command.md list them. */
 export const VARIABLES = {
   RIVULET_BASE_URL: setting('address of the service', CLIENT),
   RIVULET_API_KEY: secret(

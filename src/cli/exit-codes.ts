@@ -1,4 +1,4 @@
-/** The exit codes of the command, as `rivulet --help` and docs/command.md list them. */
+/** The exit codes of the command, as `rivulet --help` and docs/reference/command.md list them. */
 export const EXIT = {
   done: { code: 0, meaning: 'success; for serve, dashboard and mcp also: stopped by Ctrl-C or SIGTERM' },
   failed: {

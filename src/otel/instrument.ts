@@ -53,7 +53,7 @@ export interface Instrumentation extends Disposable {
 }
 
 /**
- * Collects OpenTelemetry metrics and spans of a client, a log and a gateway, until it is disposed of. docs/observability.md lists them.
+ * Collects OpenTelemetry metrics and spans of a client, a log and a gateway, until it is disposed of. docs/reference/observability.md lists them.
  * Attributes of metrics contain no ids; attributes of spans do. An error that a meter or a tracer throws is ignored.
  *
  * ```ts

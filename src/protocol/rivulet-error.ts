@@ -1,7 +1,7 @@
 import type { Retryable } from './backoff.ts'
 
 /**
- * Base class of the library's errors; docs/errors.md lists them. `instanceof` tells apart errors of one copy of the package, `code` also
+ * Base class of the library's errors; docs/reference/errors.md lists them. `instanceof` tells apart errors of one copy of the package, `code` also
  * those of several copies.
  */
 export abstract class RivuletError extends Error implements Retryable {

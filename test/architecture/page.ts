@@ -26,7 +26,7 @@ export interface Arrow {
   readonly target: string
 }
 
-/** What docs/architecture.md says, as far as a program can compare it with the files. */
+/** What docs/internals/architecture.md says, as far as a program can compare it with the files. */
 export interface Page {
   readonly modules: readonly Module[]
   /** The arrows of the picture, each from the module that imports to the one that it imports. */

@@ -9,7 +9,7 @@ import { EXIT } from '../../src/cli/exit-codes.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import { DOCUMENTS, folderOf, rivulet } from './command.ts'
 
-const PAGE = readFileSync('docs/command.md', 'utf8')
+const PAGE = readFileSync('docs/reference/command.md', 'utf8')
 
 const program = createProgram(new AbortController().signal)
 const leavesOf = (command: Command): Command[] =>
@@ -40,7 +40,7 @@ function namesIn(pattern: string): Set<string> {
 
 const help = program.helpInformation()
 
-describe('docs/command.md', () => {
+describe('docs/reference/command.md', () => {
   it('says what each command prints with --json, in the words of its help', () => {
     expect(rowsBelow('Command')).toEqual(
       commands.map(({ name, json }) => [
@@ -73,7 +73,7 @@ describe('docs/command.md', () => {
   })
 
   it('has each variable that a page or a program names', () => {
-    for (const pattern of ['README.md', 'docs/*.md', 'examples/**/*.{js,jsx}', 'test/recipes/*.ts'])
+    for (const pattern of ['README.md', 'docs/**/*.md', 'examples/**/*.{js,jsx}', 'test/recipes/*.ts'])
       for (const name of namesIn(pattern)) expect(PAGE).toContain(`\`${name}\``)
   })
 })

@@ -68,7 +68,7 @@ describe('a fault on the command line', () => {
 })
 
 describe('the page about faults', () => {
-  const page = readFileSync('docs/faults.md', 'utf8')
+  const page = readFileSync('docs/reference/faults.md', 'utf8')
 
   it.each(Object.keys(EVERY_KIND))('documents %s, for programs and for the command line', (kind) => {
     expect(page).toContain(`{ kind: '${kind}'`)

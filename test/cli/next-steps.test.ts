@@ -10,7 +10,7 @@ describe('the next steps of rivulet start', () => {
   it('exist in a clone, where the command is an npm script', () => {
     const [files, commands] = split(nextSteps())
 
-    expect(files).toEqual(['README.md', join('docs', 'architecture.md'), 'examples'])
+    expect(files).toEqual(['README.md', join('docs', 'README.md'), 'examples'])
     expect(commands).toContain('npm run rivulet -- serve --docs FOLDER')
   })
 

@@ -19,7 +19,7 @@ const SHAPES: Readonly<Record<string, string>> = {
   QuotaSettings: '{ [quota]: { requests, window } } | false',
 }
 
-/** The rows of the table in docs/client.md. */
+/** The rows of the table in docs/reference/client.md. */
 function rowsOf(page: string): Option[] {
   return page.split('\n').flatMap((line): Option[] => {
     const [, name, type, standard] = line.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll('`', ''))
@@ -40,7 +40,7 @@ function membersOf(file: string, name: string): Option[] {
   }))
 }
 
-const rows = rowsOf(read('docs/client.md'))
+const rows = rowsOf(read('docs/reference/client.md'))
 const timeouts = membersOf('src/transport/exchange.ts', 'Timeouts').map(
   ({ name, type, default: standard }) => ({
     name: `timeouts.${name}`,
@@ -85,7 +85,7 @@ const TIMEOUTS = Object.keys({
   silence: true,
 } satisfies Record<keyof Timeouts, true>).map((name) => `timeouts.${name}`)
 
-describe('the table of options in docs/client.md', () => {
+describe('the table of options in docs/reference/client.md', () => {
   it('has each option of the client, and no other', () => {
     expect(rows.map(({ name }) => name).toSorted()).toEqual([...OPTIONS, ...TIMEOUTS].toSorted())
   })

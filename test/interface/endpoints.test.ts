@@ -33,7 +33,7 @@ interface Row {
 
 const named = (cell = '') => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
 
-const page = readFileSync(new URL('../../docs/interface.md', import.meta.url), 'utf8')
+const page = readFileSync(new URL('../../docs/reference/wire.md', import.meta.url), 'utf8')
 const rows = (page.split('## All endpoints')[1] ?? '').split('\n').flatMap((line): Row[] => {
   const [, endpoint, , client, served, sdk] = line.split('|').map((cell) => cell.trim())
   const [name] = named(endpoint)

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { MANIFEST } from '../package/build.ts'
 
 const root = resolve(import.meta.dirname, '../..')
-const pages = globSync(['*.md', 'docs/*.md', 'examples/**/*.md'], { cwd: root }).toSorted()
+const pages = globSync(['*.md', 'docs/**/*.md', 'examples/**/*.md'], { cwd: root }).toSorted()
 
 /** A link within the repository, and its position. */
 interface Link {
@@ -52,7 +52,8 @@ function linksOf(page: string): Link[] {
 /** Whether npm packs a file of the repository. */
 function isPacked(file: string): boolean {
   const packed = ['package.json', 'README.md', 'LICENSE', ...MANIFEST.files]
-  return packed.some((name) => file === name || file.startsWith(`${name}/`))
+  const isIn = (name: string) => file === name || file.startsWith(`${name}/`)
+  return packed.some(isIn) && !packed.some((name) => name.startsWith('!') && isIn(name.slice(1)))
 }
 
 /** The problem of a link; undefined for a valid one. */
@@ -70,16 +71,20 @@ describe('a link within the repository', () => {
 
   it('points to a file and a heading in it, and from a page of the package to a file of the package', () => {
     expect(links.flatMap((link) => faultOf(link) ?? [])).toEqual([])
-    expect(links.map(({ page }) => page)).toEqual(expect.arrayContaining(['README.md', 'docs/interface.md']))
+    expect(links.map(({ page }) => page)).toEqual(
+      expect.arrayContaining(['README.md', 'docs/reference/wire.md']),
+    )
   })
 
   it('is reported if it does not', () => {
-    expect(faultOf({ page: 'docs/interface.md', target: '../README.md#which-services' })).toBeUndefined()
+    expect(
+      faultOf({ page: 'docs/reference/wire.md', target: '../../README.md#which-services' }),
+    ).toBeUndefined()
     expect(faultOf({ page: 'README.md', target: 'docs/none.md' })).toBe('README.md: no file docs/none.md')
-    expect(faultOf({ page: 'README.md', target: 'docs/interface.md#s4.9' })).toContain('no heading')
-    expect(faultOf({ page: 'README.md', target: 'docs/performance.md#all-figures-for-people' })).toContain(
-      'no heading',
-    )
+    expect(faultOf({ page: 'README.md', target: 'docs/reference/wire.md#s4.9' })).toContain('no heading')
+    expect(
+      faultOf({ page: 'README.md', target: 'docs/internals/performance.md#all-figures-for-people' }),
+    ).toContain('no heading')
     expect(faultOf({ page: 'README.md', target: 'src/client.ts' })).toBe(
       'README.md: not in the package: src/client.ts',
     )

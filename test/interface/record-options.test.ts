@@ -3,8 +3,8 @@ import { createClient } from 'rivulet'
 import { memoryStore, openLog } from 'rivulet/log'
 import { expect, it } from 'vitest'
 
-it('the table of options of log.record in docs/log.md has each option', async () => {
-  const page = readFileSync(new URL('../../docs/log.md', import.meta.url), 'utf8')
+it('the table of options of log.record in docs/reference/log.md has each option', async () => {
+  const page = readFileSync(new URL('../../docs/reference/log.md', import.meta.url), 'utf8')
   const recording = page.slice(page.indexOf('## Recording'), page.indexOf('Lists that were given as arrays'))
   const cells = [...recording.matchAll(/^\| (`[^|]*) \|/gm)].map(([, cell = '']) => cell)
   const documented = cells.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name))

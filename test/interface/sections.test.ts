@@ -30,14 +30,14 @@ function sectionsIn(text: string): string[] {
 }
 
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
-const sections = sectionsIn(read('docs/interface.md'))
+const sections = sectionsIn(read('docs/reference/wire.md'))
 const references = globSync(REFERRING, { cwd: root })
   .toSorted()
   .flatMap((file) => referencesIn(file, read(file)))
   // The page itself explains the sign.
-  .filter(({ at, section }) => section !== '' || !at.startsWith('docs/interface.md:'))
+  .filter(({ at, section }) => section !== '' || !at.startsWith('docs/reference/wire.md:'))
 
-describe('docs/interface.md', () => {
+describe('docs/reference/wire.md', () => {
   it('has each section to which a doc comment or a page refers', () => {
     const missing = references.filter(({ section }) => !sections.includes(section))
 
@@ -56,7 +56,7 @@ describe('docs/interface.md', () => {
   })
 
   it('links only to its own anchors', () => {
-    const text = read('docs/interface.md')
+    const text = read('docs/reference/wire.md')
     const anchors = [...text.matchAll(/<a id="([^"]+)"><\/a>/g)].map(([, id]) => id)
     const targets = [...text.matchAll(/\]\(#([^)]+)\)/g)].map(([, target]) => target)
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { urlTemplate } from '../../src/otel/attributes.ts'
 
-const page = readFileSync(new URL('../../docs/interface.md', import.meta.url), 'utf8')
+const page = readFileSync(new URL('../../docs/reference/wire.md', import.meta.url), 'utf8')
 const [, table = ''] = page.split('## All endpoints')
 const paths = [...table.matchAll(/^\| `[A-Z]+ (\/v1\S+)`/gm)].map(([, path = '']) => path)
 

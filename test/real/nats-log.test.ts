@@ -97,7 +97,7 @@ describe('an operator who looks at a log on a NATS server', () => {
     const nats = await connect({ servers: server.url })
     onTestFinished(() => nats.close())
     const jsm = await jetstreamManager(nats)
-    // As docs/scale.md says.
+    // As docs/guides/many-machines.md says.
     const hashOf = (source: string) => createHash('sha256').update(source).digest('base64url').slice(0, 22)
     const lastOf = (source: string) =>
       jsm.streams.getMessage(`rivulet_${name}_events`, { last_by_subj: `rv.${name}.ev.*.${hashOf(source)}` })
@@ -283,7 +283,7 @@ describe('the sign-in of a log at a NATS server', () => {
       }]
     }`
 
-  it('needs the permissions of docs/scale.md alone, and refuses another password without naming it', async () => {
+  it('needs the permissions of docs/guides/many-machines.md alone, and refuses another password without naming it', async () => {
     const guarded = await NatsServer.start(CONFIG('watch'))
     onTestFinished(() => guarded.remove())
     const open = (options: Partial<NatsStoreOptions>) => {

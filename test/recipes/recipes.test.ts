@@ -43,9 +43,9 @@ beforeAll(() => {
   return () => vi.unstubAllEnvs()
 })
 
-describe('docs/recipes.md', () => {
+describe('docs/guides/recipes.md', () => {
   it('contains the programs of this folder verbatim, and no others', () => {
-    const blocks = [...read('../../docs/recipes.md').matchAll(/^```ts\n(.*?)^```$/gms)].map(
+    const blocks = [...read('../../docs/guides/recipes.md').matchAll(/^```ts\n(.*?)^```$/gms)].map(
       ([, text]) => text,
     )
 

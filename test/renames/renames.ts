@@ -136,7 +136,7 @@ const CODES = 'every error has a code, also in JSON and in the log: test/client/
 /** Tests that fail on purpose: by file, the beginnings of their full names with the reason. An empty beginning is the whole file. */
 export const CHANGED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'test/architecture.test.ts': {
-    '': 'docs/architecture.md lists the modules in another form, which is read by the test beside it',
+    '': 'docs/internals/architecture.md lists the modules in another form, which is read by the test beside it',
   },
   'test/cli/create.test.ts': {
     'rivulet group needs the headers for the tool servers':
@@ -173,7 +173,7 @@ export const CHANGED: Readonly<Record<string, Readonly<Record<string, string>>>>
     'a bundle of rivulet/react has the inspector': 'the inspector is one file, with another name',
   },
   'test/recipes/recipes.test.ts': {
-    'docs/recipes.md contains the programs': "there is one more recipe: a table of one's own",
+    'docs/guides/recipes.md contains the programs': "there is one more recipe: a table of one's own",
   },
   'test/rules/evaluate/mutants.test.ts': {
     'the comparison with the definitions': 'its mutants replace lines of the sources, which have other names',

@@ -437,7 +437,7 @@ async function reported(): Promise<void> {
 
 describe('for any response of a service', () => {
   it('every call of the table of endpoints has a row', () => {
-    const text = readFileSync(new URL('../../docs/interface.md', import.meta.url), 'utf8')
+    const text = readFileSync(new URL('../../docs/reference/wire.md', import.meta.url), 'utf8')
     const table = text.split('## All endpoints')[1] ?? ''
     const cells = table.split('\n').map((line) => line.split('|')[3] ?? '')
     const calls = cells.flatMap((cell) => [...cell.matchAll(/`([\w.]+)`/g)].map(([, call = '']) => call))

@@ -1,5 +1,5 @@
 /**
- * Fits the weights of the statement model from the half `tuning`, and writes them: `npm run -s quality:fit`. docs/quality.md explains
+ * Fits the weights of the statement model from the half `tuning`, and writes them: `npm run -s quality:fit`. docs/internals/quality.md explains
  * the method. Prints what a cross-validation over subjects makes of them; `--dry` writes nothing.
  */
 import { createHash } from 'node:crypto'
@@ -283,7 +283,7 @@ function write(): void {
     names.map((name, index) => `${name}: ${(weights[index] ?? 0).toFixed(3)}`).join(', ')
   writeFileSync(
     new URL('../../../src/service/processor/evidence/statement-weights.ts', import.meta.url),
-    `// Written by \`npm run quality:fit\`: fitted to the questions of bench/quality/questions/tuning.json. See docs/quality.md.
+    `// Written by \`npm run quality:fit\`: fitted to the questions of bench/quality/questions/tuning.json. See docs/internals/quality.md.
 import type { ACCEPTANCE_FEATURES, RANKING_FEATURES } from './features.ts'
 
 /** The log-odds that each feature adds to a statement, compared with the others of its question. */

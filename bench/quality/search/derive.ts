@@ -1,7 +1,7 @@
 /**
  * Writes the queries that are derived from descriptions to `tuning.json` and `held.json`: `npx node
  * --conditions=rivulet-source bench/quality/search/derive.ts`. It keeps the paraphrases, which people wrote. Run it only where the set is
- * to change, and note that in docs/quality.md: figures of different sets cannot be compared.
+ * to change, and note that in docs/internals/quality.md: figures of different sets cannot be compared.
  */
 import { writeFileSync } from 'node:fs'
 import { HALVES, halfOf } from '../half.ts'

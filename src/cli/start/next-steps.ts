@@ -17,7 +17,7 @@ export function nextSteps(
 
 const FILES = [
   ['README.md', 'installation, a first pipeline, a diagram'],
-  ['docs/architecture.md', 'the modules and their guarantees'],
+  ['docs/README.md', 'the index of the documentation'],
   ['examples', 'runnable programs'],
 ] as const
 

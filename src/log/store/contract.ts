@@ -123,7 +123,7 @@ export type StartAt = 'start' | 'end' | { readonly time: number }
 
 /**
  * The storage of a log. `memoryStore()`, `sqliteStore(file)` and `natsStore(…)` implement it and pass one conformance suite; users call
- * `openLog`. `docs/stores.md` says how to write one.
+ * `openLog`. `docs/reference/stores.md` says how to write one.
  *
  * A rejected write has changed nothing. All methods reject with a `LogClosedError` after `close`.
  *

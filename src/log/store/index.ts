@@ -1,6 +1,6 @@
 /**
  * What an author of a store of a log needs: the contract, its limits, what all stores share, and the suite that each store passes. See
- * `docs/stores.md`.
+ * `docs/reference/stores.md`.
  *
  * @module rivulet/log/store
  */

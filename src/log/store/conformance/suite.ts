@@ -72,7 +72,7 @@ const AREAS: Readonly<Record<ConformanceArea, (area: Area) => void>> = {
 }
 
 /**
- * Declares the tests that each store of a log passes, see `docs/stores.md`. They call the store as `openLog` does, with the checks of
+ * Declares the tests that each store of a log passes, see `docs/reference/stores.md`. They call the store as `openLog` does, with the checks of
  * arguments in front of it.
  */
 export function storeConformance(

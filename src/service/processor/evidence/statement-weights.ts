@@ -1,4 +1,4 @@
-// Written by `npm run quality:fit`: fitted to the questions of bench/quality/questions/tuning.json. See docs/quality.md.
+// Written by `npm run quality:fit`: fitted to the questions of bench/quality/questions/tuning.json. See docs/internals/quality.md.
 import type { ACCEPTANCE_FEATURES, RANKING_FEATURES } from './features.ts'
 
 /** The log-odds that each feature adds to a statement, compared with the others of its question. */
