@@ -1,20 +1,27 @@
 /**
- * Reports the public API: `npm run api` writes a file for each entry point into `etc/api`, with every exported name and its declaration.
- * With `--check`, it writes nothing and fails for a file that is not up to date, so that a review sees each change of the surface.
+ * Reports the public API: `npm run api` writes a file for each entry point into `etc/api`, with every exported name and its declaration,
+ * and one with the declarations that these use and that have no exported name. With `--check`, it writes nothing and fails for a file
+ * that is not up to date, so that a review sees each change of the surface.
  *
  * It reads the declarations of the build.
  */
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { parseSync } from 'rolldown/utils'
 
 const ROOT = resolve(import.meta.dirname, '..')
 const REPORTS = join(ROOT, 'etc/api')
 
-/** A module's declarations by name, as text without comments, and what it exports under which name. */
+/** Declarations of one name in a module: their text without comments, and the identifiers in it. */
+interface Declared {
+  readonly text: string
+  readonly identifiers: ReadonlySet<string>
+}
+
+/** A module's declarations by name, and what it exports under which name. */
 interface Declarations {
-  readonly own: ReadonlyMap<string, string>
+  readonly own: ReadonlyMap<string, Declared>
   /** Names that are imported, or exported from another module. */
   readonly elsewhere: ReadonlyMap<string, { readonly module: string; readonly name: string }>
   /** Exported names, and their names in the module. */
@@ -27,15 +34,20 @@ interface Declarations {
 const MAX_ROOT_NAMES = 200
 const MAX_NAMES = 450
 
+/** The report of declarations without an exported name. */
+const WITHOUT_NAME = 'without-exported-name.md'
+
 const modules = new Map<string, Declarations>()
 
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } })
-const reports = new Map(
+const reports = new Map<string, Report>(
   Object.entries(entryPoints()).map(([entry, file]) => {
     const name = entry === '.' ? 'rivulet' : entry.slice('./'.length)
     return [`${name.replaceAll('/', '-')}.md`, reportOf(name === 'rivulet' ? name : `rivulet/${name}`, file)]
   }),
 )
+checkNames()
+reports.set(WITHOUT_NAME, reportWithoutName())
 if (values.check) check()
 else write()
 checkNumbers()
@@ -44,11 +56,24 @@ function write(): void {
   rmSync(REPORTS, { recursive: true, force: true })
   mkdirSync(REPORTS, { recursive: true })
   for (const [file, { text }] of reports) writeFileSync(join(REPORTS, file), text)
-  process.stdout.write(`${reports.size} entry points, ${allNames()} names\n`)
+  process.stdout.write(`${reports.size - 1} entry points, ${allNames()} names\n`)
+}
+
+/** Fails for a name that stands for different things in two entry points. */
+function checkNames(): void {
+  const places = new Map<string, Place>()
+  for (const { exported } of reports.values()) {
+    for (const [name, place] of exported) {
+      const other = places.get(name) ?? place
+      if (other.file !== place.file || other.name !== place.name)
+        throw new Error(`${name} is declared in ${other.file} and in ${place.file}`)
+      places.set(name, place)
+    }
+  }
 }
 
 function checkNumbers(): void {
-  const root = reports.get('rivulet.md')?.names.length ?? 0
+  const root = reports.get('rivulet.md')?.exported.size ?? 0
   const total = allNames()
   if (root <= MAX_ROOT_NAMES && total <= MAX_NAMES) return
   process.stderr.write(
@@ -59,11 +84,11 @@ function checkNumbers(): void {
 
 /** Number of names. One that two entry points export counts once. */
 function allNames(): number {
-  return new Set([...reports.values()].flatMap(({ names }) => names)).size
+  return new Set([...reports.values()].flatMap(({ exported }) => exported.keys().toArray())).size
 }
 
 function check(): void {
-  const stored = new Set(readdirSync(REPORTS))
+  const stored = new Set(existsSync(REPORTS) ? readdirSync(REPORTS) : [])
   const changed = [...reports].filter(
     ([file, { text }]) => !stored.has(file) || readFileSync(join(REPORTS, file), 'utf8') !== text,
   )
@@ -85,37 +110,84 @@ function entryPoints(): Readonly<Record<string, string>> {
   )
 }
 
-function reportOf(title: string, file: string): { readonly text: string; readonly names: readonly string[] } {
-  const exported = [...exportsOf(file)].toSorted(([a], [b]) => (a < b ? -1 : 1))
-  const declarations = exported.map(([, text]) => `\`\`\`ts\n${text}\n\`\`\`\n`)
-  return {
-    text: [`# ${title}\n`, `${exported.length} names.\n`, ...declarations].join('\n'),
-    names: exported.map(([name]) => name),
+/** A declaration: the file that has it, and its name there. A package's name stands for a file of another package. */
+interface Place {
+  readonly file: string
+  readonly name: string
+}
+
+interface Report {
+  readonly text: string
+  /** The declaration of each name that it lists as exported. */
+  readonly exported: ReadonlyMap<string, Place>
+}
+
+function reportOf(title: string, file: string): Report {
+  const exported = new Map([...exportsOf(file)].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+  const declarations = [...exported.values()].map((place) => blockOf(textOf(place)))
+  return { text: [`# ${title}\n`, `${exported.size} names.\n`, ...declarations].join('\n'), exported }
+}
+
+/** The report of all that users reach through an exported declaration, such as the interface that a function returns. */
+function reportWithoutName(): Report {
+  const keyOf = ({ file, name }: Place) => `${relative(join(ROOT, 'dist'), file)} ${name}`
+  const pending = [...reports.values()].flatMap(({ exported }) => exported.values().toArray())
+  const named = new Set(pending.map(keyOf))
+  const reached = new Map<string, Place>()
+  for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
+    for (const used of usedBy(place)) {
+      const key = keyOf(used)
+      if (named.has(key) || reached.has(key)) continue
+      reached.set(key, used)
+      pending.push(used)
+    }
   }
+  const sections = [...reached]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, place]) => `## ${key}\n\n${blockOf(textOf(place))}`)
+  return { text: ['# Without an exported name\n', ...sections].join('\n'), exported: new Map() }
+}
+
+function blockOf(text: string): string {
+  return `\`\`\`ts\n${text}\n\`\`\`\n`
+}
+
+/** The declarations of this package that a declaration refers to. */
+function usedBy({ file, name }: Place): readonly Place[] {
+  if (!file.startsWith('/')) return []
+  const { own, elsewhere } = declarationsOf(file)
+  return [...(own.get(name)?.identifiers ?? [])]
+    .filter((identifier) => identifier !== name && (own.has(identifier) || elsewhere.has(identifier)))
+    .map((identifier) => placeOf(file, identifier))
+    .filter((place) => place.file.startsWith('/'))
+}
+
+function textOf({ file, name }: Place): string {
+  if (!file.startsWith('/')) return `export { ${name} } from '${file}'`
+  return declarationsOf(file).own.get(name)?.text ?? ''
 }
 
 /** The declaration of each name that a module exports. */
-function exportsOf(file: string): ReadonlyMap<string, string> {
+function exportsOf(file: string): ReadonlyMap<string, Place> {
   const { exported, all } = declarationsOf(file)
-  const found = new Map<string, string>()
-  for (const module of all) for (const [name, text] of exportsOf(module)) found.set(name, text)
-  for (const [name, local] of exported) found.set(name, declared(file, local))
+  const found = new Map<string, Place>()
+  for (const module of all) for (const [name, place] of exportsOf(module)) found.set(name, place)
+  for (const [name, local] of exported) found.set(name, placeOf(file, local))
   return found
 }
 
 /** The declaration of a name in a module, or where it comes from. */
-function declared(file: string, name: string): string {
+function placeOf(file: string, name: string): Place {
   const { own, elsewhere, exported, all } = declarationsOf(file)
-  const text = own.get(name)
-  if (text !== undefined) return text
+  if (own.has(name)) return { file, name }
   const from = elsewhere.get(name)
   if (from !== undefined) {
-    if (!from.module.startsWith('/')) return `export { ${name} } from '${from.module}'`
-    return declared(from.module, declarationsOf(from.module).exported.get(from.name) ?? from.name)
+    if (!from.module.startsWith('/')) return { file: from.module, name: from.name }
+    return placeOf(from.module, declarationsOf(from.module).exported.get(from.name) ?? from.name)
   }
   const local = exported.get(name)
-  if (local !== undefined && local !== name) return declared(file, local)
-  for (const module of all) if (exportsOf(module).has(name)) return declared(module, name)
+  if (local !== undefined && local !== name) return placeOf(file, local)
+  for (const module of all) if (exportsOf(module).has(name)) return placeOf(module, name)
   throw new Error(`${file} does not declare ${name}`)
 }
 
@@ -129,7 +201,7 @@ function read(file: string): Declarations {
   const code = readFileSync(file, 'utf8')
   const { program, comments, errors } = parseSync(file, code)
   if (errors.length > 0) throw new Error(`${file}: ${errors[0]?.message}`)
-  const textOf = ({ start, end }: { readonly start: number; readonly end: number }) => {
+  const declaredText = ({ start, end }: { readonly start: number; readonly end: number }) => {
     const within = comments.filter((comment) => comment.start >= start && comment.end <= end)
     let text = ''
     let at = start
@@ -140,15 +212,27 @@ function read(file: string): Declarations {
     // Lines that had only a comment are left empty.
     return (text + code.slice(at, end)).replaceAll(/\n\s*(?=\n)/g, '')
   }
-  const own = new Map<string, string>()
+  const own = new Map<string, Declared>()
   const elsewhere = new Map<string, { readonly module: string; readonly name: string }>()
   const exported = new Map<string, string>()
   const all: string[] = []
   const moduleOf = (source: string) =>
     source.startsWith('.') ? join(dirname(file), source.replace(/\.[jt]s$/, '.d.ts')) : source
-  const declare = (name: string, text: string) => {
+  const declare = (name: string, node: Node) => {
     const before = own.get(name)
-    own.set(name, before === undefined ? text : `${before}\n${text}`)
+    const text = declaredText(node)
+    // The compiler writes these for a type that it has inferred.
+    const imported = [...text.matchAll(/\bimport\("([^"]+)"\)\.(\w+)/g)]
+    for (const [path, module = '', type = ''] of imported)
+      elsewhere.set(path, { module: moduleOf(module), name: type })
+    own.set(name, {
+      text: before === undefined ? text : `${before.text}\n${text}`,
+      identifiers: new Set([
+        ...(before?.identifiers ?? []),
+        ...identifiersIn(node),
+        ...imported.map(([path]) => path),
+      ]),
+    })
   }
   for (const node of program.body) {
     switch (node.type) {
@@ -162,6 +246,7 @@ function read(file: string): Declarations {
         }
         break
       case 'ExportAllDeclaration':
+        if (node.exported !== null) throw new Error(`${file}: namespaces are not reported`)
         all.push(moduleOf(node.source.value))
         break
       case 'ExportNamedDeclaration':
@@ -172,12 +257,12 @@ function read(file: string): Declarations {
             elsewhere.set(local.name, { module: moduleOf(node.source.value), name: local.name })
         }
         for (const name of namesOf(node.declaration)) {
-          declare(name, textOf(node))
+          declare(name, node)
           exported.set(name, name)
         }
         break
       default:
-        for (const name of namesOf(node)) declare(name, textOf(node))
+        for (const name of namesOf(node)) declare(name, node)
     }
   }
   return { own, elsewhere, exported, all }
@@ -201,4 +286,14 @@ function namesOf(node: Node | null): readonly string[] {
     default:
       return []
   }
+}
+
+/** The identifiers in a node. Names of properties are among them, and lead at most to a declaration of this name in the same module. */
+function identifiersIn(node: unknown): ReadonlySet<string> {
+  const found = new Set<string>()
+  JSON.stringify(node, (key, value: unknown) => {
+    if (key === 'name' && typeof value === 'string') found.add(value)
+    return value
+  })
+  return found
 }
