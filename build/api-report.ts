@@ -84,7 +84,7 @@ function checkNumbers(): void {
 
 /** Number of names. One that two entry points export counts once. */
 function allNames(): number {
-  return new Set([...reports.values()].flatMap(({ exported }) => exported.keys().toArray())).size
+  return new Set([...reports.values()].flatMap(({ exported }) => Array.from(exported.keys()))).size
 }
 
 function check(): void {
@@ -131,7 +131,7 @@ function reportOf(title: string, file: string): Report {
 /** The report of all that users reach through an exported declaration, such as the interface that a function returns. */
 function reportWithoutName(): Report {
   const keyOf = ({ file, name }: Place) => `${relative(join(ROOT, 'dist'), file)} ${name}`
-  const pending = [...reports.values()].flatMap(({ exported }) => exported.values().toArray())
+  const pending = [...reports.values()].flatMap(({ exported }) => Array.from(exported.values()))
   const named = new Set(pending.map(keyOf))
   const reached = new Map<string, Place>()
   for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
