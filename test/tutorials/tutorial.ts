@@ -6,7 +6,7 @@ import { delimiter, dirname, join } from 'node:path'
 import MarkdownIt from 'markdown-it'
 
 /** A step of a tutorial: what its reader types, saves, or expects to see. */
-export type Step =
+type Step =
   | { readonly kind: 'commands'; readonly terminal: number; readonly text: string }
   | { readonly kind: 'file'; readonly file: string; readonly text: string }
   | { readonly kind: 'output'; readonly text: string }
