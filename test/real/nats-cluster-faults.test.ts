@@ -103,7 +103,7 @@ it('loses, doubles and reorders nothing while servers are killed and cut off and
   await cluster.whole(...streams)
 
   const { nats } = await cluster.manager()
-  // The copies of older ones differ afterwards: docs/guides/many-machines.md.
+  // The copies of older ones differ afterwards: docs/internals/nats.md.
   if (!nats.info?.version.startsWith('2.9.')) {
     const isolated = await cluster.leader(streams[0])
     await cluster.lead(streams[1], isolated)

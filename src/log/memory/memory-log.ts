@@ -54,7 +54,7 @@ export interface MemoryStoreOptions extends MemoryStoreConnection {
   readonly partitions?: number
   /** Unix time in ms, for `recorded`. Default `Date.now`. */
   readonly clock?: () => number
-  /** Maximum number and size of webhooks that are stored and not recorded yet. Default 10,000 of 256 MiB. */
+  /** Maximum number and size of webhooks that are stored and not recorded yet. Default 10,000 of at most 256 MiB together. */
   readonly inbox?: InboxLimits
 }
 

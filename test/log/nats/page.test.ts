@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest'
 import { Names } from '../../../src/log/nats/server/names.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
-const page = readFileSync(join(root, 'docs/guides/many-machines.md'), 'utf8')
+const page = readFileSync(join(root, 'docs/internals/nats.md'), 'utf8')
 
-describe('docs/guides/many-machines.md', () => {
+describe('docs/internals/nats.md', () => {
   it('names the streams of a log, and each kind of subject that they have', () => {
     const names = new Names('NAME', 64)
     const kinds = [names.allEntries, ...names.allState].map((subject) => subject.replace(/[*>]$/, ''))

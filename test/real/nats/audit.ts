@@ -25,7 +25,7 @@ export async function audit(servers: string, log: string): Promise<Readonly<Reco
 }
 
 /**
- * All events of a log, in the order of the server's stream. It knows nothing of the library but where its entries are, and what docs/guides/many-machines.md
+ * All events of a log, in the order of the server's stream. It knows nothing of the library but where its entries are, and what docs/internals/nats.md
  * says of barriers, and of several that were sent to a cluster at the same moment.
  */
 export async function auditedEvents(servers: string, log: string): Promise<readonly AuditedEvent[]> {
