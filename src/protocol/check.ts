@@ -31,11 +31,6 @@ export function checkInteger(argument: string, value: unknown, min: number, max?
     throw new ArgumentError(argument, `an integer ${rangeOf(min, max)}`, value)
 }
 
-/** The config of an operator: an object. */
-export function checkConfig(value: unknown): void {
-  if (!isObject(value)) throw new ArgumentError('config', 'an object', value)
-}
-
 /** A time in ms: finite, not negative, at most `max`. With `orNever`, `Infinity` is accepted and means never. */
 export function checkDuration(argument: string, value: unknown, orNever = false, max?: number): void {
   if (!isWithin(value, 0, max) && !(orNever && value === Infinity))

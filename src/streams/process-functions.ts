@@ -123,6 +123,20 @@ export type FunctionSettings<State, Input> = ProcessFunctions<State, ResearchEve
 /** The defaults of {@link ProcessFunctions}. */
 export const FUNCTION_DEFAULTS = { lateness: 0, maxStateBytes: 64 * 1024, onError: 'stop' } as const
 
+/** The names of {@link ProcessFunctions}. */
+export const FUNCTION_OPTIONS = Object.keys({
+  types: true,
+  where: true,
+  key: true,
+  init: true,
+  event: true,
+  timer: true,
+  lateness: true,
+  timeToLive: true,
+  maxStateBytes: true,
+  onError: true,
+} satisfies Record<keyof ProcessFunctions<unknown>, true>)
+
 /** Throws an ArgumentError for an invalid setting. Others may be there too. */
 export function checkFunctions<State, Input>(settings: FunctionSettings<State, Input>): void {
   checkObject('functions', settings)
