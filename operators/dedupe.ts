@@ -7,7 +7,7 @@ import { checkOptions } from '../src/protocol/check.ts'
 
 /** Settings of {@link dedupe}. */
 export interface DedupeOptions<T> extends DedupeMemory {
-  /** Called with each dropped event. An error that it throws errors the result. */
+  /** Called with each dropped event. An error that it throws errors the result. Default: none. */
   readonly onDuplicate?: (event: T) => void
   /** Clock for `timeToLive`. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike

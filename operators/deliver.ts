@@ -32,7 +32,7 @@ export interface DeliverOptions<T> extends Backoff {
   readonly highWaterMark?: number
   /**
    * A second gate, which is closed and opened together with the gate through which `deliver` subscribes. For a source that is subscribed
-   * elsewhere with `underGate`, behind `share` or a `Subject` for instance. Use it for one subscription only.
+   * elsewhere with `underGate`, behind `share` or a `Subject` for instance. Use it for one subscription only. Default: none.
    */
   readonly gate?: Gate
   /** Maximum number of retries for an event whose handler fails. Default 4; `Infinity` never gives up. */

@@ -55,10 +55,10 @@ export interface MergeWebhooksOptions extends DedupeMemory {
   readonly hold?: number
   /**
    * Called when an expansion failed, with the error and the webhook's own event, which is emitted instead. An error that it throws errors
-   * the result: rethrow an error that concerns more than this webhook.
+   * the result: rethrow an error that concerns more than this webhook. Default: none.
    */
   readonly onError?: (error: unknown, event: ResearchEvent) => void
-  /** Called with each dropped duplicate. An error that it throws errors the result. */
+  /** Called with each dropped duplicate. An error that it throws errors the result. Default: none. */
   readonly onDuplicate?: (event: ResearchEvent) => void
   /** Schedules `hold`, and is the clock for `timeToLive`. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike

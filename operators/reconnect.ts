@@ -39,7 +39,7 @@ export interface ReconnectOptions<T = unknown> extends Backoff {
    * the initial delay of the backoff if it is longer than `initialDelay`. Default: none.
    */
   readonly serverDelay?: () => number | undefined
-  /** Called before the delay of each reconnection. An error that it throws errors the result. */
+  /** Called before the delay of each reconnection. An error that it throws errors the result. Default: none. */
   readonly onReconnect?: (reconnection: Reconnection) => void
   /** Returns a number from 0 to 1, for the jitter. Default `Math.random`. */
   readonly random?: () => number

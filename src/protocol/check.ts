@@ -61,6 +61,17 @@ export function checkFunction(argument: string, value: unknown): void {
   if (typeof value !== 'function') throw new ArgumentError(argument, 'a function', value)
 }
 
+/** Something with these methods, such as an open log. */
+export function checkMethods(
+  argument: string,
+  value: unknown,
+  expected: string,
+  methods: readonly string[],
+): void {
+  const has = (method: string) => typeof Object(value)[method] === 'function'
+  if (!methods.every(has)) throw new ArgumentError(argument, expected, hidden(value))
+}
+
 /** True or false. */
 export function checkBoolean(argument: string, value: unknown): asserts value is boolean {
   if (typeof value !== 'boolean') throw new ArgumentError(argument, 'a boolean', value)

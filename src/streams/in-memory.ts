@@ -17,7 +17,7 @@ export interface InMemoryOptions {
    * Maximum number of keys with a state, and of timers. An event of a further key fails as if a function had thrown at it. Default 100,000.
    */
   readonly maxKeys?: number
-  /** Called for each event or timer that fails, with `onError: 'dead-letter'`, which requires it. An error that it throws errors the result. */
+  /** Called for each event or timer that fails, with `onError: 'dead-letter'`, which requires it. An error that it throws errors the result. Default: none. */
   readonly onDeadLetter?: (error: ProcessError) => void
   /** Scheduler for timers and for the time at which events come. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
