@@ -1,5 +1,3 @@
-import { ArgumentError } from './argument-error.ts'
-
 /** The longest id of the service, in characters. */
 const MAX_ID = 512
 
@@ -17,7 +15,6 @@ export function isId(value: unknown): value is string {
 
 /** The id, encoded as a segment of a path. */
 export function segment(id: string): string {
-  if (typeof id !== 'string') throw new ArgumentError('id', ID_EXPECTED, id)
   return isPlainText(id) ? id : encodeURIComponent(id.toWellFormed())
 }
 
