@@ -391,7 +391,7 @@ describe("dead letters of 'log'", () => {
     expect(() => deliver(() => {}, { deadLetters: deadLetters as never })).toThrow(ArgumentError)
   })
 
-  it('refuse null as config', () => {
+  it('refuse null as options', () => {
     expect(() => deliver(() => {}, null as never)).toThrow(ArgumentError)
   })
 

@@ -1,7 +1,7 @@
 import type { ResearchEventType } from '../../protocol/event.ts'
 import { view } from '../view.ts'
 import type { View } from '../view.ts'
-import { DAY } from './view-age.ts'
+import { ageOf, DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** How late events were recorded. */
@@ -46,7 +46,8 @@ const MAX_TYPES = 100
  *
  * @param options `timeToLive`: default 24 hours.
  */
-export function activityView({ timeToLive = DAY }: ViewAge = {}): View<ActivityRow> {
+export function activityView(options: ViewAge = {}): View<ActivityRow> {
+  const timeToLive = ageOf(options, DAY)
   return view({
     version: 1,
     timeToLive,

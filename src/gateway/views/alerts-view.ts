@@ -5,7 +5,7 @@ import { view } from '../view.ts'
 import type { View } from '../view.ts'
 import { bounded } from './bounded.ts'
 import { pathPart } from './resource.ts'
-import { DAY } from './view-age.ts'
+import { ageOf, DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** An alert. Its path is `[rule, labels]`, both as text. */
@@ -40,7 +40,8 @@ const MAX_ALERT = 65_536
  *
  * @param options `timeToLive`: how long alerts that are over or unknown are kept, default 30 days. An alert that is pending or fires stays.
  */
-export function alertsView({ timeToLive = 30 * DAY }: ViewAge = {}): View<AlertRow> {
+export function alertsView(options: ViewAge = {}): View<AlertRow> {
+  const timeToLive = ageOf(options, 30 * DAY)
   return view({
     version: 2,
     types: TYPES,

@@ -13,7 +13,7 @@ import { FIND_ALLS, laterRun } from './find-alls-view.ts'
 import { isNotice, noticeRow } from './notice.ts'
 import type { NoticeRow } from './notice.ts'
 import { idOfSource, pathPart } from './resource.ts'
-import { DAY } from './view-age.ts'
+import { ageOf, DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** The FindAll run itself. Its path is `[findAll]`. */
@@ -55,7 +55,8 @@ const MAX_SCHEMA = 65_536
  *
  * @param options `timeToLive`: default 90 days.
  */
-export function findAllView({ timeToLive = 90 * DAY }: ViewAge = {}): View<FindAllRow, 'findAll'> {
+export function findAllView(options: ViewAge = {}): View<FindAllRow, 'findAll'> {
+  const timeToLive = ageOf(options, 90 * DAY)
   return view({
     version: 1,
     types: TYPES,

@@ -8,7 +8,7 @@ import type { View } from '../view.ts'
 import { bounded } from './bounded.ts'
 import { isOlder } from './newer.ts'
 import { idOfSource, pathPart, shownId } from './resource.ts'
-import { DAY } from './view-age.ts'
+import { ageOf, DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** A FindAll run. Its path is `[findAll]`, the param of `findAllView`. */
@@ -42,7 +42,8 @@ const MAX_TIME = 64
  *
  * @param options `timeToLive`: default 90 days.
  */
-export function findAllsView({ timeToLive = 90 * DAY }: ViewAge = {}): View<FindAllsRow> {
+export function findAllsView(options: ViewAge = {}): View<FindAllsRow> {
+  const timeToLive = ageOf(options, 90 * DAY)
   return view({
     version: 1,
     types: ['findall.status', 'findall.schema.updated', ...CANDIDATE_CHANGES],

@@ -5,7 +5,7 @@ import type { View } from '../view.ts'
 import { bounded } from './bounded.ts'
 import { isNotice } from './notice.ts'
 import { idOfSource, pathPart } from './resource.ts'
-import { DAY } from './view-age.ts'
+import { ageOf, DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** The types of the events on a monitor's timeline. */
@@ -60,7 +60,8 @@ const MAX_TIME = 64
  *
  * @param options `timeToLive`: default 30 days.
  */
-export function monitorView({ timeToLive = 30 * DAY }: ViewAge = {}): View<MonitorRow, 'monitor'> {
+export function monitorView(options: ViewAge = {}): View<MonitorRow, 'monitor'> {
+  const timeToLive = ageOf(options, 30 * DAY)
   return view({
     version: 1,
     types: TYPES,
