@@ -1,6 +1,6 @@
 import { isObject } from '../../protocol/json.ts'
 import { findAllSource } from '../../protocol/find-all-event.ts'
-import { CANDIDATE_CHANGES } from '../../protocol/find-all.ts'
+import { typesOf } from '../../protocol/event-types.ts'
 import type { FindAllRun } from '../../protocol/find-all.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import { view } from '../view.ts'
@@ -45,7 +45,7 @@ const MAX_TIME = 64
 export function findAllsView({ timeToLive = 90 * DAY }: ViewAge = {}): View<FindAllsRow> {
   return view({
     version: 1,
-    types: ['findall.status', 'findall.schema.updated', ...CANDIDATE_CHANGES],
+    types: typesOf('findall'),
     timeToLive,
     key: ({ source }) => {
       const id = idOfSource(source, FIND_ALLS)

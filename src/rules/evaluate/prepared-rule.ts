@@ -1,4 +1,6 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
+import { familyOf } from '../../protocol/event-types.ts'
+import type { EventFamily } from '../../protocol/event-types.ts'
 import type { Expression } from '../cel/expression.ts'
 import type { CompiledRule, Window } from '../compiled-rule.ts'
 import { keyPrefix } from './key.ts'
@@ -47,6 +49,14 @@ export function prepareRule(rule: CompiledRule): PreparedRule {
   const spanOf = (matches: readonly unknown[]) =>
     Math.max(0, ...spans.filter((_, index) => (matches[index] ?? null) !== null))
   return { rule, prefix: keyPrefix(rule), windows, absence, family, spanOf, watched, slots }
+}
+
+/** Families of types of which a rule without `types` reads none. */
+const UNREAD: ReadonlySet<string> = new Set<EventFamily>(['alert', 'gateway', 'log', 'source'])
+
+/** Whether the rule reads events of a type. */
+export function readsType({ types }: CompiledRule, type: string): boolean {
+  return types === undefined ? !UNREAD.has(familyOf(type)) : types.has(type)
 }
 
 /** Whether events of the rule are held until none can come before them. */

@@ -9,7 +9,7 @@ import type { CompiledRule } from '../compiled-rule.ts'
 import { placedAt } from '../evaluate/event-time.ts'
 import type { RuleInput } from '../evaluate/event-time.ts'
 import { matchEvent, displayKey } from '../evaluate/match-event.ts'
-import { prepareRule } from '../evaluate/prepared-rule.ts'
+import { prepareRule, readsType } from '../evaluate/prepared-rule.ts'
 import { compiledRules } from '../rule-set.ts'
 import type { RuleSet } from '../rule-set.ts'
 
@@ -49,9 +49,6 @@ export interface RuleExplanation {
   readonly expressions: readonly { readonly name: string; readonly part: ExplainedPart }[]
 }
 
-/** The types of events that no rule reads. */
-const OWN = /^(?:alert|gateway|log|source)\./
-
 /**
  * Evaluates each part of the expressions of a rule for one event. It has no state: it evaluates the event, and does not decide whether an
  * alert fires.
@@ -77,7 +74,7 @@ export function explainRule(rules: RuleSet, alert: string, event: RuleInput): Ru
   const prepared = prepareRule(rule)
   const view = viewOf(event)
   const { source, id, type, time } = event
-  const isRead = rule.types === undefined ? !OWN.test(type) : rule.types.has(type)
+  const isRead = readsType(rule, type)
   const isIgnored = rule.backfill === 'ignore' && event.backfill === true
   const counts = { missing: 0, errors: 0 }
   const keyed = isRead ? matchEvent(prepared, event, view, counts) : undefined
