@@ -2,6 +2,7 @@ import { ArgumentError } from '../../protocol/argument-error.ts'
 import { familyOf } from '../../protocol/event-types.ts'
 import type { EventFamily } from '../../protocol/event-types.ts'
 import type { Expression } from '../cel/expression.ts'
+import { windowExpressions } from '../compiled-rule.ts'
 import type { CompiledRule, Window } from '../compiled-rule.ts'
 import { keyPrefix } from './key.ts'
 import type { WindowKind } from './windows/window.ts'
@@ -16,7 +17,7 @@ export interface PreparedRule {
   /** The beginning of the keys of its states. */
   readonly prefix: string
   readonly windows: readonly WindowKind[]
-  readonly absence: (Window & { readonly kind: 'absence' }) | undefined
+  readonly absence: Window<'absence'> | undefined
   /** `match`: each event that matches is a pulse. `pulse`, `hold`: the kind of its windows. */
   readonly family: 'match' | 'pulse' | 'hold'
   /** How long an event stays in the longest holding window that it matches, in ms. */
@@ -67,11 +68,5 @@ export function isHeld({ rule }: PreparedRule): boolean {
 function* expressionsOf(rule: CompiledRule): Iterable<Expression> {
   const { when, windows, key, resolve } = rule
   for (const each of [when, resolve.when, ...key.map(({ value }) => value)]) if (each) yield each
-  for (const window of windows) {
-    if ('when' in window && window.when) yield window.when
-    if ('value' in window) yield window.value
-    if (window.kind !== 'sequence') continue
-    yield* window.steps
-    if (window.notThen) yield window.notThen
-  }
+  for (const window of windows) for (const [, expression] of windowExpressions(window)) yield expression
 }

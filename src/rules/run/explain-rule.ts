@@ -5,6 +5,7 @@ import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { Json } from '../../protocol/json.ts'
 import { explain, Problem, viewOf } from '../cel/index.ts'
 import type { Explanation, Expression } from '../cel/index.ts'
+import { windowExpressions } from '../compiled-rule.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
 import { placedAt } from '../evaluate/event-time.ts'
 import type { RuleInput } from '../evaluate/event-time.ts'
@@ -108,16 +109,8 @@ function explained({ text, value, parts }: Explanation): ExplainedPart {
 }
 
 function namedExpressions(rule: CompiledRule): readonly (readonly [name: string, expression: Expression])[] {
-  const named: [string, Expression | undefined][] = [['when', rule.when]]
-  for (const window of rule.windows) {
-    const { kind } = window
-    if (kind === 'sequence') {
-      for (const [index, step] of window.steps.entries()) named.push([`sequence.steps[${index}]`, step])
-      named.push(['sequence.not_then', window.notThen])
-    }
-    if ('when' in window) named.push([`${kind}.when`, window.when])
-    if ('value' in window) named.push([`${kind}.value`, window.value])
-  }
+  const named: (readonly [string, Expression | undefined])[] = [['when', rule.when]]
+  for (const window of rule.windows) named.push(...windowExpressions(window))
   for (const { name, value } of rule.key) named.push([`key.${name}`, value])
   named.push(['resolve.when', rule.resolve.when])
   return named.flatMap(([name, expression]) =>

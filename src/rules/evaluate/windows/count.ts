@@ -1,6 +1,7 @@
 import type { WindowMatch, WindowState } from '../state.ts'
 import { dropFirst, roomFor, upTo } from './window.ts'
-import type { WindowKind } from './window.ts'
+import type { WindowKind, WindowType } from './window.ts'
+import type { WindowSettings } from '../../compiled-rule.ts'
 
 /** Holds with at least `gte` events in (t − over, t]. */
 export class CountWindow implements WindowKind {
@@ -55,4 +56,9 @@ export class CountWindow implements WindowKind {
   isEmpty({ times }: WindowState): boolean {
     return times.length === 0
   }
+}
+
+export const count: WindowType<WindowSettings['count']> = {
+  create: ({ over, gte }) => new CountWindow(over, gte),
+  needed: ({ gte }) => gte,
 }

@@ -1,9 +1,12 @@
 import type { WindowMatch, WindowState } from '../state.ts'
 import { CountWindow } from './count.ts'
-import { dropFirst, roomFor } from './window.ts'
+import { dropFirst, MAX_NEEDED, membersOf, roomFor } from './window.ts'
+import type { WindowSettings } from '../../compiled-rule.ts'
+import type { WindowType } from './window.ts'
+import { unorderedHash } from '../../../protocol/identity.ts'
 
 /** Holds with at least `gte` different values in (t − over, t]: it counts values by their last times. */
-export class DistinctWindow extends CountWindow {
+class DistinctWindow extends CountWindow {
   readonly #room: number
 
   constructor(over: number, gte: number) {
@@ -42,4 +45,14 @@ export class DistinctWindow extends CountWindow {
     state.times = []
     state.hashes = []
   }
+}
+
+export const distinct: WindowType<WindowSettings['distinct']> = {
+  create: ({ over, gte }) => new DistinctWindow(over, gte),
+  needed: ({ gte }) => gte,
+  match({ value: expression }, { valueOf }) {
+    const value = valueOf(expression)
+    const members = value === undefined ? [] : membersOf(value, MAX_NEEDED)
+    return members.length === 0 ? null : [...new Set(members.map((member) => unorderedHash(member)))]
+  },
 }

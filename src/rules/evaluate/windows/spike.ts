@@ -1,9 +1,10 @@
 import type { WindowState } from '../state.ts'
 import { dropFirst, roomFor, upTo } from './window.ts'
-import type { WindowKind } from './window.ts'
+import type { WindowKind, WindowType } from './window.ts'
+import type { WindowSettings } from '../../compiled-rule.ts'
 
 /** Holds with at least `factor` times the events of (t − 2 · over, t − over] in (t − over, t], and at least `min`. */
-export class SpikeWindow implements WindowKind {
+class SpikeWindow implements WindowKind {
   readonly family = 'hold'
   readonly #over: number
   readonly #factor: number
@@ -69,4 +70,9 @@ export class SpikeWindow implements WindowKind {
   isEmpty({ times, lastDropped }: WindowState): boolean {
     return times.length === 0 && lastDropped === undefined
   }
+}
+
+export const spike: WindowType<WindowSettings['spike']> = {
+  create: ({ over, factor, min }) => new SpikeWindow(over, factor, min),
+  needed: ({ min }) => min,
 }

@@ -1,3 +1,5 @@
+import type { Json } from '../../../protocol/json.ts'
+import type { Expression } from '../../cel/expression.ts'
 import type { Contribution, MatchedEvent, WindowMatch, WindowState } from '../state.ts'
 
 /**
@@ -32,6 +34,24 @@ export interface WindowKind {
   takePulse?(state: WindowState): Contribution | undefined
 }
 
+/** Evaluates the expressions of a window for an event. */
+export interface Reading {
+  /** Whether a condition holds. */
+  holds(condition: Expression): boolean
+  /** Undefined if the expression has no value. */
+  valueOf(expression: Expression): Json | undefined
+}
+
+/** A kind of window in the table of all of them. */
+export interface WindowType<Settings> {
+  /** Undefined for a window that is evaluated elsewhere. */
+  create(settings: Settings): WindowKind | undefined
+  /** What an event for which `when` holds means for the window; null for nothing. Default: it counts. */
+  match?(settings: Settings, reading: Reading): WindowMatch | null
+  /** The number of events or values that the window needs, if it is a setting. */
+  needed?(settings: Settings): number
+}
+
 /** The number of events that a window has room for, at least. */
 const ROOM = 1_000
 
@@ -63,4 +83,9 @@ export function upTo(times: readonly number[], time: number): number {
     else high = middle
   }
   return low
+}
+
+/** The members of a value: those of a list, otherwise the value alone. */
+export function membersOf(value: Json, max: number): readonly Json[] {
+  return Array.isArray(value) ? value.slice(0, max) : [value]
 }
