@@ -30,6 +30,7 @@ export interface PreparedRule {
 
 export function prepareRule(rule: CompiledRule): PreparedRule {
   const windows = windowsOf(rule)
+  const [first] = windows
   const watched: Expression[] = []
   const slots = new Map<Expression, readonly number[]>()
   for (const expression of expressionsOf(rule)) {
@@ -45,7 +46,7 @@ export function prepareRule(rule: CompiledRule): PreparedRule {
   if (watched.length > MAX_WATCHED)
     throw new ArgumentError(rule.name, `at most ${MAX_WATCHED} different changed(…)`, watched.length)
   const absence = rule.windows.find((window) => window.kind === 'absence')
-  const family = windows[0]?.family ?? 'match'
+  const family = first === undefined ? 'match' : first.holds === undefined ? 'pulse' : 'hold'
   const spans = rule.windows.map((window) => ('over' in window ? window.over : 0))
   const spanOf = (matches: readonly unknown[]) =>
     Math.max(0, ...spans.filter((_, index) => (matches[index] ?? null) !== null))

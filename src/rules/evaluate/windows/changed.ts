@@ -9,8 +9,6 @@ export const VALUE_KEPT = 30 * 24 * 3_600_000
 
 /** Matches an event whose value differs from the value of the event before. */
 class ChangedWindow implements WindowKind {
-  readonly family = 'pulse'
-
   begin(): WindowState {
     return { times: [], hashes: [] }
   }
@@ -34,21 +32,6 @@ class ChangedWindow implements WindowKind {
       state.hashes = []
     }
     return false
-  }
-
-  holds(): boolean {
-    return false
-  }
-
-  value(): number | null {
-    return null
-  }
-
-  // Known values stay known.
-  reset(): void {}
-
-  isEmpty({ times }: WindowState): boolean {
-    return times.length === 0
   }
 }
 

@@ -1,19 +1,12 @@
 import type { WindowMatch, WindowState } from '../state.ts'
 import { CountWindow } from './count.ts'
-import { dropFirst, MAX_NEEDED, membersOf, roomFor } from './window.ts'
+import { dropFirst, MAX_NEEDED, membersOf } from './window.ts'
 import type { WindowSettings } from '../../compiled-rule.ts'
 import type { WindowType } from './window.ts'
 import { unorderedHash } from '../../../protocol/identity.ts'
 
 /** Holds with at least `gte` different values in (t − over, t]: it counts values by their last times. */
 class DistinctWindow extends CountWindow {
-  readonly #room: number
-
-  constructor(over: number, gte: number) {
-    super(over, gte)
-    this.#room = roomFor(gte)
-  }
-
   override begin(): WindowState {
     return { times: [], hashes: [] }
   }
@@ -33,7 +26,7 @@ class DistinctWindow extends CountWindow {
       times.push(time)
       hashes.push(hash)
     }
-    const excess = times.length - this.#room
+    const excess = times.length - this.room
     if (excess > 0) {
       dropFirst(excess, times, hashes)
       state.dropped = (state.dropped ?? 0) + excess

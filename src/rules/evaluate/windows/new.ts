@@ -10,7 +10,6 @@ const MAX_MEMBERS = 100
 
 /** A value that no event before had in [t − within, t]. The value of the pulse is the text of all that are new. */
 class NewWindow implements WindowKind {
-  readonly family = 'pulse'
   readonly #within: number
   readonly #room = roomFor(0)
 
@@ -54,21 +53,6 @@ class NewWindow implements WindowKind {
   at({ times, hashes }: WindowState, time: number): boolean {
     dropFirst(upTo(times, time - this.#within - 1), times, hashes)
     return false
-  }
-
-  holds(): boolean {
-    return false
-  }
-
-  value(): number | null {
-    return null
-  }
-
-  // Known values stay known.
-  reset(): void {}
-
-  isEmpty({ times }: WindowState): boolean {
-    return times.length === 0
   }
 }
 

@@ -8,7 +8,6 @@ const MAX_STEPS = 30
 
 /** Events that match steps one after the other, all `within` a time; with `not_then`, and no such event within that time after. */
 class SequenceWindow implements WindowKind {
-  readonly family = 'pulse'
   readonly #steps: number
   readonly #hasNotThen: boolean
   readonly #within: number
@@ -78,14 +77,6 @@ class SequenceWindow implements WindowKind {
     }
     if (!this.#hasNotThen || !completed || completed.span[1] + this.#within > time) return false
     return true
-  }
-
-  holds(): boolean {
-    return false
-  }
-
-  value(): number | null {
-    return null
   }
 
   reset(state: WindowState): void {

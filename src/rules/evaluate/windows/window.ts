@@ -7,8 +7,6 @@ import type { Contribution, MatchedEvent, WindowMatch, WindowState } from '../st
  * never decrease for one state.
  */
 export interface WindowKind {
-  /** `hold`: {@link holds} says whether its condition holds. `pulse`: it holds from a pulse until something resolves it. */
-  readonly family: 'hold' | 'pulse'
   /** The state before the first event. */
   begin(): WindowState
   /** Takes an event that matches. Returns whether it is a pulse, or the value of the pulse if it has one. */
@@ -22,14 +20,14 @@ export interface WindowKind {
   deadline(state: WindowState, now: number): number | undefined
   /** Performs the actions that are due at this time. Returns whether it is a pulse. */
   at(state: WindowState, time: number): boolean
-  /** Whether its condition holds. Always false for a kind of pulses. */
-  holds(state: WindowState, time: number): boolean
-  /** The value that the window measures. */
-  value(state: WindowState, time: number): number | null
-  /** Resets the state after a resolving event. */
-  reset(state: WindowState): void
-  /** Whether the state has no content. */
-  isEmpty(state: WindowState): boolean
+  /** Whether its condition holds. Without this method, the condition holds from a pulse until something resolves it. */
+  holds?(state: WindowState, time: number): boolean
+  /** The value that the window measures. Default: it measures nothing. */
+  value?(state: WindowState, time: number): number | null
+  /** Resets the state after a resolving event. Default: known values stay known. */
+  reset?(state: WindowState): void
+  /** Whether the state has no content. Default: it has no times. */
+  isEmpty?(state: WindowState): boolean
   /** Takes the events of the pulse, if it has more of them than the last one. */
   takePulse?(state: WindowState): Contribution | undefined
 }
