@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { memoryStore } from 'rivulet/log'
 import { sqliteStore } from 'rivulet/log/sqlite'
 import { migrateLog, UNDIVIDED } from 'rivulet/log/store'
-import type { CopyStore, LogStore } from 'rivulet/log/store'
+import type { LogStore } from 'rivulet/log/store'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { checkpointOf } from '../../src/log/process/progress.ts'
 import { NO_TIME } from '../../src/streams/clocks.ts'
@@ -20,6 +20,7 @@ function opened(folder: string, name: string): LogStore {
   return log
 }
 
+type CopyStore = NonNullable<LogStore['copying']>
 type Source = Awaited<ReturnType<CopyStore['source']>>
 type Target = Awaited<ReturnType<CopyStore['target']>>
 

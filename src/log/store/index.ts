@@ -17,7 +17,6 @@ export { ageLimit, clockChangeOf, clockEntry, clocksOf, isTimeCertain, nextTime 
 export { gapPage } from './gap-page.ts'
 export { migrateLog } from '../copy/migrate.ts'
 export type { Migrated } from '../copy/migrate.ts'
-export type { CopyStore } from './copy-store.ts'
 export type { DeadLetterStore, NewDeadLetter } from './dead-letter-store.ts'
 export type { Effect, EffectCommit, EffectState, EffectStore } from './effect-store.ts'
 export { inboxLimits } from './inbox-store.ts'
