@@ -116,17 +116,17 @@ function resultOf(
 }
 
 function evaluated(
-  { slots }: PreparedRule,
+  { watchedIndexes }: PreparedRule,
   expression: Expression,
   view: EventView,
   combination: number | undefined,
 ): Json | Problem {
   if (combination === undefined) return expression.evaluate(view)
-  const places = slots.get(expression)
-  if (places === undefined) return expression.evaluate(view)
+  const indexes = watchedIndexes.get(expression)
+  if (indexes === undefined) return expression.evaluate(view)
   return expression.evaluate(
     view,
-    places.map((place) => (combination & (1 << place)) !== 0),
+    indexes.map((index) => (combination & (1 << index)) !== 0),
   )
 }
 

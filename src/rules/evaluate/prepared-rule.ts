@@ -25,17 +25,17 @@ export interface PreparedRule {
   /** The expressions whose values are compared with those of the previous event. */
   readonly watched: readonly Expression[]
   /** For each expression that has such calls, the index of each call in `watched`. */
-  readonly slots: ReadonlyMap<Expression, readonly number[]>
+  readonly watchedIndexes: ReadonlyMap<Expression, readonly number[]>
 }
 
 export function prepareRule(rule: CompiledRule): PreparedRule {
   const windows = windowsOf(rule)
   const [first] = windows
   const watched: Expression[] = []
-  const slots = new Map<Expression, readonly number[]>()
+  const watchedIndexes = new Map<Expression, readonly number[]>()
   for (const expression of expressionsOf(rule)) {
     if (expression.watched.length === 0) continue
-    slots.set(
+    watchedIndexes.set(
       expression,
       expression.watched.map((each) => {
         const known = watched.findIndex(({ text }) => text === each.text)
@@ -50,7 +50,7 @@ export function prepareRule(rule: CompiledRule): PreparedRule {
   const spans = rule.windows.map((window) => ('over' in window ? window.over : 0))
   const spanOf = (matches: readonly unknown[]) =>
     Math.max(0, ...spans.filter((_, index) => (matches[index] ?? null) !== null))
-  return { rule, prefix: keyPrefix(rule), windows, absence, family, spanOf, watched, slots }
+  return { rule, prefix: keyPrefix(rule), windows, absence, family, spanOf, watched, watchedIndexes }
 }
 
 /** Families of types of which a rule without `types` reads none. */
