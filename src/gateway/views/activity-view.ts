@@ -1,4 +1,6 @@
 import type { ResearchEventType } from '../../protocol/event.ts'
+import { familyOf } from '../../protocol/event-types.ts'
+import type { EventFamily } from '../../protocol/event-types.ts'
 import { view } from '../view.ts'
 import type { View } from '../view.ts'
 import { ageOf, DAY } from './view-age.ts'
@@ -28,15 +30,8 @@ export interface ActivityRow {
 
 const MINUTE = 60_000
 
-/** Types that are no news of a source and no finding of a process. */
-const IGNORED: ReadonlySet<string> = new Set([
-  'log.tick',
-  'log.gap',
-  'log.clock',
-  'gateway.search',
-  'gateway.session',
-  'gateway.revoked',
-])
+/** Families that are no news of a source and no finding of a process. */
+const IGNORED: ReadonlySet<string> = new Set<EventFamily>(['log', 'gateway'])
 
 /** Maximum number of types in a row, since programs may have their own types. */
 const MAX_TYPES = 100
@@ -51,7 +46,7 @@ export function activityView(options: ViewAge = {}): View<ActivityRow> {
   return view({
     version: 1,
     timeToLive,
-    where: ({ type }) => !IGNORED.has(type),
+    where: ({ type }) => !IGNORED.has(familyOf(type)),
     key: ({ recorded }) => [minuteText(recorded)],
     // Counts are of all sources, so only a grant of all sources may see them.
     reduce: (row: ActivityRow | undefined, { type, time, via, backfill, recorded }): ActivityRow => {

@@ -1,4 +1,5 @@
 import type { Alert } from '../../protocol/alert.ts'
+import { typesOf } from '../../protocol/event-types.ts'
 import { isObject } from '../../protocol/json.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import { view } from '../view.ts'
@@ -18,14 +19,7 @@ export interface AlertRow extends Alert {
   readonly truncated?: true
 }
 
-const TYPES = [
-  'alert.pending',
-  'alert.inactive',
-  'alert.firing',
-  'alert.resolved',
-  'alert.unknown',
-  'alert.known',
-] as const
+const TYPES = typesOf('alert').filter((type) => type !== 'alert.late')
 
 type AlertEntry = EntryOf<(typeof TYPES)[number]>
 

@@ -1,6 +1,6 @@
 import { isObject } from '../../protocol/json.ts'
 import { findAllSource } from '../../protocol/find-all-event.ts'
-import { CANDIDATE_CHANGES } from '../../protocol/find-all.ts'
+import { typesOf } from '../../protocol/event-types.ts'
 import type { FindAllRun } from '../../protocol/find-all.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import { view } from '../view.ts'
@@ -46,7 +46,7 @@ export function findAllsView(options: ViewAge = {}): View<FindAllsRow> {
   const timeToLive = ageOf(options, 90 * DAY)
   return view({
     version: 1,
-    types: ['findall.status', 'findall.schema.updated', ...CANDIDATE_CHANGES],
+    types: typesOf('findall'),
     timeToLive,
     key: ({ source }) => {
       const id = idOfSource(source, FIND_ALLS)

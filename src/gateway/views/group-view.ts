@@ -7,7 +7,7 @@ import { view } from '../view.ts'
 import type { View } from '../view.ts'
 import { groupOf } from './group-of.ts'
 import { laterStatus } from './groups-view.ts'
-import { isNotice, noticeRow } from './notice.ts'
+import { isNotice, NOTICES, noticeRow } from './notice.ts'
 import type { NoticeRow } from './notice.ts'
 import { pathPart } from './resource.ts'
 import { attemptRow } from './run-row.ts'
@@ -38,17 +38,7 @@ export function groupView(options: ViewAge = {}): View<GroupRow, 'group'> {
   const timeToLive = ageOf(options, 90 * DAY)
   return view({
     version: 2,
-    types: [
-      'task_group.status',
-      'task_run.state',
-      'error',
-      'stream.gap',
-      'stream.oversized',
-      'source.failed',
-      'source.lost',
-      'source.live',
-      'unknown',
-    ],
+    types: ['task_group.status', 'task_run.state', ...NOTICES],
     params: ['group'],
     timeToLive,
     key: (entry) => pathOf(entry),

@@ -1,6 +1,6 @@
 /**
- * What an author of a store of a log needs: the contract, its limits, what all stores share, and the suite that each store passes. See
- * `docs/reference/stores.md`.
+ * What an author of a store of a log needs: the contract, its limits, what all stores share, and the suite that each store passes; and copies
+ * of a log from one store into another. See `docs/reference/stores.md`.
  *
  * @module rivulet/log/store
  */
@@ -15,6 +15,8 @@ export { mergeDuplicates } from './completeness.ts'
 export { identityKey } from './identity-key.ts'
 export { ageLimit, clockChangeOf, clockEntry, clocksOf, isTimeCertain, nextTime } from './log-clock.ts'
 export { gapPage } from './gap-page.ts'
+export { migrateLog } from '../copy/migrate.ts'
+export type { Migrated } from '../copy/migrate.ts'
 export type { DeadLetterStore, NewDeadLetter } from './dead-letter-store.ts'
 export type { Effect, EffectCommit, EffectState, EffectStore } from './effect-store.ts'
 export { inboxLimits } from './inbox-store.ts'
