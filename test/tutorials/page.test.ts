@@ -1,0 +1,83 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { ROOT } from '../package/build.ts'
+import { sharedPackage } from '../package/installed.ts'
+import { openPageInJsdom } from '../support/page-in-jsdom.ts'
+import { blocksOf, patternOf } from './tutorial.ts'
+
+// It indexes documents, and bundles a page.
+vi.setConfig({ testTimeout: 120_000 })
+const WAIT = { timeout: 60_000 }
+
+/** An `npm` whose `install` links the packages, since the network and the registry are no part of the test. */
+const NPM = `#!/bin/sh
+if [ "$1" != install ]; then PATH="$REAL_PATH" exec npm "$@"; fi
+shift
+for name in "$@"; do mkdir -p node_modules && ln -s "$PACKAGES/$name" "node_modules/$name" || exit 1; done
+`
+
+/** An empty folder, and the environment of a reader at a terminal there. */
+async function emptyFolder() {
+  const root = await mkdtemp(join(tmpdir(), 'rivulet-tutorial-'))
+  onTestFinished(() => rm(root, { recursive: true, force: true }))
+  const [folder, bin, packages] = ['folder', 'bin', 'packages'].map((name) => join(root, name)) as [
+    string,
+    string,
+    string,
+  ]
+  for (const each of [folder, bin, packages]) await mkdir(each)
+  await writeFile(join(bin, 'npm'), NPM)
+  await chmod(join(bin, 'npm'), 0o755)
+  for (const name of await readdir(join(ROOT, 'node_modules'))) {
+    await symlink(join(ROOT, 'node_modules', name), join(packages, name), 'junction')
+  }
+  await symlink((await sharedPackage()).path(''), join(packages, 'rivulet'), 'junction')
+  const path = [dirname(process.execPath), process.env['PATH'] ?? ''].join(delimiter)
+  const env = {
+    ...process.env,
+    PATH: [bin, path].join(delimiter),
+    REAL_PATH: path,
+    PACKAGES: packages,
+    PORT: '0',
+  }
+  return { folder, env }
+}
+
+it('docs/tutorials/page.md leads from an empty folder to a live page, and to one whose server is gone', async () => {
+  const blocks = blocksOf('page.md')
+  const { folder, env } = await emptyFolder()
+  const start = blocks.findLast(({ kind }) => kind === 'commands')
+  for (const { kind, file, text } of blocks.slice(0, blocks.findLastIndex(({ kind }) => kind === 'commands'))) {
+    if (kind === 'file') await writeFile(join(folder, file), text)
+    else await promisify(execFile)('sh', ['-ec', text], { cwd: folder, env })
+  }
+  const [address = '', page = '', cut = ''] = blocks.flatMap(({ kind, text }) => (kind === 'seen' ? text : []))
+
+  const server = spawn('sh', ['-ec', `exec ${start?.text}`], {
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void server.kill('SIGKILL'))
+  const [url] = await once(createInterface(server.stdout), 'line')
+  expect(url).toMatch(patternOf(address))
+
+  const document = await openPageInJsdom(url)
+  const [status = '', ...answers] = page.split('\n')
+  const lines = () => Array.from(document.querySelectorAll('p'), ({ textContent }) => textContent)
+  // The answers, and not the states of their runs.
+  const isAnswered = (line: string) => /RxJS|Reactive|install/.test(line.slice(line.indexOf('?')))
+  await vi.waitFor(() => expect(lines().filter(isAnswered)).toHaveLength(answers.length), WAIT)
+  await vi.waitFor(() => expect(lines()[0]).toBe(status), WAIT)
+  const [, ...rows] = lines()
+  for (const answer of answers) expect(rows).toContainEqual(expect.stringMatching(patternOf(answer)))
+  server.kill('SIGINT')
+
+  await vi.waitFor(() => expect(lines()).toEqual([cut, ...rows]), WAIT)
+})
