@@ -61,7 +61,7 @@ async function firstLine(lines: NodeJS.ReadableStream): Promise<string | undefin
 
 describe('the example of a page', () => {
   it('has fewer than 80 lines in all', () => {
-    const files = readdirSync('examples/live-page')
+    const files = readdirSync('examples/live-page').filter((file) => file !== 'README.md')
     const lines = files.flatMap((file) =>
       readFileSync(`examples/live-page/${file}`, 'utf8').trim().split('\n'),
     )

@@ -53,11 +53,16 @@ it('docs/tutorials/page.md leads from an empty folder to a live page, and to one
   const blocks = blocksOf('page.md')
   const { folder, env } = await emptyFolder()
   const start = blocks.findLast(({ kind }) => kind === 'commands')
-  for (const { kind, file, text } of blocks.slice(0, blocks.findLastIndex(({ kind }) => kind === 'commands'))) {
+  for (const { kind, file, text } of blocks.slice(
+    0,
+    blocks.findLastIndex(({ kind }) => kind === 'commands'),
+  )) {
     if (kind === 'file') await writeFile(join(folder, file), text)
     else await promisify(execFile)('sh', ['-ec', text], { cwd: folder, env })
   }
-  const [address = '', page = '', cut = ''] = blocks.flatMap(({ kind, text }) => (kind === 'seen' ? text : []))
+  const [address = '', page = '', cut = ''] = blocks.flatMap(({ kind, text }) =>
+    kind === 'seen' ? text : [],
+  )
 
   const server = spawn('sh', ['-ec', `exec ${start?.text}`], {
     cwd: folder,

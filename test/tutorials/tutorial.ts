@@ -26,5 +26,7 @@ export function blocksOf(page: string): Block[] {
 /** What the reader sees as a pattern: `…` stands for anything within a line, and the port for any other one. */
 export function patternOf(seen: string): RegExp {
   const escaped = seen.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
-  return new RegExp(`^${escaped.replaceAll('…', '.+').replaceAll('localhost:3000', String.raw`localhost:\d+`)}$`)
+  return new RegExp(
+    `^${escaped.replaceAll('…', '.+').replaceAll('localhost:3000', String.raw`localhost:\d+`)}$`,
+  )
 }
