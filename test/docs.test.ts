@@ -104,7 +104,7 @@ describe('the documentation', () => {
   beforeAll(async () => {
     snippets = allSnippets()
     errors = await compile([...snippets, ...made])
-  })
+  }, 180_000)
 
   it('has snippets that compile', () => {
     expect(errors.filter((line) => !made.some(({ file }) => line.startsWith(file)))).toEqual([])

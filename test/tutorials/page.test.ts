@@ -10,6 +10,7 @@ import { ROOT } from '../package/build.ts'
 import { sharedPackage } from '../package/installed.ts'
 import { openPageInJsdom } from '../support/page-in-jsdom.ts'
 import { blocksOf, patternOf } from './tutorial.ts'
+import type { Block } from './tutorial.ts'
 
 // It indexes documents, and bundles a page.
 vi.setConfig({ testTimeout: 120_000 })
@@ -22,15 +23,15 @@ shift
 for name in "$@"; do mkdir -p node_modules && ln -s "$PACKAGES/$name" "node_modules/$name" || exit 1; done
 `
 
+const isCommands = ({ kind }: Block) => kind === 'commands'
+
 /** An empty folder, and the environment of a reader at a terminal there. */
 async function emptyFolder() {
   const root = await mkdtemp(join(tmpdir(), 'rivulet-tutorial-'))
   onTestFinished(() => rm(root, { recursive: true, force: true }))
-  const [folder, bin, packages] = ['folder', 'bin', 'packages'].map((name) => join(root, name)) as [
-    string,
-    string,
-    string,
-  ]
+  const folder = join(root, 'folder')
+  const bin = join(root, 'bin')
+  const packages = join(root, 'packages')
   for (const each of [folder, bin, packages]) await mkdir(each)
   await writeFile(join(bin, 'npm'), NPM)
   await chmod(join(bin, 'npm'), 0o755)
@@ -52,19 +53,17 @@ async function emptyFolder() {
 it('docs/tutorials/page.md leads from an empty folder to a live page, and to one whose server is gone', async () => {
   const blocks = blocksOf('page.md')
   const { folder, env } = await emptyFolder()
-  const start = blocks.findLast(({ kind }) => kind === 'commands')
-  for (const { kind, file, text } of blocks.slice(
-    0,
-    blocks.findLastIndex(({ kind }) => kind === 'commands'),
-  )) {
-    if (kind === 'file') await writeFile(join(folder, file), text)
-    else await promisify(execFile)('sh', ['-ec', text], { cwd: folder, env })
+  // The last command starts the server.
+  const start = blocks.findLastIndex(isCommands)
+  for (const block of blocks.slice(0, start)) {
+    if (isCommands(block)) await promisify(execFile)('sh', ['-ec', block.text], { cwd: folder, env })
+    else await writeFile(join(folder, block.file), block.text)
   }
   const [address = '', page = '', cut = ''] = blocks.flatMap(({ kind, text }) =>
     kind === 'seen' ? text : [],
   )
 
-  const server = spawn('sh', ['-ec', `exec ${start?.text}`], {
+  const server = spawn('sh', ['-ec', `exec ${blocks[start]?.text}`], {
     cwd: folder,
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
