@@ -15,10 +15,10 @@ const manifest: { readonly devDependencies: Readonly<Record<string, string>> } =
   await readFile(resolve(modules, '../package.json'), 'utf8'),
 )
 
-/** The programs of docs/reference/live.md, by the file that their first line names. */
+/** The programs of docs/guides/live-frameworks.md, by the file that their first line names. */
 const programs = new Map(
   [
-    ...(await readFile(join(ROOT, 'docs/reference/live.md'), 'utf8')).matchAll(
+    ...(await readFile(join(ROOT, 'docs/guides/live-frameworks.md'), 'utf8')).matchAll(
       /^```js\n\/\/ (?<file>[\w-]+\.js)\n(?<text>[^]*?)^```$/gm,
     ),
   ].map(({ groups }) => [groups?.['file'] ?? '', groups?.['text'] ?? '']),
@@ -62,7 +62,7 @@ async function start(file: string): Promise<{ readonly url: string; readonly end
 }
 
 describe.each(['express.js', 'fastify.js', 'koa.js', 'hono.js', 'nest.js'])(
-  'the program %s of docs/reference/live.md',
+  'the program %s of docs/guides/live-frameworks.md',
   (file) => {
     let url = ''
     beforeAll(async () => {

@@ -9,11 +9,10 @@ import { memoryStore, openLog } from 'rivulet/log'
 import { createResearchService, type Processor } from 'rivulet/service'
 import { signedRequest } from 'rivulet/webhooks'
 import type { WebhookReceiver } from 'rivulet/webhooks'
-import { EMPTY, firstValueFrom, NEVER, of, Subject, throwError } from 'rxjs'
+import { firstValueFrom } from 'rxjs'
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { append } from '../log/append.ts'
 import { serve } from '../support/serve.ts'
-import { storeOf } from './store.ts'
 
 // The other recipes are tests themselves.
 const SECRET = 'the secret of the recipes'
@@ -187,40 +186,5 @@ describe('the recipe for', () => {
     const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
 
     expect(text).toMatch(/^http_client_request_duration_count\{.*url_template="\/v1\/monitors".*\} 1$/m)
-  })
-})
-
-describe('the store of an Observable', () => {
-  it('has the latest value, and calls its listener with each change', () => {
-    const source = new Subject<number>()
-    const store = storeOf(source, 0)
-    const changed = vi.fn<() => void>()
-    const unsubscribe = store.subscribe(changed)
-
-    source.next(1)
-    source.next(2)
-
-    expect(store.getSnapshot()).toEqual({ value: 2, done: false })
-    expect(changed).toHaveBeenCalledTimes(2)
-    unsubscribe()
-    expect(source.observed).toBe(false)
-  })
-
-  it('returns the same snapshot until a change', () => {
-    const store = storeOf(NEVER, 0)
-    store.subscribe(() => {})
-
-    expect(store.getSnapshot()).toBe(store.getSnapshot())
-  })
-
-  it.each([
-    ['completes', EMPTY, { value: 0, done: true }],
-    ['emits and completes at once', of(1), { value: 1, done: true }],
-    ['errors', throwError(() => 'no service'), { value: 0, done: true, error: 'no service' }],
-  ])('keeps the last value when the source %s', (_, source, snapshot) => {
-    const store = storeOf(source, 0)
-    store.subscribe(() => {})
-
-    expect(store.getSnapshot()).toEqual(snapshot)
   })
 })
