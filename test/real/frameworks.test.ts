@@ -5,8 +5,9 @@ import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildPackage, ROOT } from '../package/build.ts'
+import { ROOT } from '../package/build.ts'
 import type { InstalledPackage } from '../package/build.ts'
+import { installPackage } from '../package/installed.ts'
 import { sign } from '../support/sign.ts'
 
 const SECRET = 'the account secret, of more than 32 bytes'
@@ -26,7 +27,7 @@ const programs = new Map(
 
 let installed: InstalledPackage
 beforeAll(async () => {
-  installed = await buildPackage({ declarations: true })
+  installed = await installPackage()
   for (const name of Object.keys(manifest.devDependencies)) {
     const link = join(installed.folder, 'node_modules', name)
     await mkdir(dirname(link), { recursive: true })
