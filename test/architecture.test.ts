@@ -47,7 +47,7 @@ describe('the code', () => {
     expect(importsBetweenStores(imports)).toEqual([])
     expect(files).toEqual(
       expect.arrayContaining([
-        'src/log/memory/memory-log.ts',
+        'src/log/memory/store.ts',
         'src/log/sqlite/store.ts',
         'src/log/nats/store.ts',
       ]),

@@ -11,13 +11,8 @@ export type { LogJob } from './event-log/job.ts'
 export type { LogObserver } from './event-log/observer.ts'
 export type { LogReader } from './event-log/log-reader.ts'
 export type { RetentionOptions } from './event-log/retention.ts'
-export { memoryStore } from './memory/memory-log.ts'
-export type {
-  MemoryStore,
-  MemoryStoreConnection,
-  MemoryStoreOptions,
-  MemoryStoreWrite,
-} from './memory/memory-log.ts'
+export { memoryStore } from './memory/store.ts'
+export type { MemoryStore, MemoryStoreOptions } from './memory/store.ts'
 export type { ConsumerOptions, EntryOf } from './consume/consumer-options.ts'
 export { exactlyOnceIn } from './consume/exactly-once.ts'
 export type { EffectHandler } from './consume/effects.ts'
