@@ -5,7 +5,7 @@
  */
 export { openLog } from './event-log/open-log.ts'
 export type { LogOptions } from './event-log/open-log.ts'
-export type { EventLog, Forgotten } from './event-log/event-log.ts'
+export type { EventLog, Forgotten, LogReadOptions } from './event-log/event-log.ts'
 export type { DeadLetterQueue } from './event-log/dead-letters.ts'
 export type { LogJob } from './event-log/job.ts'
 export type { LogObserver } from './event-log/observer.ts'

@@ -95,8 +95,11 @@ export async function migrateLog(
   }
 }
 
-function copyStoreOf(name: string, store: LogStore & { readonly [COPY]?: CopyStore }): CopyStore {
-  const found = store[COPY]
+function copyStoreOf(
+  name: string,
+  store: (LogStore & { readonly [COPY]?: CopyStore }) | undefined | null,
+): CopyStore {
+  const found = store?.[COPY]
   if (found === undefined) throw new ArgumentError(name, 'a log of sqliteStore or natsStore', store)
   return found
 }
@@ -105,7 +108,7 @@ function effectStoresOf(effects: NonNullable<MigrateOptions['effects']>): readon
   if (!Array.isArray(effects)) throw new ArgumentError('effects', 'an array', effects)
   return effects.map((given: DatabaseSync | EffectStore<never>) => {
     if (given instanceof DatabaseSync) return new EffectDatabase(given)
-    const { moved } = given
+    const moved = isObject(given) ? given.moved : undefined
     if (moved === undefined) throw new ArgumentError('effects', 'databases with `moved`', given)
     return { name: given.name, peek: (reader) => given.peek(reader), moved }
   })

@@ -3,6 +3,7 @@ import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkText } from '../../protocol/check.ts'
 import { deadLettersIn } from '../event-log/dead-letters.ts'
 import { LogPositionError, LogUnsupportedError } from '../errors.ts'
+import { checkStore } from '../store/checked-store.ts'
 import { namesOf } from '../consume/part-name.ts'
 import type { LogStore, Position } from '../store/contract.ts'
 import { EffectDatabase } from './effect-database.ts'
@@ -41,6 +42,7 @@ export async function rewindEffects(
   if (!(database instanceof DatabaseSync)) {
     throw new ArgumentError('database', 'a DatabaseSync of node:sqlite', database)
   }
+  checkStore('store', store)
   checkText('consumer', consumer)
   const effects = new EffectDatabase(database)
   const { readers } = await store.retention.stats()
