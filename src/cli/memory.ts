@@ -34,11 +34,7 @@ Examples:
   $ rivulet memory clear --scope customer-7`
 
 /** `rivulet memory`: finds and forgets memories. Beyond the interface document. */
-export function addMemory(
-  program: Command,
-  signal: AbortSignal,
-  input: StandardInput = process.stdin,
-): void {
+export function addMemory(program: Command, signal: AbortSignal, input: StandardInput = process.stdin): void {
   const memory = program
     .command('memory')
     .description('Find what was researched before, and forget it.')

@@ -55,7 +55,7 @@ export class ManualClock implements Clock {
   #now: number
   #tasks: { readonly due: number; readonly task: () => void }[] = []
 
-  /** @param start Unix time in ms. */
+  /** @param start Unix time in ms. Default: the start of 2026, UTC. */
   constructor(start = Date.UTC(2026, 0, 1)) {
     checkTime('start', start)
     this.#now = start

@@ -23,7 +23,7 @@ export type EntryOf<Type extends ResearchEventType> = Entry<Extract<ResearchEven
 export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventType> {
   /** Only entries of these types. Evaluated while reading, so a changed list holds from the cursor on. Default: all. */
   readonly types?: readonly Type[]
-  /** Only entries for which this returns true. Evaluated as `types` is. */
+  /** Only entries for which this returns true. Evaluated as `types` is. Default: all. */
   readonly where?: (entry: EntryOf<Type>) => boolean
   /** Start of a consumer with a new name. A known one resumes at its cursor. Default `start`. */
   readonly startAt?: StartAt

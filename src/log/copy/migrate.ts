@@ -28,9 +28,9 @@ export interface MigrateOptions {
    * of other databases that have `moved`. Default: none.
    */
   readonly effects?: readonly (DatabaseSync | EffectStore<never>)[]
-  /** Called with the number of copied entries, and of all. */
+  /** Called with the number of copied entries, and of all. Default: nothing is called. */
   readonly onProgress?: (copied: number, entries: number) => void
-  /** Aborts the copy. The files or streams that were written are no log then. */
+  /** Aborts the copy. The files or streams that were written are no log then. Default: none. */
   readonly signal?: AbortSignal
 }
 

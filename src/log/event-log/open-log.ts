@@ -9,7 +9,7 @@ import { sharedPages } from '../store/shared-pages.ts'
 
 /** Settings of {@link openLog}. */
 export interface LogOptions {
-  /** How long this log keeps what it records. Default: at most 8 GiB, whatever its age. */
+  /** How long this log keeps what it records: `maxAge` in ms, `maxBytes` in bytes. Default: any age, at most 8 GiB, 256 MiB in memory. */
   readonly retention?: RetentionOptions
 }
 

@@ -317,7 +317,8 @@ class SourceReports {
       ...(unread > 0 ? [`${unread} of its items cannot be read, or not in time`] : []),
     ]
     const message = reasons.join('; ')
-    if (message !== '' && this.#left.get(url) !== message) this.#onError(new DocumentSourceError(url, message))
+    if (message !== '' && this.#left.get(url) !== message)
+      this.#onError(new DocumentSourceError(url, message))
     this.#left.set(url, message)
   }
 }

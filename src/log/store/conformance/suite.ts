@@ -29,7 +29,7 @@ import { testWaiting } from './waiting.ts'
 import type { Area, Open, OpenFreshLog, TestRunner } from './area.ts'
 
 /** The areas of the suite, in the order in which a store is written. */
-export const CONFORMANCE_AREAS = [
+const CONFORMANCE_AREAS = [
   'claims',
   'appending',
   'duplicates',
