@@ -37,6 +37,11 @@ export function checkDuration(argument: string, value: unknown, orNever = false,
     throw new ArgumentError(argument, `a number of milliseconds ${rangeOf(0, max)}`, value)
 }
 
+/** A point in time: Unix time in ms, finite. */
+export function checkTime(argument: string, value: unknown): void {
+  if (!Number.isFinite(value)) throw new ArgumentError(argument, 'Unix time in ms', value)
+}
+
 /** A time in ms within the limit of `setTimeout`. With `orNever`, `Infinity` is accepted and means never. */
 export function checkWait(argument: string, value: unknown, orNever = false): void {
   checkDuration(argument, value, orNever, MAX_TIMER_DELAY)
@@ -54,6 +59,12 @@ function rangeOf(min: number, max?: number): string {
 /** An AbortSignal. */
 export function checkSignal(argument: string, value: unknown): void {
   if (!(value instanceof AbortSignal)) throw new ArgumentError(argument, 'an AbortSignal', value)
+}
+
+/** A scheduler of RxJS. */
+export function checkScheduler(argument: string, value: unknown): void {
+  if (!isObject(value) || typeof value['schedule'] !== 'function')
+    throw new ArgumentError(argument, 'a scheduler of RxJS', value)
 }
 
 /** A function. */

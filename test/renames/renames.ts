@@ -18,6 +18,8 @@ const NOTIFIERS = 'test/rules/notify/**'
 export const RENAMES: readonly (readonly [from: RegExp | string, to: string, files?: string])[] = [
   // Names of the public interface.
   [/\b(memory|sqlite|nats)Log\b/g, '$1Store'],
+  // A log in memory is delayed and failed through a function of the tests' own.
+  [/\bmemoryStore\b/g, 'simulatedStore'],
   [/\b(Memory|Sqlite|Nats)Log(?=Options|Connection|Write|Settings|\b)/g, '$1Store'],
   [/(?<=\b(?:log|other|read|first))\.consumer\(|^( *)\.consumer\(/gm, '$1.consume('],
   [/\bslack(?=\(|,? \})/g, 'notifySlack', NOTIFIERS],
@@ -121,7 +123,7 @@ export const RENAMES: readonly (readonly [from: RegExp | string, to: string, fil
     "import { MAX_PAGE_LENGTH as MAX_PENDING_LENGTH } from '../../../src/log/store/contract.ts'",
   ],
   ['/src/http/event-batch.ts', '/src/http/server-sent-events.ts'],
-  ['/src/log/memory-log.ts', '/src/log/memory/memory-log.ts'],
+  ['/src/log/memory-log.ts', '/src/log/memory/store.ts'],
   ['/src/log/nats-log.ts', '/src/log/nats/index.ts'],
   ['/src/log/sqlite-log.ts', '/src/log/sqlite/index.ts'],
   ['/src/log/dead-letters.ts', '/src/log/event-log/dead-letters.ts'],

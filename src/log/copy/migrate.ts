@@ -25,9 +25,9 @@ export interface MigrateOptions {
    * databases that have `moved`. Default: none.
    */
   readonly effects?: readonly EffectStore<never>[]
-  /** Called with the number of copied entries, and of all. */
+  /** Called with the number of copied entries, and of all. Default: nothing is called. */
   readonly onProgress?: (copied: number, entries: number) => void
-  /** Aborts the copy. The files or streams that were written are no log then. */
+  /** Aborts the copy. The files or streams that were written are no log then. Default: none. */
   readonly signal?: AbortSignal
 }
 
@@ -92,19 +92,20 @@ export async function migrateLog(
   }
 }
 
-function copyStoreOf(name: string, { copying }: Pick<LogStore, 'copying'>): CopyStore {
+function copyStoreOf(name: string, store: Pick<LogStore, 'copying'> | undefined | null): CopyStore {
+  const copying = store?.copying
   if (copying === undefined)
-    throw new ArgumentError(name, 'a store with `copying`, such as sqliteStore', copying)
+    throw new ArgumentError(name, 'a store with `copying`, such as sqliteStore', store)
   return copying
 }
 
 function effectStoresOf(effects: NonNullable<MigrateOptions['effects']>): readonly MovableEffects[] {
   if (!Array.isArray(effects)) throw new ArgumentError('effects', 'an array', effects)
   return effects.map((given: EffectStore<never>) => {
-    const { name, moved } = given
+    const moved = isObject(given) ? given.moved : undefined
     if (moved === undefined)
       throw new ArgumentError('effects', 'stores with `moved`, such as sqliteEffects', given)
-    return { name, peek: (reader) => given.peek(reader), moved }
+    return { name: given.name, peek: (reader) => given.peek(reader), moved }
   })
 }
 

@@ -1,3 +1,5 @@
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { Appended, Entry, NewEntry } from '../store/contract.ts'
 
 /**
@@ -20,4 +22,11 @@ export interface LogObserver {
     proceed: () => void | PromiseLike<unknown>,
     kind: 'consumer' | 'process',
   ): void | PromiseLike<unknown>
+}
+
+/** An observer: an object with at least one of the methods. */
+export function checkObserver(observer: unknown): void {
+  const isOne =
+    isObject(observer) && ['append', 'handle'].some((name) => typeof observer[name] === 'function')
+  if (!isOne) throw new ArgumentError('observer', 'an object with a method append or handle', observer)
 }

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { checkText } from '../../protocol/check.ts'
 import { deadLettersIn } from '../event-log/dead-letters.ts'
 import { LogPositionError, LogUnsupportedError } from '../errors.ts'
+import { checkStore } from '../store/checked-store.ts'
 import { namesOf } from '../consume/part-name.ts'
 import type { LogStore, Position } from '../store/contract.ts'
 import { EffectDatabase } from './effect-database.ts'
@@ -39,6 +40,7 @@ export async function rewindEffects(
   consumer: string,
 ): Promise<readonly RewoundEffects[]> {
   checkDatabase(database)
+  checkStore('store', store)
   checkText('consumer', consumer)
   const effects = new EffectDatabase(database)
   const { readers } = await store.retention.stats()

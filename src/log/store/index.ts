@@ -4,10 +4,18 @@
  *
  * @module rivulet/log/store
  */
-export { CONFORMANCE_AREAS, storeConformance } from './conformance/suite.ts'
+export { storeConformance } from './conformance/suite.ts'
 export type { StoreHarness } from './conformance/suite.ts'
 export type { TestRunner } from './conformance/area.ts'
-export type { Commit, Fence, LogStore, ReaderState, StoredReader, StreamAppend } from './contract.ts'
+export type {
+  Commit,
+  Fence,
+  LogStore,
+  ReaderState,
+  ReadOptions,
+  StoredReader,
+  StreamAppend,
+} from './contract.ts'
 export { STORE_LIMITS } from './limits.ts'
 export { newEntry } from './new-entry.ts'
 export { isAtLeastAsComplete } from '../../protocol/event.ts'

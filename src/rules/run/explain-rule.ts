@@ -1,6 +1,6 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import type { AlertCause } from '../../protocol/alert.ts'
-import { checkText } from '../../protocol/check.ts'
+import { checkObject, checkText } from '../../protocol/check.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { Json } from '../../protocol/json.ts'
 import { explain, Problem, viewOf } from '../cel/index.ts'
@@ -11,6 +11,7 @@ import { placedAt } from '../evaluate/event-time.ts'
 import type { RuleInput } from '../evaluate/event-time.ts'
 import { matchEvent, displayKey } from '../evaluate/match-event.ts'
 import { prepareRule, readsType } from '../evaluate/prepared-rule.ts'
+import { checkRuleSet } from '../check-arguments.ts'
 import { compiledRules } from '../rule-set.ts'
 import type { RuleSet } from '../rule-set.ts'
 
@@ -69,7 +70,12 @@ export interface RuleExplanation {
  * @throws ArgumentError for an unknown name.
  */
 export function explainRule(rules: RuleSet, alert: string, event: RuleInput): RuleExplanation {
+  checkRuleSet(rules)
   checkText('alert', alert)
+  checkObject('event', event)
+  for (const name of ['source', 'id', 'type'] as const) {
+    if (typeof event[name] !== 'string') throw new ArgumentError(`event.${name}`, 'a text', event[name])
+  }
   const rule = compiledRules(rules).find(({ name }) => name === alert)
   if (rule === undefined) throw new ArgumentError('alert', `one of ${rules.names.join(', ')}`, alert)
   const prepared = prepareRule(rule)
