@@ -121,7 +121,7 @@ describe('rivulet log read', () => {
     const { code, stdout, stderr } = await rivulet(['log', command, '--log', file]).ended
 
     expect({ code, stdout }).toEqual({ code: 7, stdout: '' })
-    expect(stderr).toBe(`rivulet: ${file} does not exist: name the file of a log\n`)
+    expect(stderr).toBe(`rivulet: ${file} does not exist: name the file of a log [log_file]\n`)
     expect(readdirSync(folder)).toEqual([])
   })
 

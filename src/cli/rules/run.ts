@@ -6,7 +6,7 @@ import type { NotifyProblem, RunningRules } from 'rivulet/rules'
 import { RecordedElsewhere, UsageError } from '../exit.ts'
 import { eventLine } from '../event-line.ts'
 import { aborted } from '../interruption.ts'
-import { createLog } from '../log.ts'
+import { createLog, errorFields } from '../log.ts'
 import type { Logger } from '../log.ts'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
 import { addCommonOptions, outputOf, startAt } from '../options.ts'
@@ -149,7 +149,7 @@ async function notifiers(
 ): Promise<readonly LogJob[]> {
   const { notifyAlertmanager, notifySlack, notifyWebhook } = await import('rivulet/rules')
   const onProblem = ({ notifier, error, attempt }: NotifyProblem) =>
-    logger.warn({ notifier, attempt, error: error.message }, 'an alert was not notified')
+    logger.warn({ notifier, attempt, ...errorFields(error) }, 'an alert was not notified')
   return [
     ...(urls === undefined ? [] : [notifyAlertmanager(log, { urls, onProblem })]),
     ...(webhook === undefined ? [] : [notifyWebhook(log, { ...webhook, onProblem })]),
@@ -164,7 +164,7 @@ async function reload(running: RunningRules, files: readonly string[], log: Logg
     log.info({ rules: rules.size }, 'rules reloaded')
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    log.error({ error: error.message }, 'the rules were changed and have problems: the earlier ones go on')
+    log.error(errorFields(error), 'the rules were changed and have problems: the earlier ones go on')
   }
 }
 
