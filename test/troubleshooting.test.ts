@@ -42,7 +42,7 @@ const codesOf = (heading: string) => found(/\((`[^)]*)\)$/.exec(heading)?.[1] ??
 /** The messages that a heading quotes. */
 const quotesOf = (heading: string) => found(heading, /"([^"]+)"/g)
 
-describe(PAGE, () => {
+describe('docs/troubleshooting.md', () => {
   it('has a cause, a check and a remedy in each of its entries', () => {
     const kinds = entries.map(({ heading, lines }) => [
       heading,
