@@ -173,7 +173,7 @@ export const CHANGED: Readonly<Record<string, Readonly<Record<string, string>>>>
     'a bundle of rivulet/react has the inspector': 'the inspector is one file, with another name',
   },
   'test/recipes/recipes.test.ts': {
-    'docs/guides/recipes.md contains the programs': "there is one more recipe: a table of one's own",
+    'docs/recipes.md contains the programs': 'the programs are in the guides, by topic',
   },
   'test/rules/evaluate/mutants.test.ts': {
     'the comparison with the definitions': 'its mutants replace lines of the sources, which have other names',
