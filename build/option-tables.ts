@@ -5,17 +5,15 @@
  *     <!-- options DedupeOptions -->
  *     <!-- end -->
  *
- * `<!-- commands -->` stands for the options of all commands. Members of the interfaces that an interface extends are among its members. `DedupeOptions of operators/dedupe.ts` says which one, if several have the name,
+ * Members of the interfaces that an interface extends are among its members. `DedupeOptions of operators/dedupe.ts` says which one, if several have the name,
  * and `-signal` after it leaves a member out. With `--check`, it writes nothing and fails for a table that is not up to date.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { parseSync } from 'rolldown/utils'
-import { commandSections } from './command-tables.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
-const COMMANDS = /<!-- commands -->\n[^]*?<!-- end -->/g
 const TABLE = /<!-- options (\w+)(?: of (\S+))?((?: -\w+)*) -->\n[^]*?<!-- end -->/g
 
 type Program = ReturnType<typeof parseSync>
@@ -56,17 +54,15 @@ if (import.meta.main) {
 
 /** A page with its tables as the sources have them. */
 export function withTables(page: string): string {
-  return page
-    .replaceAll(COMMANDS, () => generated('commands', commandSections()))
-    .replaceAll(TABLE, (_, name: string, file: string | undefined, without: string) => {
-      const omitted = new Set(without.split(' -'))
-      const options = optionsOf(declared(name, file)).filter((option) => !omitted.has(option.name))
-      if (options.length === 0) throw new Error(`${name} has no members`)
-      const rows = options.map(({ name: option, type, text }) => `| \`${option}\` | \`${type}\` | ${text} |`)
-      const head = ['| Option | Type | What it does |', '| --- | --- | --- |']
-      const title = `options ${name}${file === undefined ? '' : ` of ${file}`}${without}`
-      return generated(title, [...head, ...rows].join('\n'))
-    })
+  return page.replaceAll(TABLE, (_, name: string, file: string | undefined, without: string) => {
+    const omitted = new Set(without.split(' -'))
+    const options = optionsOf(declared(name, file)).filter((option) => !omitted.has(option.name))
+    if (options.length === 0) throw new Error(`${name} has no members`)
+    const rows = options.map(({ name: option, type, text }) => `| \`${option}\` | \`${type}\` | ${text} |`)
+    const head = ['| Option | Type | What it does |', '| --- | --- | --- |']
+    const title = `options ${name}${file === undefined ? '' : ` of ${file}`}${without}`
+    return generated(title, [...head, ...rows].join('\n'))
+  })
 }
 
 function generated(title: string, text: string): string {

@@ -60,7 +60,17 @@ async function compile(snippets: readonly Snippet[]): Promise<string[]> {
     const modules = join(folder, 'node_modules')
     await mkdir(modules)
     await symlink(root, join(modules, 'rivulet'), 'junction')
-    for (const name of ['rxjs', '@types', '@opentelemetry', 'pino', 'openai', 'zod', 'hono', 'vitest']) {
+    for (const name of [
+      'rxjs',
+      '@types',
+      '@opentelemetry',
+      'pino',
+      'openai',
+      'zod',
+      'hono',
+      'vitest',
+      'parallel-web',
+    ]) {
       await symlink(join(root, 'node_modules', name), join(modules, name), 'junction')
     }
     await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }))

@@ -123,7 +123,7 @@ describe('rivulet log read', () => {
     const { code, stdout, stderr } = await inProcess(['log', command, '--log', file])
 
     expect({ code, stdout }).toEqual({ code: 7, stdout: '' })
-    expect(stderr).toBe(`rivulet: ${file} does not exist: name the file of a log\n`)
+    expect(stderr).toBe(`rivulet: ${file} does not exist: name the file of a log [log_file]\n`)
     expect(readdirSync(folder)).toEqual([])
   })
 

@@ -59,7 +59,6 @@ export const RENAMES: readonly (readonly [from: RegExp | string, to: string, fil
   [/\bdocs\/(client|command|errors|faults|live|log|observability|rules|stores)\.md/g, 'docs/reference/$1.md'],
   [/\bdocs\/interface\.md/g, 'docs/reference/wire.md'],
   [/\bdocs\/scale\.md/g, 'docs/guides/many-machines.md'],
-  [/\bdocs\/recipes\.md/g, 'docs/guides/recipes.md'],
   ["'docs/*.md'", "'docs/**/*.md'"],
   // Recording belongs to the log. The calls `client.record({ …, log })` are rewritten by main.ts.
   [
@@ -200,7 +199,7 @@ export const CHANGED: Readonly<Record<string, Readonly<Record<string, string>>>>
     'a bundle of rivulet/react has the inspector': 'the inspector is one file, with another name',
   },
   'test/recipes/recipes.test.ts': {
-    'docs/guides/recipes.md contains the programs': "there is one more recipe: a table of one's own",
+    'docs/recipes.md contains the programs': 'the programs are in the guides, by topic',
   },
   'test/rules/evaluate/mutants.test.ts': {
     'the comparison with the definitions': 'its mutants replace lines of the sources, which have other names',

@@ -6,7 +6,7 @@ import type { NotifyProblem, RunningRules } from 'rivulet/rules'
 import { RecordedElsewhere, UsageError } from '../exit.ts'
 import { eventLine } from '../event-line.ts'
 import { aborted } from '../interruption.ts'
-import { createLog } from '../log.ts'
+import { createLog, errorFields } from '../log.ts'
 import type { Logger } from '../log.ts'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
 import { addCommonOptions, outputOf, startAt } from '../options.ts'
@@ -94,7 +94,7 @@ async function run(
   const library = await import('rivulet/rules')
   const running = library.runRules(opened.log, rules, { name, startAt: from, ...(wait && { wait: signal }) })
   const onProblem = ({ notifier, error, attempt }: NotifyProblem) =>
-    log.warn({ notifier, attempt, error: error.message }, 'an alert was not notified')
+    log.warn({ notifier, attempt, ...errorFields(error) }, 'an alert was not notified')
   const jobs: readonly LogJob[] = [
     running,
     ...notifiers.map((begin) => begin(library, opened.log, onProblem)),
@@ -127,7 +127,7 @@ async function reload(running: RunningRules, files: readonly string[], log: Logg
     log.info({ rules: rules.size }, 'rules reloaded')
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    log.error({ error: error.message }, 'the rules were changed and have problems: the earlier ones go on')
+    log.error(errorFields(error), 'the rules were changed and have problems: the earlier ones go on')
   }
 }
 
