@@ -1,5 +1,4 @@
-import { ArgumentError } from '../../protocol/argument-error.ts'
-import { isObject } from '../../protocol/json.ts'
+import { checkFunction, checkObject } from '../../protocol/check.ts'
 import type { Appended, Entry, NewEntry } from '../store/contract.ts'
 
 /**
@@ -24,9 +23,10 @@ export interface LogObserver {
   ): void | PromiseLike<unknown>
 }
 
-/** An observer: an object with at least one of the methods. */
+/** An observer: an object, whose methods may be missing. */
 export function checkObserver(observer: unknown): void {
-  const isOne =
-    isObject(observer) && ['append', 'handle'].some((name) => typeof observer[name] === 'function')
-  if (!isOne) throw new ArgumentError('observer', 'an object with a method append or handle', observer)
+  checkObject('observer', observer)
+  for (const name of ['append', 'handle']) {
+    if (observer[name] !== undefined) checkFunction(`observer.${name}`, observer[name])
+  }
 }
