@@ -17,12 +17,13 @@ export const PATTERNS: readonly Pattern[] = [
   {
     id: 'where-for-if',
     pattern:
-      /(?<=^|[.:;] )Where (?!(?:is|are|does|do|can)\b)[^.;:?]*, (?=\w)|\b(?:[Uu]ndefined|[Nn]ull|[Ee]mpty|[Tt]rue|[Ff]alse|[Ee]rror|[Oo]nly|[Ff]ewer|[Rr]efused|[Rr]ejected|[Tt]hrows|[Rr]ejects|[Rr]esolves|@throws)`?(?: (?:with )?(?:an? )?(?:`\w+`|\{@?[^}]+\}))? where\b/g,
+      /(?<=^|[.:;] )Where (?!(?:is|are|does|do|can)\b)[^.;:?]*, (?=\w)|`?\b(?:[Uu]ndefined|[Nn]ull|[Ee]mpty|[Tt]rue|[Ff]alse|[Ee]rror|[Oo]nly|[Ff]ewer|[Rr]efused|[Rr]ejected|[Tt]hrows|[Rr]ejects|[Rr]esolves|@throws)`?(?: (?:with )?(?:an? )?(?:`\w+`|\{@?[^}]+\}))? where\b/g,
     advice: 'A condition begins with "if" or "when".',
   },
   {
     id: 'is-none',
-    pattern: /\b(?:[Tt]he|[Aa]n?|[Ii]ts|[Tt]heir|[Tt]his|[Tt]hat|[Ee]ach|[Nn]o) [\w`-]+ (?:is|was|are|were) none\b/g,
+    pattern:
+      /\b(?:[Tt]he|[Aa]n?|[Ii]ts|[Tt]heir|[Tt]his|[Tt]hat|[Ee]ach|[Nn]o) [\w`-]+ (?:is|was|are|were) none\b/g,
     advice: 'Say that it is missing.',
   },
   {
@@ -93,7 +94,7 @@ export const PATTERNS: readonly Pattern[] = [
   },
   {
     id: 'unit',
-    pattern: /\b\d[\d,.]* ?(?:KB|Kb|kb|mb|Mb)\b/g,
+    pattern: /(?<![\w-])\d[\d,.]* ?(?:KB|Kb|kb|mb|Mb)\b/g,
     advice: 'Units are B, kB, MB, or KiB, MiB.',
   },
 ]
@@ -101,9 +102,12 @@ export const PATTERNS: readonly Pattern[] = [
 /** Maximum number of words of a sentence. */
 export const MAX_WORDS = 35
 
-/** The sentences of a text with more words, each with its offset. A list within a sentence begins another one. */
+/** The sentences of a text with more than {@link MAX_WORDS}, each with its offset. A colon or a semicolon ends a sentence too. */
 export function longSentences(text: string): { readonly index: number; readonly words: number }[] {
   return [...text.matchAll(/(?:[^.:;!?|]|[.:;!?](?!\s|$))+/g)]
-    .map(({ 0: sentence, index }) => ({ index, words: sentence.split(/\s+/).filter((word) => /\w/.test(word)).length }))
+    .map(({ 0: sentence, index }) => ({
+      index,
+      words: sentence.split(/\s+/).filter((word) => /\w/.test(word)).length,
+    }))
     .filter(({ words }) => words > MAX_WORDS)
 }
