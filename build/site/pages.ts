@@ -9,7 +9,7 @@ const INDEX = 'README.md'
 export const EXCLUDED = 'internals/**'
 
 /** A page of the documentation. */
-export interface Page {
+interface Page {
   /** Within `docs`. */
   readonly path: string
   readonly title: string
@@ -18,7 +18,7 @@ export interface Page {
 }
 
 /** Pages of one kind, in a folder of their own. */
-export interface Section {
+interface Section {
   readonly title: string
   readonly pages: readonly Page[]
 }
