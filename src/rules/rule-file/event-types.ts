@@ -1,7 +1,7 @@
 import { nearestName } from '../../protocol/check.ts'
 import type { RuleEventType } from '../rule.ts'
 
-/** The types of events that rules can read. Written by hand, since an application may add types of its own: add a new type of ours here. */
+/** The types of events that rules can read. Written by hand: add a new type here. */
 const TYPES = {
   'monitor.event_stream': true,
   'monitor.snapshot': true,
@@ -36,7 +36,7 @@ const TYPES = {
 // `Object.keys` returns strings; the record has no other keys.
 export const RULE_EVENT_TYPES = Object.keys(TYPES) as (keyof typeof TYPES)[]
 
-/** Applications cannot use the first words of our types: such types are misspelled, or the service may get them later. */
+/** A type that is not ours. The first words of our types are excluded: such a type is misspelled, or the service may get it later. */
 export const OWN_EVENT_TYPE =
   /^(?!(?:monitor|task_group|task_run|findall|stream|source|log|alert|gateway)\.)[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}$/
 
