@@ -5,7 +5,7 @@
  *     <!-- options DedupeOptions -->
  *     <!-- end -->
  *
- * Members of the interfaces that it extends are among them. `DedupeOptions of operators/dedupe.ts` says which one, if several have the name,
+ * Members of the interfaces that an interface extends are among its members. `DedupeOptions of operators/dedupe.ts` says which one, if several have the name,
  * and `-signal` after it leaves a member out. With `--check`, it writes nothing and fails for a table that is not up to date.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
@@ -60,15 +60,13 @@ export function withTables(page: string): string {
     if (options.length === 0) throw new Error(`${name} has no members`)
     const rows = options.map(({ name: option, type, text }) => `| \`${option}\` | \`${type}\` | ${text} |`)
     const head = ['| Option | Type | What it does |', '| --- | --- | --- |']
-    return [
-      `<!-- options ${name}${file === undefined ? '' : ` of ${file}`}${without} -->`,
-      '<!-- oxfmt-ignore-start -->\n',
-      ...head,
-      ...rows,
-      '\n<!-- oxfmt-ignore-end -->',
-      '<!-- end -->',
-    ].join('\n')
+    const title = `options ${name}${file === undefined ? '' : ` of ${file}`}${without}`
+    return generated(title, [...head, ...rows].join('\n'))
   })
+}
+
+function generated(title: string, text: string): string {
+  return `<!-- ${title} -->\n<!-- oxfmt-ignore-start -->\n\n${text}\n\n<!-- oxfmt-ignore-end -->\n<!-- end -->`
 }
 
 function readDeclarations(): ReadonlyMap<string, readonly Declaration[]> {

@@ -1,17 +1,23 @@
 import { asyncScheduler, defer, filter } from 'rxjs'
 import type { MonoTypeOperatorFunction, SchedulerLike } from 'rxjs'
 import type { Identified } from '../src/protocol/identified.ts'
-import { checkMemory, RecentIds } from './dedupe/recent-ids.ts'
+import { checkMemory, MEMORY_OPTIONS, RecentIds } from './dedupe/recent-ids.ts'
 import type { DedupeMemory } from './dedupe/recent-ids.ts'
-import { checkConfig } from '../src/protocol/check.ts'
+import { checkOptions } from '../src/protocol/check.ts'
 
 /** Settings of {@link dedupe}. */
 export interface DedupeOptions<T> extends DedupeMemory {
-  /** Called with each dropped event. An error that it throws errors the result. */
+  /** Called with each dropped event. An error that it throws errors the result. Default: none. */
   readonly onDuplicate?: (event: T) => void
   /** Clock for `timeToLive`. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
 }
+
+const OPTIONS = Object.keys({
+  ...MEMORY_OPTIONS,
+  onDuplicate: true,
+  scheduler: true,
+} satisfies Record<keyof DedupeOptions<Identified>, true>)
 
 /**
  * Drops duplicates: events whose identity was seen before, unless they are more complete.
@@ -39,16 +45,16 @@ export interface DedupeOptions<T> extends DedupeMemory {
  * Errors pass through, and unsubscribing unsubscribes from the source; both forget all identities. An event whose `id` is
  * not a string has no identity and errors the result with an ArgumentError.
  *
- * @throws ArgumentError at the call, for a `capacity` below 1 or a negative `timeToLive`.
+ * @throws ArgumentError at the call, for an unknown option, a `capacity` below 1 or a negative `timeToLive`.
  */
-export function dedupe<T extends Identified>(config: DedupeOptions<T> = {}): MonoTypeOperatorFunction<T> {
-  checkConfig(config)
-  checkMemory(config)
-  const { onDuplicate, scheduler = asyncScheduler } = config
+export function dedupe<T extends Identified>(options: DedupeOptions<T> = {}): MonoTypeOperatorFunction<T> {
+  checkOptions('options', options, OPTIONS)
+  checkMemory(options)
+  const { onDuplicate, scheduler = asyncScheduler } = options
 
   return (source) =>
     defer(() => {
-      const seen = new RecentIds(config, () => scheduler.now())
+      const seen = new RecentIds(options, () => scheduler.now())
       return source.pipe(
         filter((event) => {
           if (seen.admit(event)) return true

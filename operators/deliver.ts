@@ -3,7 +3,13 @@ import type { MonoTypeOperatorFunction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { INITIAL_DELAY, MAX_DELAY, retryableOf } from '../src/protocol/backoff.ts'
 import type { Backoff } from '../src/protocol/backoff.ts'
-import { checkConfig, checkDuration, checkFunction, checkInteger } from '../src/protocol/check.ts'
+import {
+  checkDuration,
+  checkFunction,
+  checkInteger,
+  checkOptions,
+  checkSignal,
+} from '../src/protocol/check.ts'
 import { isObject } from '../src/protocol/json.ts'
 import { Delivery } from './deliver/delivery.ts'
 import type { DeliveryPlan } from './deliver/delivery.ts'
@@ -26,7 +32,7 @@ export interface DeliverOptions<T> extends Backoff {
   readonly highWaterMark?: number
   /**
    * A second gate, which is closed and opened together with the gate through which `deliver` subscribes. For a source that is subscribed
-   * elsewhere with `underGate`, behind `share` or a `Subject` for instance. Use it for one subscription only.
+   * elsewhere with `underGate`, behind `share` or a `Subject` for instance. Use it for one subscription only. Default: none.
    */
   readonly gate?: Gate
   /** Maximum number of retries for an event whose handler fails. Default 4; `Infinity` never gives up. */
@@ -53,6 +59,22 @@ export interface DeliverOptions<T> extends Backoff {
   /** Schedules retries and the drain timeout. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
 }
+
+const OPTIONS = Object.keys({
+  concurrency: true,
+  key: true,
+  highWaterMark: true,
+  gate: true,
+  retries: true,
+  retryable: true,
+  initialDelay: true,
+  maxDelay: true,
+  deadLetters: true,
+  signal: true,
+  drainTimeout: true,
+  random: true,
+  scheduler: true,
+} satisfies Record<keyof DeliverOptions<unknown>, true>)
 
 /**
  * Calls a handler for each event, with bounded concurrency, retries and backpressure, and emits each event once it is
@@ -112,13 +134,13 @@ export interface DeliverOptions<T> extends Backoff {
  *
  * @param handler Called with the event and a signal that is aborted when it should stop; all handlers of a subscription
  * share the signal. A handler that returns no promise is done when it returns, and no promise is created for it.
- * @throws ArgumentError at the call, for an invalid setting.
+ * @throws ArgumentError at the call, for an unknown option or an invalid one.
  */
 export function deliver<T>(
   handler: (event: T, signal: AbortSignal) => void | PromiseLike<unknown>,
-  config: DeliverOptions<NoInfer<T>> = {},
+  options: DeliverOptions<NoInfer<T>> = {},
 ): MonoTypeOperatorFunction<T> {
-  checkConfig(config)
+  checkOptions('options', options, OPTIONS)
   const {
     concurrency = 8,
     highWaterMark = Math.max(64, 2 * concurrency),
@@ -134,7 +156,7 @@ export function deliver<T>(
     gate,
     deadLetters,
     signal,
-  } = config
+  } = options
   checkInteger('concurrency', concurrency, 1)
   checkInteger('highWaterMark', highWaterMark, 1)
   if (retries !== Infinity) checkInteger('retries', retries, 0)
@@ -145,9 +167,7 @@ export function deliver<T>(
   if (key !== undefined) checkFunctions({ key })
   if (gate !== undefined && !(gate instanceof Gate)) throw new ArgumentError('gate', 'a Gate', gate)
   if (deadLetters !== undefined && deadLetters !== 'log') checkDeadLetters(deadLetters)
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new ArgumentError('signal', 'an AbortSignal', signal)
-  }
+  if (signal !== undefined) checkSignal('signal', signal)
   const plan: DeliveryPlan<T> = {
     handler,
     concurrency,

@@ -2,7 +2,7 @@ import { from, isObservable, observable } from 'rxjs'
 import type { Observable, Subscription } from 'rxjs'
 import { acknowledge, receive, release } from '../src/protocol/acknowledgement.ts'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
-import { checkConfig, checkInteger } from '../src/protocol/check.ts'
+import { checkInteger, checkOptions } from '../src/protocol/check.ts'
 import { Gate, subscribeUnderGate } from '../src/protocol/gate.ts'
 import { Queue } from './queue.ts'
 
@@ -39,11 +39,11 @@ export interface IterateOptions {
  * An error of the source is thrown once the values before it are read. Leaving the loop unsubscribes, drops buffered values
  * and opens the gate. Concurrent calls of `next()` are resolved in order.
  *
- * @throws ArgumentError at the call, for a `source` that is not an Observable or a `highWaterMark` below 1.
+ * @throws ArgumentError at the call, for an unknown option, a `source` that is not an Observable or a `highWaterMark` below 1.
  */
-export function iterate<T>(source: Observable<T>, config: IterateOptions = {}): AsyncIterableIterator<T> {
-  checkConfig(config)
-  const { highWaterMark = 1_000 } = config
+export function iterate<T>(source: Observable<T>, options: IterateOptions = {}): AsyncIterableIterator<T> {
+  checkOptions('options', options, ['highWaterMark'])
+  const { highWaterMark = 1_000 } = options
   if (!isObservable(source)) throw new ArgumentError('source', 'an Observable', source)
   checkInteger('highWaterMark', highWaterMark, 1)
   return new ObservableIterator(source, highWaterMark)

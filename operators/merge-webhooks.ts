@@ -24,7 +24,7 @@ import {
 } from 'rxjs'
 import type { ObservableInput, OperatorFunction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
-import { checkConfig, checkDuration } from '../src/protocol/check.ts'
+import { checkDuration, checkOptions } from '../src/protocol/check.ts'
 import type { ResearchEvent } from '../src/protocol/event.ts'
 import type { TaskRun } from '../src/protocol/task.ts'
 import type { WebhookDelivery } from '../src/protocol/webhook.ts'
@@ -32,7 +32,7 @@ import { Deduplicator } from './merge-webhooks/deduplicator.ts'
 import type { HeldEvent } from './merge-webhooks/deduplicator.ts'
 import { expandInOrder } from './merge-webhooks/expand-in-order.ts'
 import { Gate, gateOf, withGate } from '../src/protocol/gate.ts'
-import { checkMemory, RecentIds } from './dedupe/recent-ids.ts'
+import { checkMemory, MEMORY_OPTIONS, RecentIds } from './dedupe/recent-ids.ts'
 import type { DedupeMemory } from './dedupe/recent-ids.ts'
 import { ofType } from './of-type.ts'
 import { underGate } from './under-gate.ts'
@@ -55,14 +55,24 @@ export interface MergeWebhooksOptions extends DedupeMemory {
   readonly hold?: number
   /**
    * Called when an expansion failed, with the error and the webhook's own event, which is emitted instead. An error that it throws errors
-   * the result: rethrow an error that concerns more than this webhook.
+   * the result: rethrow an error that concerns more than this webhook. Default: none.
    */
   readonly onError?: (error: unknown, event: ResearchEvent) => void
-  /** Called with each dropped duplicate. An error that it throws errors the result. */
+  /** Called with each dropped duplicate. An error that it throws errors the result. Default: none. */
   readonly onDuplicate?: (event: ResearchEvent) => void
   /** Schedules `hold`, and is the clock for `timeToLive`. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
 }
+
+const OPTIONS = Object.keys({
+  ...MEMORY_OPTIONS,
+  expandMonitor: true,
+  expandRun: true,
+  hold: true,
+  onError: true,
+  onDuplicate: true,
+  scheduler: true,
+} satisfies Record<keyof MergeWebhooksOptions, true>)
 
 /** Number of held events at which deliveries are paused. */
 const MAX_HELD = 1_000
@@ -110,19 +120,19 @@ const MAX_EXPANSIONS = 4
  * When an expansion fails, `onError` is called and the webhook's own event is emitted, which is `unknown` for a monitor; an
  * empty expansion is the same without `onError`. Unsubscribing unsubscribes from both sources and ends delays and expansions.
  *
- * @throws ArgumentError at the call, for `deliveries` that are not an Observable, a negative `hold`, a `capacity` below 1 or
+ * @throws ArgumentError at the call, for an unknown option, `deliveries` that are not an Observable, a negative `hold`, a `capacity` below 1 or
  * a negative `timeToLive`.
  */
 export function mergeWebhooks(
   deliveries: Observable<WebhookDelivery>,
-  config: MergeWebhooksOptions = {},
+  options: MergeWebhooksOptions = {},
 ): OperatorFunction<ResearchEvent, ResearchEvent> {
-  checkConfig(config)
-  const { expandMonitor, expandRun, hold = 2_000, onDuplicate, onError, scheduler = asyncScheduler } = config
+  checkOptions('options', options, OPTIONS)
+  const { expandMonitor, expandRun, hold = 2_000, onDuplicate, onError, scheduler = asyncScheduler } = options
   if (!isObservable(deliveries)) throw new ArgumentError('deliveries', 'an Observable', deliveries)
   checkDuration('hold', hold)
-  checkMemory(config)
-  const settings = { expandMonitor, expandRun, hold, onDuplicate, onError, scheduler, memory: config }
+  checkMemory(options)
+  const settings = { expandMonitor, expandRun, hold, onDuplicate, onError, scheduler, memory: options }
   return (stream) =>
     new Observable((subscriber) => {
       const gate = gateOf(subscriber)
@@ -131,7 +141,7 @@ export function mergeWebhooks(
     })
 }
 
-/** The config with its defaults, read at the call. */
+/** The options with their defaults, read at the call. */
 interface MergeSettings {
   readonly expandMonitor: MergeWebhooksOptions['expandMonitor']
   readonly expandRun: MergeWebhooksOptions['expandRun']

@@ -3,7 +3,7 @@ import type { MonoTypeOperatorFunction, ObservableInput, SchedulerLike, Unsubscr
 import { INITIAL_DELAY, isRetryable, MAX_DELAY, retryDelay, usableDelay } from '../src/protocol/backoff.ts'
 import type { Backoff } from '../src/protocol/backoff.ts'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
-import { checkConfig, checkDuration } from '../src/protocol/check.ts'
+import { checkDuration, checkOptions } from '../src/protocol/check.ts'
 import { subscribeWithGate } from '../src/protocol/gate.ts'
 import { MAX_TIMER_DELAY } from '../src/protocol/timer-limit.ts'
 
@@ -39,13 +39,26 @@ export interface ReconnectOptions<T = unknown> extends Backoff {
    * the initial delay of the backoff if it is longer than `initialDelay`. Default: none.
    */
   readonly serverDelay?: () => number | undefined
-  /** Called before the delay of each reconnection. An error that it throws errors the result. */
+  /** Called before the delay of each reconnection. An error that it throws errors the result. Default: none. */
   readonly onReconnect?: (reconnection: Reconnection) => void
   /** Returns a number from 0 to 1, for the jitter. Default `Math.random`. */
   readonly random?: () => number
   /** Schedules reconnections. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
 }
+
+const OPTIONS = Object.keys({
+  initialDelay: true,
+  maxDelay: true,
+  maxFailures: true,
+  retryable: true,
+  done: true,
+  progress: true,
+  serverDelay: true,
+  onReconnect: true,
+  random: true,
+  scheduler: true,
+} satisfies Record<keyof ReconnectOptions, true>)
 
 /**
  * Resubscribes to a cold source when its connection ends, with backoff after a failure and without it after a clean close.
@@ -80,27 +93,29 @@ export interface ReconnectOptions<T = unknown> extends Backoff {
  * An error passes through when it is not retryable or exceeds `maxFailures`. Unsubscribing ends the connection, the pending
  * delay and `done`.
  *
- * @throws ArgumentError at the call, for a negative delay or a `maxFailures` that is not a non-negative integer.
+ * @throws ArgumentError at the call, for an unknown option, a negative delay or a `maxFailures` that is not a non-negative integer.
  */
-export function reconnect<T>(config: ReconnectOptions<T> = {}): MonoTypeOperatorFunction<T> {
-  checkConfig(config)
+export function reconnect<T>(options: ReconnectOptions<T> = {}): MonoTypeOperatorFunction<T> {
+  // An instance of a class may have fields of its own.
+  const isPlain = options?.constructor === Object
+  checkOptions('options', options, isPlain ? OPTIONS : Object.keys(Object(options)))
   const {
     initialDelay = INITIAL_DELAY,
     maxDelay = MAX_DELAY,
     maxFailures = Infinity,
     scheduler = asyncScheduler,
-  } = config
+  } = options
   checkDuration('initialDelay', initialDelay)
   checkDuration('maxDelay', maxDelay)
   if (maxFailures !== Infinity && !(Number.isSafeInteger(maxFailures) && maxFailures >= 0)) {
     throw new ArgumentError('maxFailures', 'an integer of at least 0, or Infinity', maxFailures)
   }
-  const settings = { initialDelay, maxDelay, maxFailures, scheduler, callbacks: config }
+  const settings = { initialDelay, maxDelay, maxFailures, scheduler, callbacks: options }
   return (source) =>
     new Observable((subscriber) => new ReconnectingSubscription(source, settings, subscriber).connect())
 }
 
-/** The config with its defaults. The callbacks are called on the config itself, which may be an instance of a class. */
+/** The options with their defaults. The callbacks are called on the options themselves, which may be an instance of a class. */
 interface Settings<T> extends Required<Omit<ReconnectOptions<T>, keyof Callbacks<T>>> {
   readonly callbacks: Callbacks<T>
 }

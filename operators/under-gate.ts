@@ -1,7 +1,7 @@
 import { Observable } from 'rxjs'
 import type { MonoTypeOperatorFunction } from 'rxjs'
-import { gateOf, subscribeUnderGate } from '../src/protocol/gate.ts'
-import type { Gate } from '../src/protocol/gate.ts'
+import { ArgumentError } from '../src/protocol/argument-error.ts'
+import { Gate, gateOf, subscribeUnderGate } from '../src/protocol/gate.ts'
 
 /**
  * Applies backpressure: pauses the sources upstream while the gate is closed.
@@ -30,9 +30,11 @@ import type { Gate } from '../src/protocol/gate.ts'
  * Errors pass through, and unsubscribing unsubscribes from the source.
  *
  * @param gate With undefined, the source is returned unchanged.
+ * @throws ArgumentError at the call, for anything else.
  */
 export function underGate<T>(gate: Gate | undefined): MonoTypeOperatorFunction<T> {
   if (gate === undefined) return (source) => source
+  if (!(gate instanceof Gate)) throw new ArgumentError('gate', 'a Gate', gate)
   return (source) =>
     new Observable((subscriber) => {
       // Added to the subscriber before the source emits, so that `take` stops a synchronous source.

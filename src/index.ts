@@ -45,7 +45,7 @@ export {
   RunTimeoutError,
   UncertainRunError,
 } from './sources/tasks/errors.ts'
-export type { RunResult } from './sources/tasks/result.ts'
+export type { GetRunResult } from './sources/tasks/result.ts'
 export { AllSourcesFailedError } from './sources/watch.ts'
 export type { WatchOptions } from './sources/watch.ts'
 export type { WatchedGroup, WatchedMonitor } from './sources/watched-streams.ts'

@@ -17,26 +17,29 @@ const operators = [
   ),
 ].map(([, name = '', file = '']) => ({ name, file }))
 
-/** A fenced `ts` block, with its file and first line. */
+/** A fenced `ts` or `tsx` block, with its file and first line. */
 interface Snippet {
   readonly file: string
   /** Counted from 1. */
   readonly line: number
   readonly text: string
+  readonly language: 'ts' | 'tsx'
 }
 
-/** The fenced `ts` blocks of a Markdown text, or of the doc comments in a TypeScript one. */
+/** The fenced `ts` and `tsx` blocks of a Markdown text, or of the doc comments in a TypeScript one. */
 function snippetsOf(file: string, text: string): Snippet[] {
   const margin = file.endsWith('.ts') ? /^\s*\* ?/ : /^/
   const lines = text.split('\n')
   const snippets: Snippet[] = []
-  let start: number | undefined
+  let start: Pick<Snippet, 'line' | 'language'> | undefined
   for (const [index, line] of lines.entries()) {
+    const bare = line.replace(margin, '')
     // In a source file, only comments contain blocks.
-    if (start === undefined && margin.test(line) && line.replace(margin, '') === '```ts') start = index + 1
-    else if (start !== undefined && line.replace(margin, '') === '```') {
-      const block = lines.slice(start, index).map((each) => each.replace(margin, ''))
-      snippets.push({ file, line: start + 1, text: block.join('\n') })
+    if (start === undefined && margin.test(line) && (bare === '```ts' || bare === '```tsx')) {
+      start = { line: index + 2, language: bare === '```ts' ? 'ts' : 'tsx' }
+    } else if (start !== undefined && bare === '```') {
+      const block = lines.slice(start.line - 1, index).map((each) => each.replace(margin, ''))
+      snippets.push({ file, ...start, text: block.join('\n') })
       start = undefined
     }
   }
@@ -57,12 +60,22 @@ async function compile(snippets: readonly Snippet[]): Promise<string[]> {
     const modules = join(folder, 'node_modules')
     await mkdir(modules)
     await symlink(root, join(modules, 'rivulet'), 'junction')
-    for (const name of ['rxjs', '@types', '@opentelemetry', 'pino', 'openai', 'zod', 'hono', 'vitest']) {
+    for (const name of [
+      'rxjs',
+      '@types',
+      '@opentelemetry',
+      'pino',
+      'openai',
+      'zod',
+      'hono',
+      'vitest',
+      'parallel-web',
+    ]) {
       await symlink(join(root, 'node_modules', name), join(modules, name), 'junction')
     }
     await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }))
-    for (const { file, line, text } of snippets) {
-      const path = join(folder, `${file}-${line}.ts`)
+    for (const { file, line, language, text } of snippets) {
+      const path = join(folder, `${file}-${line}.${language}`)
       await mkdir(dirname(path), { recursive: true })
       // Padded with empty lines, so that the compiler reports the line numbers of the document.
       await writeFile(path, `${'\n'.repeat(line - 1)}${text}\nexport {}\n`)
@@ -71,7 +84,7 @@ async function compile(snippets: readonly Snippet[]): Promise<string[]> {
       extends: join(root, 'tsconfig.json'),
       // A snippet need not use what it declares.
       compilerOptions: { rootDir: resolve('/'), noUnusedLocals: false, noUnusedParameters: false },
-      include: ['**/*.ts', join(root, 'src/**/*.d.ts')],
+      include: ['**/*.ts', '**/*.tsx', join(root, 'src/**/*.d.ts')],
     }
     await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
     return await compilerErrors(folder)
@@ -93,8 +106,8 @@ function compilerErrors(folder: string): Promise<string[]> {
 
 describe('the documentation', () => {
   // Compiles all snippets at once, with two wrong ones that must be reported.
-  const wrong = { file: 'wrong.md', line: 12, text: 'const text: string = 1' }
-  const undefinedName = { file: 'undefined.md', line: 3, text: 'client.search' }
+  const wrong: Snippet = { file: 'wrong.md', line: 12, language: 'ts', text: 'const text: string = 1' }
+  const undefinedName: Snippet = { file: 'undefined.md', line: 3, language: 'ts', text: 'client.search' }
   const made = [wrong, undefinedName]
   let snippets: Snippet[] = []
   let errors: string[] = []

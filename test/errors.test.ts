@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { RivuletError } from '../src/protocol/rivulet-error.ts'
 import { entryPoints } from './support/entry-points.ts'
 
@@ -46,6 +47,34 @@ const rows = read('docs/reference/errors.md')
   .filter((line) => /^\| `\w+Error`/.test(line))
   .map((line) => line.split('|').map((cell) => cell.replaceAll('`', '').trim()))
   .map(([, name, code, from]) => `${name} ${code}: ${from}`)
+
+describe('RivuletError.is', () => {
+  it('recognizes an error of another copy of the package by its code', async () => {
+    const { LogClosedError } = await import('rivulet/log')
+    vi.resetModules()
+    const other = await import('rivulet/log')
+    const error: unknown = new other.LogClosedError('the log')
+
+    expect(error).not.toBeInstanceOf(LogClosedError)
+    expect(RivuletError.is(error, 'log_closed')).toBe(true)
+    expect(RivuletError.is(error, 'log')).toBe(false)
+  })
+
+  it.each([undefined, null, 'log_closed', { code: 'log_closed' }, new Error('log_closed')])(
+    'is false for anything else: %s',
+    (value) => {
+      expect(RivuletError.is(value, 'log_closed')).toBe(false)
+    },
+  )
+
+  it('narrows to the class whose code it is', () => {
+    const error: unknown = new ArgumentError('limit', 'an integer', 'x')
+
+    expect(RivuletError.is<ArgumentError>(error, 'argument') && error.argument).toBe('limit')
+    // @ts-expect-error: it is the code of another class.
+    expect(RivuletError.is<ArgumentError>(error, 'log_closed')).toBe(false)
+  })
+})
 
 describe('the errors that entry points export', () => {
   it('are those of docs/reference/errors.md, with their codes', () => {

@@ -15,6 +15,9 @@ export interface DedupeMemory {
   readonly timeToLive?: number
 }
 
+/** The names of {@link DedupeMemory}. */
+export const MEMORY_OPTIONS = { capacity: true, timeToLive: true } satisfies Record<keyof DedupeMemory, true>
+
 /** Default of {@link DedupeMemory.capacity}. */
 const CAPACITY = 100_000
 /** Keeps indices within 32 bits. */

@@ -31,7 +31,7 @@ export const VARIABLES = {
   RIVULET_NATS_CA_FILE: setting('authorities of the certificate, in PEM', LOG, 'those of Node'),
   RIVULET_LOG_LEVEL: setting(
     'level of the messages on stderr: trace, debug, info, warn, error, fatal or silent',
-    'each command',
+    `${CLIENT}; start, serve, dashboard, log tail and rules run`,
     'info, error for start',
   ),
 }
@@ -44,7 +44,7 @@ function secret(meaning: string, usedBy: string, defaultValue = ''): Variable {
   return { ...setting(meaning, usedBy, defaultValue), isSecret: true }
 }
 
-/** The value of an environment variable. An empty one is as good as none. */
+/** The value of an environment variable. An empty one counts as not set. */
 export function variable(name: keyof typeof VARIABLES): string | undefined {
   return process.env[name] || undefined
 }

@@ -1,11 +1,13 @@
 import type {
   EventOf,
-  FindAllCandidate,
   FindAllRun,
   ResearchEvent,
+  ResearchEventData,
+  ResearchEventType,
   RunProgressStats,
   TaskGroupStatus,
   TaskOutput,
+  TaskRunState,
 } from 'rivulet'
 import type { AlertData } from 'rivulet/rules'
 import { jsonText } from './json-text.ts'
@@ -52,7 +54,7 @@ export function eventJson(event: ResearchEvent): unknown {
 /** An entry of a log may come from another version of the library, with data of another shape. */
 function describeSafely(event: ResearchEvent): Description {
   try {
-    return describe(event)
+    return Object.hasOwn(DESCRIPTIONS, event.type) ? describe(event) : describeOther(event)
   } catch {
     return describeOther(event)
   }
@@ -63,98 +65,60 @@ function describeOther({ type, data }: ResearchEvent): Description {
   return { sign: '•', style: 'cyan', kind: oneLine(type, TYPE_WIDTH), text: jsonText(data) }
 }
 
-function describe(event: ResearchEvent): Description {
-  switch (event.type) {
-    case 'monitor.event_stream':
-      return { sign: '◆', style: 'magenta', kind: 'change', text: outputText(event.data.output) }
-    case 'monitor.snapshot':
-      return { sign: '◆', style: 'magenta', kind: 'change', text: outputText(event.data.changed_output) }
-    case 'monitor.completion':
-      return { sign: '◇', style: 'dim', kind: 'no change', text: '' }
-    case 'monitor.error':
-      return { sign: '✖', style: 'red', kind: 'failed', text: event.data.error_message }
-    case 'task_group.status':
-      return { sign: '▸', style: 'blue', kind: 'group', text: statusText(event.data.status) }
-    case 'task_run.state':
-      return describeRun(event)
-    case 'task_run.progress_stats':
-      return { sign: '▸', style: 'blue', kind: 'progress', text: progressText(event.data) }
-    case 'task_run.progress_msg': {
-      const { type, message } = event.data
-      return { sign: '▸', style: 'dim', kind: oneLine(lastPart(type), TYPE_WIDTH), text: message }
-    }
-    case 'findall.status':
-      return { sign: '▸', style: 'blue', kind: 'find-all', text: findAllText(event.data.data.status) }
-    case 'findall.candidate.generated':
-      return { sign: '◇', style: 'dim', kind: 'candidate', text: candidateText(event.data.data) }
-    case 'findall.candidate.matched':
-      return { sign: '✔', style: 'green', kind: 'matched', text: candidateText(event.data.data) }
-    case 'findall.candidate.unmatched':
-      return { sign: '✖', style: 'dim', kind: 'unmatched', text: candidateText(event.data.data) }
-    case 'findall.candidate.discarded':
-      return { sign: '✖', style: 'dim', kind: 'discarded', text: candidateText(event.data.data) }
-    case 'findall.candidate.enriched':
-      return { sign: '◆', style: 'magenta', kind: 'enriched', text: candidateText(event.data.data) }
-    case 'findall.schema.updated':
-      return { sign: '▸', style: 'blue', kind: 'schema', text: event.data.data.objective }
-    case 'error':
-      return { sign: '✖', style: 'red', kind: 'error', text: event.data.error.message }
-    case 'stream.gap':
-      return { sign: '!', style: 'yellow', kind: 'gap', text: event.data.reason }
-    case 'stream.oversized':
-      return { sign: '!', style: 'yellow', kind: 'too long', text: `over ${event.data.limit} characters` }
-    case 'source.failed':
-      return { sign: '✖', style: 'red', kind: 'failed', text: event.data.error.message }
-    case 'monitor.cancelled':
-      return { sign: '◇', style: 'dim', kind: 'cancelled', text: '' }
-    case 'source.live':
-      return { sign: '▸', style: 'dim', kind: 'reached', text: '' }
-    case 'source.lost':
-      return { sign: '!', style: 'yellow', kind: 'lost', text: event.data.message }
-    case 'log.tick':
-      return { sign: '·', style: 'dim', kind: 'tick', text: '' }
-    case 'log.clock':
-      return { sign: '!', style: 'yellow', kind: 'clock', text: `${event.data.state} (${event.data.by} ms)` }
-    case 'log.gap':
-      return { sign: '!', style: 'yellow', kind: 'gap', text: 'entries were deleted before they were read' }
-    case 'alert.pending':
-      return { sign: '△', style: 'yellow', kind: 'pending', text: alertText(event.data) }
-    case 'alert.inactive':
-      return { sign: '▽', style: 'dim', kind: 'inactive', text: alertText(event.data) }
-    case 'alert.firing':
-      return { sign: '▲', style: 'red', kind: 'firing', text: alertText(event.data) }
-    case 'alert.resolved':
-      return { sign: '▽', style: 'green', kind: 'resolved', text: alertText(event.data) }
-    case 'alert.unknown':
-      return {
-        sign: '?',
-        style: 'yellow',
-        kind: 'uncertain',
-        text: `${keyText(event.data.key)} (${event.data.reason})`,
-      }
-    case 'alert.known':
-      return { sign: '?', style: 'dim', kind: 'known', text: keyText(event.data.key) }
-    case 'alert.late':
-      return {
-        sign: '!',
-        style: 'yellow',
-        kind: 'late',
-        text: `${keyText(event.data.key)} ${event.data.event.id}`,
-      }
-    case 'gateway.search':
-      return { sign: '▸', style: 'dim', kind: 'search', text: event.data.request.search_queries.join(', ') }
-    case 'gateway.session':
-      return { sign: '▸', style: 'dim', kind: 'session', text: '' }
-    case 'gateway.revoked':
-      return { sign: '!', style: 'yellow', kind: 'revoked', text: event.data.sub ?? event.data.grant ?? '' }
-    case 'unknown':
-      return { sign: '?', style: 'yellow', kind: 'unknown', text: jsonText(event.data) }
-    default:
-      return describeOther(event)
-  }
+function describe<Type extends ResearchEventType>({ type, data }: EventOf<Type>): Description {
+  const described = DESCRIPTIONS[type]
+  if (typeof described === 'function') return described(data)
+  const [sign, style, kind, textOf] = described
+  return { sign, style, kind, text: textOf?.(data) ?? '' }
 }
 
-function describeRun({ data: { run, output } }: EventOf<'task_run.state'>): Description {
+/** Description of each type: its sign, style and kind, with the text if it has one; or what depends on the data. */
+const DESCRIPTIONS: {
+  readonly [Type in ResearchEventType]:
+    | ((data: ResearchEventData[Type]) => Description)
+    | readonly [sign: string, style: Style, kind: string, textOf?: (data: ResearchEventData[Type]) => string]
+} = {
+  'monitor.event_stream': ['◆', 'magenta', 'change', ({ output }) => outputText(output)],
+  'monitor.snapshot': ['◆', 'magenta', 'change', ({ changed_output }) => outputText(changed_output)],
+  'monitor.completion': ['◇', 'dim', 'no change'],
+  'monitor.error': ['✖', 'red', 'failed', ({ error_message }) => error_message],
+  'monitor.cancelled': ['◇', 'dim', 'cancelled'],
+  'task_group.status': ['▸', 'blue', 'group', ({ status }) => statusText(status)],
+  'task_run.state': describeRun,
+  'task_run.progress_stats': ['▸', 'blue', 'progress', progressText],
+  'task_run.progress_msg': ({ type, message }) => {
+    return { sign: '▸', style: 'dim', kind: oneLine(lastPart(type), TYPE_WIDTH), text: message }
+  },
+  'findall.status': ['▸', 'blue', 'find-all', ({ data }) => findAllText(data.status)],
+  'findall.candidate.generated': ['◇', 'dim', 'candidate', candidateText],
+  'findall.candidate.matched': ['✔', 'green', 'matched', candidateText],
+  'findall.candidate.unmatched': ['✖', 'dim', 'unmatched', candidateText],
+  'findall.candidate.discarded': ['✖', 'dim', 'discarded', candidateText],
+  'findall.candidate.enriched': ['◆', 'magenta', 'enriched', candidateText],
+  'findall.schema.updated': ['▸', 'blue', 'schema', ({ data }) => data.objective],
+  error: ['✖', 'red', 'error', ({ error }) => error.message],
+  'stream.gap': ['!', 'yellow', 'gap', ({ reason }) => reason],
+  'stream.oversized': ['!', 'yellow', 'too long', ({ limit }) => `over ${limit} characters`],
+  'source.failed': ['✖', 'red', 'failed', ({ error }) => error.message],
+  'source.live': ['▸', 'dim', 'reached'],
+  'source.lost': ['!', 'yellow', 'lost', ({ message }) => message],
+  'log.tick': ['·', 'dim', 'tick'],
+  'log.clock': ['!', 'yellow', 'clock', ({ state, by }) => `${state} (${by} ms)`],
+  'log.gap': ['!', 'yellow', 'gap', () => 'entries were deleted before they were read'],
+  'alert.pending': ['△', 'yellow', 'pending', alertText],
+  'alert.inactive': ['▽', 'dim', 'inactive', alertText],
+  'alert.firing': ['▲', 'red', 'firing', alertText],
+  'alert.resolved': ['▽', 'green', 'resolved', alertText],
+  'alert.unknown': ['?', 'yellow', 'uncertain', ({ key, reason }) => `${keyText(key)} (${reason})`],
+  'alert.known': ['?', 'dim', 'known', ({ key }) => keyText(key)],
+  'alert.late': ['!', 'yellow', 'late', ({ key, event }) => `${keyText(key)} ${event.id}`],
+  'gateway.search': ['▸', 'dim', 'search', ({ request }) => request.search_queries.join(', ')],
+  'gateway.session': ['▸', 'dim', 'session'],
+  'gateway.revoked': ['!', 'yellow', 'revoked', ({ sub, grant }) => sub ?? grant ?? ''],
+  unknown: ['?', 'yellow', 'unknown', jsonText],
+}
+
+function describeRun({ run, output }: TaskRunState): Description {
   const text = run.error?.message ?? (output == null ? '' : outputText(output) || 'an empty answer')
   if (run.status === 'completed') return { sign: '✔', style: 'green', kind: run.status, text }
   return { sign: '✖', style: run.status === 'failed' ? 'red' : 'yellow', kind: run.status, text }
@@ -180,7 +144,9 @@ function findAllText({ status, metrics, termination_reason: reason }: FindAllRun
 }
 
 /** A candidate: `Acme (https://acme.example): founded 2020 ✔ · employees: 30`. */
-function candidateText({ name, url, output }: FindAllCandidate): string {
+function candidateText({
+  data: { name, url, output },
+}: ResearchEventData['findall.candidate.generated']): string {
   const outputs = Object.entries(output ?? {}).map(([field, { value, is_matched }]) => {
     const sign = is_matched == null ? '' : is_matched ? ' ✔' : ' ✖'
     return `${field}: ${typeof value === 'string' ? withoutMarkup(value) : jsonText(value)}${sign}`

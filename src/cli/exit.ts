@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander'
-import { ArgumentError, AuthenticationError, ConnectionError, NotFoundError } from 'rivulet'
+import { ArgumentError, AuthenticationError, ConnectionError, NotFoundError, RivuletError } from 'rivulet'
 import { LogFileError, LogInUseError, LogPositionError, LogServerError } from 'rivulet/log'
 import { EXIT } from './exit-codes.ts'
 
@@ -11,6 +11,7 @@ export class UsageError extends Error {
 /** Another process records the same sources into the log. */
 export class RecordedElsewhere extends Error {
   override readonly name = 'RecordedElsewhere'
+  readonly code = 'log_in_use'
 
   constructor({ claimed, owner }: LogInUseError) {
     super(
@@ -22,6 +23,7 @@ export class RecordedElsewhere extends Error {
 /** The log to copy is in use. */
 export class CopiedLogInUse extends Error {
   override readonly name = 'CopiedLogInUse'
+  readonly code = 'log_in_use'
 
   constructor({ claimed, owner }: LogInUseError) {
     super(
@@ -82,12 +84,18 @@ export function exitCodeOfSignal(signal: 'SIGINT' | 'SIGTERM'): number {
   return signal === 'SIGINT' ? EXIT.interrupted.code : EXIT.terminated.code
 }
 
-/** The message to print on stderr; undefined if there is no failure, or commander has printed it. */
+/**
+ * The message to print on stderr; undefined if there is no failure, or commander has printed it. It ends with the code of the error, as in
+ * "… [log_file]", by which docs/troubleshooting.md has a remedy.
+ */
 export function errorMessageOf(thrown: unknown): string | undefined {
   const error = firstOf(thrown)
   if (error instanceof OutputClosed || error instanceof Interrupted) return
   if (error instanceof CommanderError || error instanceof ProblemsReported) return
-  return error instanceof Error ? error.message : String(error)
+  if (!(error instanceof Error)) return String(error)
+  const isCoded =
+    error instanceof RivuletError || error instanceof RecordedElsewhere || error instanceof CopiedLogInUse
+  return isCoded ? `${error.message} [${error.code}]` : error.message
 }
 
 /** The original error. `await using` wraps it in a SuppressedError if cleaning up fails too. */

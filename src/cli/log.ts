@@ -1,5 +1,6 @@
 import { pino } from 'pino'
 import type { Logger } from 'pino'
+import { RivuletError } from 'rivulet'
 import { variable } from './environment.ts'
 import { UsageError } from './exit.ts'
 import { jsonText } from './json-text.ts'
@@ -46,10 +47,11 @@ export function logLine(entry: string): string {
 
 /** Logs an error of a service that runs in this process. */
 export function logServiceError(log: Logger, error: unknown, ref_id?: string): void {
-  log.error({ error: messageOf(error), ...(ref_id !== undefined && { ref_id }) }, 'the service failed')
+  log.error({ ...errorFields(error), ...(ref_id !== undefined && { ref_id }) }, 'the service failed')
 }
 
-/** Only the message, since other fields of an error may be secret. */
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+/** The message and the code of an error. Its other fields may be secret. */
+export function errorFields(error: unknown): { readonly error: string; readonly code?: string } {
+  if (error instanceof RivuletError) return { error: error.message, code: error.code }
+  return { error: error instanceof Error ? error.message : String(error) }
 }

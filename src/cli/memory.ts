@@ -34,7 +34,7 @@ Examples:
   $ rivulet memory clear --scope customer-7`
 
 /** `rivulet memory`: finds and forgets memories. Beyond the interface document. */
-export function addMemory(program: Command, signal: AbortSignal): void {
+export function addMemory(program: Command, signal: AbortSignal, input: StandardInput = process.stdin): void {
   const memory = program
     .command('memory')
     .description('Find what was researched before, and forget it.')
@@ -70,11 +70,12 @@ export function addMemory(program: Command, signal: AbortSignal): void {
       .description(
         'Forget all memories of a scope, or the personal ones. Asks first if it runs on a terminal.',
       ),
-    'print the scope as one line of JSON',
+    'print the scope, or false if the answer was no, as one line of JSON',
   ).action(async (options: ScopeOptions) => {
     const { client, output } = connect(options, signal)
-    if (!(await isConfirmed(`${memoryOf(options)} forgets everything. Go on?`, signal))) {
-      printMessage('Nothing was forgotten.')
+    if (!(await isConfirmed(`${memoryOf(options)} forgets everything. Go on?`, signal, input))) {
+      if (output.json) await output.value({ cleared: false })
+      else printMessage('Nothing was forgotten.')
       return
     }
     await client.memory.clear(scopeOf(options), { signal })
@@ -102,7 +103,7 @@ function memoryOf({ scope }: ScopeOptions): string {
 export async function isConfirmed(
   question: string,
   signal: AbortSignal,
-  input: StandardInput = process.stdin,
+  input: StandardInput,
 ): Promise<boolean> {
   if (input.isTTY !== true) return true
   process.stderr.write(`${question} [y/N] `)

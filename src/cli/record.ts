@@ -9,6 +9,7 @@ import { doneGroups } from './done-groups.ts'
 import { RecordedElsewhere, UsageError } from './exit.ts'
 import { invocation } from './invocation.ts'
 import { LOG_OPTION, openLogAt } from './opened-log.ts'
+import { errorFields } from './log.ts'
 import type { Logger } from './log.ts'
 import { byteSize, timeSpan } from './options.ts'
 import { addSourceOptions, hasNoIds, sourceFields, watchedIds } from './source-options.ts'
@@ -148,8 +149,8 @@ async function checkSources(
     signal.throwIfAborted()
     const mayBeReachable = error instanceof RequestError && error.retryable
     if (!mayBeReachable && !timeout.aborted) throw error
-    const problem = error instanceof RequestError ? error.message : 'no answer'
-    log.warn({ error: problem }, 'recording begins when the service can be reached')
+    const problem = error instanceof RequestError ? errorFields(error) : { error: 'no answer' }
+    log.warn(problem, 'recording begins when the service can be reached')
   }
 }
 
@@ -176,7 +177,7 @@ function countEntries(recorded: EventLog, log: Logger, progress: Progress): Coun
         progress.take(event)
         if (event.type !== 'source.failed') continue
         counted.failure ??= event.data.error
-        log.error({ source: event.source, error: event.data.error.message }, 'failed for good')
+        log.error({ source: event.source, ...errorFields(event.data.error) }, 'failed for good')
       }
       return appended
     },

@@ -7,7 +7,7 @@ import type { Grant } from '../gateway/grant.ts'
 import { refusalResponse } from '../gateway/http-answer.ts'
 import type { EventLog } from '../log/event-log/event-log.ts'
 import { ArgumentError, hidden } from '../protocol/argument-error.ts'
-import { checkFunction, checkObject, checkOptions, checkText } from '../protocol/check.ts'
+import { checkFunction, checkMethods, checkOptions, checkText } from '../protocol/check.ts'
 import { MAX_RUNS_PER_REQUEST } from '../protocol/limits.ts'
 import { Assets, htmlResponse } from './assets.ts'
 import { DashboardKey } from './dashboard-key.ts'
@@ -23,7 +23,7 @@ import { dashboardViews } from './views.ts'
 export interface DashboardOptions {
   /** The log that it shows. Its views are processes of this log. */
   readonly log: EventLog
-  /** Client for searches and added runs. */
+  /** Client for searches and added runs. Default: none, and the page offers neither. */
   readonly client?: GatewayClient
   /** Finds a document that is cited, so that the page can show an excerpt in it. Default: it links to the document's URL. */
   readonly documents?: FindDocument
@@ -83,12 +83,13 @@ export function createDashboard(options: DashboardOptions): Dashboard {
   checkOptions('options', options ?? null, OPTIONS)
   const { log, client, documents, origins } = options
   const key = options.key ?? randomBytes(32).toString('base64url')
-  checkText('options.key', key)
+  checkMethods('log', log, 'an open log', ['process', 'consume'])
+  checkText('key', key)
   if (key.length < MIN_KEY) {
-    throw new ArgumentError('options.key', `of at least ${MIN_KEY} characters`, hidden(key))
+    throw new ArgumentError('key', `of at least ${MIN_KEY} characters`, hidden(key))
   }
-  if (client !== undefined) checkObject('options.client', client)
-  if (documents !== undefined) checkFunction('options.documents', documents)
+  if (client !== undefined) checkMethods('client', client, 'a client', ['search'])
+  if (documents !== undefined) checkFunction('documents', documents)
 
   const gateway = new LazyGateway(() =>
     createGateway({

@@ -3,6 +3,7 @@ import {
   checkBoolean,
   checkDuration,
   checkInteger,
+  checkMethods,
   checkObject,
   checkOptions,
   checkText,
@@ -11,6 +12,7 @@ import { FencedError, LogFileError, LogInUseError, LogServerError } from '../log
 import type { EventLog } from '../log/event-log/event-log.ts'
 import type { ProcessOptions } from '../log/process/process.ts'
 import { RequestContext } from '../log/event-log/request-context.ts'
+import { isObject } from '../protocol/json.ts'
 import type { LiveSnapshot } from '../protocol/live.ts'
 import { asyncScheduler } from 'rxjs'
 import type { Access } from './access/access.ts'
@@ -65,11 +67,20 @@ const OPTIONS = Object.keys({
  * @throws LogUnsupportedError in a Worker outside of a request. A gateway of another request rejects with it: create it in a Durable Object.
  */
 export function createGateway<const V extends Views>(options: GatewayOptions<V>): Gateway<V> {
-  checkOptions('options', options, OPTIONS)
+  checkOptions('options', options ?? null, OPTIONS)
   const { log, views, name, tokens, path = '/live', origins, client, maxConnections } = options
   const { holdsRetention = true, heartbeat = 15_000 } = options
+  checkMethods('log', log, 'an open log', ['process', 'consume'])
   checkObject('views', views)
   checkNames(name, Object.keys(views))
+  for (const [at, each] of Object.entries(views)) {
+    if (!isObject(Object(each).definition))
+      throw new ArgumentError(`views.${at}`, 'a view, made by `view`', each)
+  }
+  if (client !== undefined) {
+    checkMethods('client', client, 'a client', ['search'])
+    checkMethods('client.taskGroups', client.taskGroups, 'those of a client', ['addRuns'])
+  }
   checkBoolean('holdsRetention', holdsRetention)
   checkText('path', path)
   checkDuration('heartbeat', heartbeat)

@@ -26,18 +26,19 @@ export interface Grant {
 
 /** Requests that a subject may make. Each gateway counts for itself. */
 export interface GrantedRequests {
+  /** Searches. Default: none. */
   readonly search?: {
-    /** Default 30. */
+    /** Maximum number of searches a minute. Default 30. */
     readonly perMinute?: number
   }
   /**
    * An input may have the fields `input`, `processor`, `metadata`, `source_policy`, `advanced_settings` and `task_spec`. Other fields would
-   * let a subject make the service call other servers, or read the questions of another subject.
+   * let a subject make the service call other servers, or read the questions of another subject. Default: none.
    */
   readonly addRuns?: {
     /** Ids of task groups; `*` for all of them. */
     readonly groups: readonly string[]
-    /** Runs, not requests. Default 100. */
+    /** Maximum number of runs a minute, not of requests. Default 100. */
     readonly perMinute?: number
     /** Processors that may be named; `*` for all. Default: none, and the service's own default is used. */
     readonly processors?: readonly string[]

@@ -1,5 +1,5 @@
 import type { EventLog } from '../log/event-log/event-log.ts'
-import { LogInUseError } from '../log/errors.ts'
+import { LogClosedError, LogInUseError } from '../log/errors.ts'
 import { MAX_APPEND_ENTRIES } from '../log/store/contract.ts'
 import type { Entry } from '../log/store/contract.ts'
 import type { RecordedStream, Recorder } from '../log/record/recorder.ts'
@@ -39,7 +39,7 @@ export class Journal {
 
   /** Resolves once the event survives a crash. Rejects with the error of the log. */
   record(event: ResearchEvent): Promise<void> {
-    if (this.#isClosed) return Promise.reject(new TypeError('the gateway is closed'))
+    if (this.#isClosed) return Promise.reject(new LogClosedError('the gateway'))
     const done = Promise.withResolvers<void>()
     this.#pending.push({ event, done })
     this.#appending ??= this.#append()

@@ -1,6 +1,8 @@
+import { checkFunction, checkInteger, checkList, checkOptions, checkText } from '../protocol/check.ts'
 import type { ResearchEventType } from '../protocol/event.ts'
 import type { ViewShape } from '../protocol/live.ts'
 import type { EntryOf } from '../log/consume/consumer-options.ts'
+import { checkStart } from '../log/store/checked-store.ts'
 import type { StartAt } from '../log/store/contract.ts'
 
 /** The path of a row: the values of the view's params first, then values that distinguish it from other rows with these params. */
@@ -10,9 +12,9 @@ export type RowPath = readonly string[]
 export interface ViewOptions<Row, Type extends ResearchEventType, Param extends string> {
   /** Version of the functions, a positive integer. Raise it when their results change: the view is then built again. */
   readonly version: number
-  /** The types of entries that the view reads. */
+  /** The types of entries that the view reads. Default: all. */
   readonly types?: readonly Type[]
-  /** Whether the view reads an entry. */
+  /** Whether the view reads an entry. Default: each. */
   readonly where?: (entry: EntryOf<Type>) => boolean
   /** Names of the first parts of a row's path, which clients give to get only the rows below. Default: none. */
   readonly params?: readonly Param[]
@@ -42,11 +44,43 @@ export interface View<Row, Param extends string = never> extends ViewShape<Row, 
 /** {@link ViewOptions} without their types. The functions are called with their own states and with entries of their log only. */
 export type ViewDefinition = ViewOptions<unknown, ResearchEventType, string>
 
-/** A view of the log: rows by path, made from its entries. */
+const OPTIONS = Object.keys({
+  version: true,
+  types: true,
+  where: true,
+  params: true,
+  key: true,
+  reduce: true,
+  source: true,
+  startAt: true,
+  timeToLive: true,
+} satisfies Record<keyof ViewDefinition, true>)
+
+/**
+ * A view of the log: rows by path, made from its entries.
+ *
+ * @throws ArgumentError for an unknown option or an invalid one.
+ */
 export function view<Row, const Type extends ResearchEventType, const Param extends string = never>(
   options: ViewOptions<Row, Type, Param>,
 ): View<Row, Param> {
+  checkOptions('options', options ?? null, OPTIONS)
+  const { version, types, where, params = [], key, reduce, source, startAt, timeToLive } = options
+  checkInteger('version', version, 1)
+  if (types !== undefined) checkNames('types', types)
+  if (params.length !== 0) checkNames('params', params)
+  for (const [name, value] of Object.entries({ key, reduce })) checkFunction(name, value)
+  for (const [name, value] of Object.entries({ where, source })) {
+    if (value !== undefined) checkFunction(name, value)
+  }
+  if (startAt !== undefined) checkStart('startAt', startAt)
+  if (timeToLive !== undefined && typeof timeToLive !== 'function') checkInteger('timeToLive', timeToLive, 1)
   // A view's functions get only rows that the view has made, and entries that it has chosen.
   const definition = options as unknown as ViewDefinition
-  return { params: options.params ?? [], definition }
+  return { params, definition }
+}
+
+function checkNames(argument: string, names: unknown): void {
+  checkList(argument, names)
+  for (const name of names) checkText(argument, name)
 }

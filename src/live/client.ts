@@ -1,5 +1,6 @@
 import { MAX_LIVE_TEXT, MAX_LIVE_VIEWS, viewAddress } from '../protocol/live.ts'
 import type { ViewRequest } from '../protocol/live.ts'
+import { ArgumentError } from '../protocol/argument-error.ts'
 import { callAll } from './call-all.ts'
 import { Connection } from './connection.ts'
 import type { ConnectionOwner } from './connection.ts'
@@ -84,12 +85,12 @@ export class Client implements ConnectionOwner, TabsOwner, OfflineOwner {
     return this.stores.slice(0, MAX_LIVE_VIEWS)
   }
 
-  /** Returns the same object for the same view and params, while it is referenced. Throws a `TypeError` for params that no gateway accepts. */
+  /** Returns the same object for the same view and params, while it is referenced. Throws an ArgumentError for params that no gateway accepts. */
   store(request: ViewRequest): ViewStore {
     // Otherwise the gateway would refuse the whole connection, with the views of all tabs.
     for (const [name, value] of Object.entries(request.params ?? {})) {
       if (typeof value !== 'string' || value.length > MAX_LIVE_TEXT) {
-        throw new TypeError(`the param ${name} must be a text of up to ${MAX_LIVE_TEXT} characters`)
+        throw new ArgumentError(`params.${name}`, `a text of up to ${MAX_LIVE_TEXT} characters`, value)
       }
     }
     const address = viewAddress(request.view, request.params)

@@ -1,3 +1,4 @@
+import { checkFunction, checkOneOf, checkText } from '../protocol/check.ts'
 import type { ViewRequest, ViewShapes } from '../protocol/live.ts'
 import { callAll } from './call-all.ts'
 import { Client } from './client.ts'
@@ -6,6 +7,14 @@ import type { Environment } from './environment.ts'
 import type { ConnectOptions, Live, LiveObservable, ObservableView } from './live.ts'
 import { LiveError } from './live-error.ts'
 import type { ViewStore } from './view-store.ts'
+
+const OPTIONS = Object.keys({
+  url: 0,
+  getToken: 0,
+  share: 0,
+  offline: 0,
+  initial: 0,
+} satisfies Record<keyof ConnectOptions, 0>)
 
 /**
  * Connects a page to a gateway. Nothing is sent before the first subscription to a view, so it can be called while a server renders.
@@ -24,6 +33,8 @@ import type { ViewStore } from './view-store.ts'
  *   document.title = `${rows.size} alerts, ${status.state}`
  * })
  * ```
+ *
+ * @throws ArgumentError for an unknown option, and without a `url` or `getToken`.
  */
 export function connect<V extends ViewShapes>(options: ConnectOptions): Live<V> {
   return connectIn(options, platform())
@@ -35,6 +46,10 @@ export function connect<V extends ViewShapes>(options: ConnectOptions): Live<V> 
  * @internal
  */
 export function connectIn<V extends ViewShapes>(options: ConnectOptions, environment: Environment): Live<V> {
+  // Suggests no nearest name, as other entry points do: that would be a twentieth of the code that a page loads.
+  for (const name of Object.keys(Object(options))) checkOneOf('option', name, OPTIONS)
+  checkText('url', options?.url)
+  checkFunction('getToken', options.getToken)
   const client = new Client(options, environment)
   const viewOf = (request: ViewRequest) => {
     const store = client.store(request)

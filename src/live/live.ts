@@ -20,7 +20,7 @@ export interface ConnectOptions {
   readonly share?: boolean
   /** Keeps the last rows in IndexedDB, for a start without a network. Default false. */
   readonly offline?: boolean
-  /** The snapshot that the server has rendered. */
+  /** The snapshot that the server has rendered. Default: none, and each view begins without rows. */
   readonly initial?: LiveSnapshot
 }
 
@@ -129,8 +129,9 @@ export interface InspectedView {
 /** A connection to a gateway. */
 export interface Live<V extends ViewShapes> extends Disposable {
   /**
-   * Returns the view of a name and params, always the same object for the same ones. Throws a `TypeError` for a param that is no text of up
-   * to 1,024 characters.
+   * Returns the view of a name and params, always the same object for the same ones.
+   *
+   * @throws ArgumentError for a param that is no text of up to 1,024 characters.
    */
   view<const Name extends keyof V & string>(
     name: Name,

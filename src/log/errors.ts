@@ -269,13 +269,13 @@ export class LogServerError extends LogError {
   }
 }
 
-/** The log is closed. */
+/** The log is closed, so it takes no more calls. */
 export class LogClosedError extends LogError {
   override readonly name = 'LogClosedError'
   override readonly code = 'log_closed'
 
   constructor(log: string) {
-    super(`${log} is closed: open it again`)
+    super(`${log} is closed: stop what uses it first, then close it`)
   }
 }
 

@@ -5,19 +5,14 @@
  */
 export { openLog } from './event-log/open-log.ts'
 export type { LogOptions } from './event-log/open-log.ts'
-export type { EventLog, Forgotten } from './event-log/event-log.ts'
+export type { EventLog, Forgotten, LogReadOptions } from './event-log/event-log.ts'
 export type { DeadLetterQueue } from './event-log/dead-letters.ts'
 export type { LogJob } from './event-log/job.ts'
 export type { LogObserver } from './event-log/observer.ts'
 export type { LogReader } from './event-log/log-reader.ts'
 export type { RetentionOptions } from './event-log/retention.ts'
-export { memoryStore } from './memory/memory-log.ts'
-export type {
-  MemoryStore,
-  MemoryStoreConnection,
-  MemoryStoreOptions,
-  MemoryStoreWrite,
-} from './memory/memory-log.ts'
+export { memoryStore } from './memory/store.ts'
+export type { MemoryStore, MemoryStoreOptions } from './memory/store.ts'
 export type { ConsumerOptions, EntryOf } from './consume/consumer-options.ts'
 export { exactlyOnceIn } from './consume/exactly-once.ts'
 export type { EffectHandler } from './consume/effects.ts'

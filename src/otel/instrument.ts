@@ -5,7 +5,7 @@ import type { ResearchClient } from '../client.ts'
 import type { GatewayObserver } from '../gateway/observer.ts'
 import type { EventLog } from '../log/event-log/event-log.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkBoolean, checkOptions } from '../protocol/check.ts'
+import { checkBoolean, checkMethods, checkOptions } from '../protocol/check.ts'
 import { ignoringErrors } from '../protocol/observers.ts'
 import { countDiagnostics } from './diagnostics.ts'
 import { gatewayObserver } from './gateway.ts'
@@ -17,11 +17,11 @@ import { requestObserver } from './requests.ts'
 
 /** The objects to instrument, and the meter and tracer to use. */
 export interface InstrumentOptions {
-  /** A client: its requests, streams, retries, reconnects and dropped duplicates. */
+  /** A client: its requests, streams, retries, reconnects and dropped duplicates. Default: none. */
   readonly client?: Pick<ResearchClient, 'observe' | 'diagnostics'>
-  /** A log: its recording, the handlers of its consumers, the functions of its processes, and the lag of its readers. */
+  /** A log: its recording, the handlers of its consumers, the functions of its processes, and the lag of its readers. Default: none. */
   readonly log?: Pick<EventLog, 'observe' | 'stats'>
-  /** A gateway of `createGateway`: its connections, requests and refusals, and what it encodes and sends. */
+  /** A gateway of `createGateway`: its connections, requests and refusals, and what it encodes and sends. Default: none. */
   readonly gateway?: { observe(observer: GatewayObserver): () => void }
   /** The meter of the metrics. Default: the one of the global meter provider at the call. */
   readonly meter?: Meter
@@ -66,7 +66,7 @@ export interface Instrumentation extends Disposable {
  * using telemetry = instrument({ client, log })
  * ```
  *
- * @throws ArgumentError for an unknown option, and without any of the three.
+ * @throws ArgumentError for an unknown option or an invalid one, and without any of the three.
  */
 export function instrument(options: InstrumentOptions): Instrumentation {
   checkOptions('options', options ?? null, OPTIONS)
@@ -76,6 +76,11 @@ export function instrument(options: InstrumentOptions): Instrumentation {
   }
   checkBoolean('propagate', propagate)
   const { meter = metrics.getMeter('rivulet'), tracer = trace.getTracer('rivulet') } = options
+  if (client !== undefined) checkMethods('client', client, 'a client', ['observe'])
+  if (log !== undefined) checkMethods('log', log, 'an open log', ['observe', 'stats'])
+  if (gateway !== undefined) checkMethods('gateway', gateway, 'a gateway', ['observe'])
+  checkMethods('meter', meter, 'a meter', ['createCounter'])
+  checkMethods('tracer', tracer, 'a tracer', ['startSpan'])
   const handlers = new Handlers(meter, tracer)
   const ends: (() => void)[] = []
   if (client !== undefined) {

@@ -31,15 +31,15 @@ export function checkInteger(argument: string, value: unknown, min: number, max?
     throw new ArgumentError(argument, `an integer ${rangeOf(min, max)}`, value)
 }
 
-/** The config of an operator: an object. */
-export function checkConfig(value: unknown): void {
-  if (!isObject(value)) throw new ArgumentError('config', 'an object', value)
-}
-
 /** A time in ms: finite, not negative, at most `max`. With `orNever`, `Infinity` is accepted and means never. */
 export function checkDuration(argument: string, value: unknown, orNever = false, max?: number): void {
   if (!isWithin(value, 0, max) && !(orNever && value === Infinity))
     throw new ArgumentError(argument, `a number of milliseconds ${rangeOf(0, max)}`, value)
+}
+
+/** A point in time: Unix time in ms, finite. */
+export function checkTime(argument: string, value: unknown): void {
+  if (!Number.isFinite(value)) throw new ArgumentError(argument, 'Unix time in ms', value)
 }
 
 /** A time in ms within the limit of `setTimeout`. With `orNever`, `Infinity` is accepted and means never. */
@@ -61,9 +61,26 @@ export function checkSignal(argument: string, value: unknown): void {
   if (!(value instanceof AbortSignal)) throw new ArgumentError(argument, 'an AbortSignal', value)
 }
 
+/** A scheduler of RxJS. */
+export function checkScheduler(argument: string, value: unknown): void {
+  if (!isObject(value) || typeof value['schedule'] !== 'function')
+    throw new ArgumentError(argument, 'a scheduler of RxJS', value)
+}
+
 /** A function. */
 export function checkFunction(argument: string, value: unknown): void {
   if (typeof value !== 'function') throw new ArgumentError(argument, 'a function', value)
+}
+
+/** Something with these methods, such as an open log. */
+export function checkMethods(
+  argument: string,
+  value: unknown,
+  expected: string,
+  methods: readonly string[],
+): void {
+  const has = (method: string) => typeof Object(value)[method] === 'function'
+  if (!methods.every(has)) throw new ArgumentError(argument, expected, hidden(value))
 }
 
 /** True or false. */

@@ -142,8 +142,11 @@ export interface LogGap {
   readonly to: string
 }
 
-/** The type of `data` for each type of event. */
-export interface ResearchEventData {
+/**
+ * The type of `data` for each type of event of this package. A new type begins here: the compiler names what else it needs, from
+ * `event-types.ts` on.
+ */
+export interface OwnEventData {
   'monitor.event_stream': MonitorEventStreamEvent
   'monitor.snapshot': MonitorSnapshotEvent
   'monitor.completion': MonitorCompletionEvent
@@ -192,6 +195,9 @@ export interface ResearchEventData {
   /** Something that this version does not know, passed on unchanged. */
   unknown: unknown
 }
+
+/** The type of `data` for each type of event. An application may declare types of its own here. */
+export interface ResearchEventData extends OwnEventData {}
 
 /** The name of an event's type. */
 export type ResearchEventType = keyof ResearchEventData

@@ -2,7 +2,6 @@ export { ArgumentError } from './argument-error.ts'
 export type { Backoff } from './backoff.ts'
 export type { ChatChunk, ChatCompletion, ChatRequest } from './chat.ts'
 export {
-  completeness,
   gapEvent,
   groupEvent,
   groupSource,

@@ -1,3 +1,5 @@
+import { ArgumentError } from './argument-error.ts'
+
 /**
  * The path of a row, as text: its parts, escaped and joined with `/`. The first parts are the view's params. A row belongs to a client's
  * request if its path begins with the client's params.
@@ -25,7 +27,9 @@ export interface ViewRequest {
 
 /**
  * The address of a view with its params, by which frames name it: `group?group=tgrp_1`. Params are in
- * the order of their names. Throws a `TypeError` for a text with a lone surrogate.
+ * the order of their names.
+ *
+ * @throws ArgumentError for a text with a lone surrogate, or anything that is no text.
  */
 export function viewAddress(view: string, params: Readonly<Record<string, string>> = {}): string {
   const query = Object.entries(params)
@@ -36,7 +40,9 @@ export function viewAddress(view: string, params: Readonly<Record<string, string
 }
 
 function encoded(text: string): string {
-  if (!text.isWellFormed()) throw new TypeError(`${JSON.stringify(text)} has a lone surrogate`)
+  if (typeof text !== 'string' || !text.isWellFormed()) {
+    throw new ArgumentError('view', 'a text without a lone surrogate, and so must its params', text)
+  }
   return encodeURIComponent(text)
 }
 

@@ -16,11 +16,11 @@ export interface MemoryScope {
 export interface MemoryRetrieveRequest extends MemoryScope {
   /** The topic of the memories. Absent, null or empty: the most recent ones. */
   readonly query?: string | null
-  /** Only memories of this kind. */
+  /** Only memories of this kind. Default: of each. */
   readonly kind?: MemoryKind | null
   /** The maximum number of memories. Default: the service's. */
   readonly limit?: number
-  /** Only memories of work that completed at this time or later, in RFC 3339. */
+  /** Only memories of work that completed at this time or later, in RFC 3339. Default: of any time. */
   readonly since?: string | null
 }
 

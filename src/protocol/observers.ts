@@ -1,3 +1,4 @@
+import { checkObject } from './check.ts'
 import { isThenable } from './thenable.ts'
 
 /** The observers of one object. Without observers, a notification costs one check. */
@@ -11,6 +12,7 @@ export class Observers<Observer extends object> {
 
   /** Adds an observer, until the returned function is called. */
   add(observer: Observer): () => void {
+    checkObject('observer', observer)
     const own = { observer }
     this.#list = [...this.#list, own]
     return () => {

@@ -11,6 +11,25 @@ export abstract class RivuletError extends Error implements Retryable {
   /** Whether the same call may succeed later. Default false. `reconnect` and `deliver` retry accordingly. */
   readonly retryable: boolean = false
 
+  /**
+   * Whether it is the error with this `code`, of whichever copy of the package, and of any entry point. It narrows to the class, of which only
+   * the type is needed.
+   *
+   * ```ts
+   * import { RivuletError } from 'rivulet'
+   * import type { LogInUseError } from 'rivulet/log'
+   *
+   * export const ownerOf = (error: unknown) =>
+   *   RivuletError.is<LogInUseError>(error, 'log_in_use') ? error.owner : undefined
+   * ```
+   */
+  static is<Class extends Error & { readonly code: string }>(
+    error: unknown,
+    code: Class['code'],
+  ): error is Class {
+    return error instanceof Error && 'code' in error && error.code === code
+  }
+
   /** The fields that `JSON.stringify` writes: it would leave out the message. Others may be of any size, or no JSON. */
   toJSON(): Readonly<Record<string, unknown>> {
     const { name, code, message, retryable } = this

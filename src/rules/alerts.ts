@@ -1,10 +1,12 @@
 import { asyncScheduler } from 'rxjs'
 import type { OperatorFunction, SchedulerLike } from 'rxjs'
+import { checkInteger, checkOptions, checkScheduler } from '../protocol/check.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import { inTime } from '../streams/in-time.ts'
 import { viewOf } from './cel/index.ts'
 import { InMemoryRules } from './evaluate/in-memory.ts'
 import type { AlertEvent } from './evaluate/in-memory.ts'
+import { checkRuleSet } from './check-arguments.ts'
 import { compiledRules } from './rule-set.ts'
 import type { RuleSet } from './rule-set.ts'
 
@@ -42,11 +44,18 @@ interface AlertsOptions {
  *   .pipe(alerts(rules))
  *   .subscribe(({ type, data }) => console.log(type, data.alert))
  * ```
+ *
+ * @throws ArgumentError at the call, for an invalid setting.
  */
 export function alerts(
   rules: RuleSet,
-  { scheduler = asyncScheduler, maxKeys }: AlertsOptions = {},
+  options: AlertsOptions = {},
 ): OperatorFunction<ResearchEvent, AlertEvent> {
+  checkRuleSet(rules)
+  checkOptions('options', options, ['scheduler', 'maxKeys'])
+  const { scheduler = asyncScheduler, maxKeys } = options
+  checkScheduler('scheduler', scheduler)
+  if (maxKeys !== undefined) checkInteger('maxKeys', maxKeys, 1)
   const compiled = compiledRules(rules)
   return inTime({
     begin: () => new InMemoryRules(compiled, viewOf, maxKeys),

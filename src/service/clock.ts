@@ -1,3 +1,5 @@
+import { ArgumentError } from '../protocol/argument-error.ts'
+import { checkDuration, checkTime } from '../protocol/check.ts'
 import { MAX_TIMER_DELAY } from '../protocol/timer-limit.ts'
 
 /**
@@ -26,6 +28,8 @@ export function realTimeOf(clock: Clock): Clock {
  * back when a fast service is restarted. Its {@link Clock.realTime} runs at real speed.
  */
 export function systemClock(speed = 1, from = Date.now()): Clock {
+  if (!(Number.isFinite(speed) && speed > 0)) throw new ArgumentError('speed', 'a number above 0', speed)
+  checkTime('from', from)
   const startedAt = performance.now()
   const now = () => Math.floor(from + (performance.now() - startedAt) * speed)
   return {
@@ -51,8 +55,9 @@ export class ManualClock implements Clock {
   #now: number
   #tasks: { readonly due: number; readonly task: () => void }[] = []
 
-  /** @param start Unix time in ms. */
+  /** @param start Unix time in ms. Default: the start of 2026, UTC. */
   constructor(start = Date.UTC(2026, 0, 1)) {
+    checkTime('start', start)
     this.#now = start
   }
 
@@ -75,6 +80,7 @@ export class ManualClock implements Clock {
 
   /** Advances the time by `ms`, and runs the tasks that become due, in order. */
   advance(ms: number): void {
+    checkDuration('ms', ms)
     const end = this.#now + ms
     for (;;) {
       const entry = this.#tasks

@@ -3,7 +3,7 @@ import { isIPv6, type AddressInfo } from 'node:net'
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
 import type { Hono } from 'hono'
 import { ArgumentError } from '../protocol/argument-error.ts'
-import { checkInteger, checkText } from '../protocol/check.ts'
+import { checkBoolean, checkInteger, checkText } from '../protocol/check.ts'
 import type { ListenOptions } from './listen-options.ts'
 
 const DEFAULT_HOST = '127.0.0.1'
@@ -44,6 +44,7 @@ export function createListener(app: Hono<{ Bindings: HttpBindings }>): Listener 
 
   return {
     async listen({ port = 0, host = DEFAULT_HOST, allowRemote = false }) {
+      checkBoolean('allowRemote', allowRemote)
       checkInteger('port', port, 0, 65_535)
       checkText('host', host)
       if (!allowRemote && !isLoopback(host)) {

@@ -4,11 +4,13 @@ import { ArgumentError, hidden } from '../protocol/argument-error.ts'
 import {
   checkBoolean,
   checkDuration,
+  checkFunction,
   checkInteger,
   checkList,
   checkOptions,
   checkText,
 } from '../protocol/check.ts'
+import { isObject } from '../protocol/json.ts'
 import { monitorEvent } from '../protocol/event.ts'
 import { MAX_STREAM_DURATION } from '../protocol/limits.ts'
 import { createApp } from './app.ts'
@@ -159,6 +161,31 @@ export interface ResearchServiceOptions {
    */
   readonly onError?: (error: unknown, ref_id?: string) => void
 }
+
+const OPTIONS = Object.keys({
+  docs: true,
+  sources: true,
+  sourceHeaders: true,
+  refreshInterval: true,
+  include: true,
+  enter: true,
+  data: true,
+  apiKey: true,
+  webhookSecret: true,
+  clock: true,
+  speed: true,
+  processor: true,
+  model: true,
+  concurrency: true,
+  faults: true,
+  streamDuration: true,
+  allowPrivateAddresses: true,
+  allowPrivateWebhooks: true,
+  quotas: true,
+  betaHeader: true,
+  credit: true,
+  onError: true,
+} satisfies Record<keyof ResearchServiceOptions, true>)
 
 /** The contents of the service's database, for comparison with the events of a client. */
 export interface ServiceRecords {
@@ -472,6 +499,7 @@ function serviceOf(
   }
   return {
     async listen(where = {}) {
+      checkOptions('options', where, ['port', 'host', 'allowRemote'])
       checkOpen()
       if (url !== undefined) throw new Error(`the service listens already, at ${url}`)
       // Before the first request can register a webhook.
@@ -514,6 +542,7 @@ function serviceOf(
 
 /** Returns the options with defaults. Throws an ArgumentError for the first invalid one. */
 function checked(options: ResearchServiceOptions) {
+  checkOptions('options', options ?? null, OPTIONS)
   const {
     docs,
     data,
@@ -538,6 +567,13 @@ function checked(options: ResearchServiceOptions) {
       throw new ArgumentError('model', 'left out where a processor is given', hidden(options.model))
     }
     checkModel(options.model)
+  }
+  if (options.processor !== undefined) checkMethods('processor', options.processor, ['run'])
+  if (clock !== undefined) checkMethods('clock', clock, ['now', 'schedule'])
+  if (options.faults !== undefined && !Array.isArray(options.faults))
+    throw new ArgumentError('faults', 'an array', options.faults)
+  for (const name of ['include', 'enter', 'onError'] as const) {
+    if (options[name] !== undefined) checkFunction(name, options[name])
   }
   for (const name of ['allowPrivateAddresses', 'allowPrivateWebhooks'] as const) {
     if (options[name] !== undefined) checkBoolean(name, options[name])
@@ -565,6 +601,12 @@ function checked(options: ResearchServiceOptions) {
     quotas: serviceLimits(quotas),
     betaHeader: betaHeader.toLowerCase(),
   }
+}
+
+/** An object with these methods. */
+function checkMethods(argument: string, value: unknown, methods: readonly string[]): void {
+  if (!isObject(value) || !methods.every((method) => typeof value[method] === 'function'))
+    throw new ArgumentError(argument, `an object with ${methods.join(' and ')}`, value)
 }
 
 /** Returns one or more folders as a non-empty list. */

@@ -24,9 +24,9 @@ export interface UntypedStreamOptions extends UntypedOptions {
   readonly method?: 'GET' | 'POST'
   /** Sent as JSON with a POST. Default: no body. */
   readonly body?: unknown
-  /** Called with the server's `retry:`: how long to wait before the next connection, in ms. */
+  /** Called with the server's `retry:`: how long to wait before the next connection, in ms. Default: none. */
   readonly onRetry?: (delay: number) => void
-  /** Called with an `id:` without data: the position advances without a message. */
+  /** Called with an `id:` without data: the position advances without a message. Default: none. */
   readonly onId?: (id: string) => void
 }
 

@@ -35,17 +35,17 @@ interface WatchedWebhooks {
 export interface WatchOptions extends SourceOptions {
   /**
    * Ids of monitors, each alone or with options of `monitors.follow`: `{ id, after, pollInterval, limit, include_completions }`. `pollInterval`
-   * is in ms, default 60,000.
+   * is in ms, default 60,000. Default: none.
    */
   readonly monitors?: Watched<WatchedMonitor>
   /**
    * Ids of task groups, each alone or with options of `taskGroups.runs`: `{ id, include_input, include_output, until }`. Runs come with their
-   * output unless `include_output` is false, and until the group is done unless `until` is `closed`.
+   * output unless `include_output` is false, and until the group is done unless `until` is `closed`. Default: none.
    */
   readonly taskGroups?: Watched<WatchedGroup>
-  /** Ids of single runs. Each comes with its progress, which the service has for runs with `enable_events`. */
+  /** Ids of single runs. Each comes with its progress, which the service has for runs with `enable_events`. Default: none. */
   readonly runs?: Watched<WatchedRun>
-  /** Ids of FindAll runs, each alone or as `{ id, until }`. */
+  /** Ids of FindAll runs, each alone or as `{ id, until }`. Default: none. */
   readonly findAlls?: Watched<WatchedFindAll>
   /** A receiver of `rivulet/webhooks`, or another source of verified deliveries. Default: none. */
   readonly webhooks?: WatchedWebhooks

@@ -7,7 +7,7 @@ import { RefusedEffect } from './effects.ts'
 import { inTime } from './in-time.ts'
 import { MemoryProcess } from './memory-process.ts'
 import type { ProcessError } from './process-error.ts'
-import { checkFunctions, FUNCTION_DEFAULTS } from './process-functions.ts'
+import { checkFunctions, FUNCTION_DEFAULTS, FUNCTION_OPTIONS } from './process-functions.ts'
 import type { ProcessFunctions, StreamEntryOf, StreamInput } from './process-functions.ts'
 import { asInLog } from './representation.ts'
 
@@ -17,7 +17,7 @@ export interface InMemoryOptions {
    * Maximum number of keys with a state, and of timers. An event of a further key fails as if a function had thrown at it. Default 100,000.
    */
   readonly maxKeys?: number
-  /** Called for each event or timer that fails, with `onError: 'dead-letter'`, which requires it. An error that it throws errors the result. */
+  /** Called for each event or timer that fails, with `onError: 'dead-letter'`, which requires it. An error that it throws errors the result. Default: none. */
   readonly onDeadLetter?: (error: ProcessError) => void
   /** Scheduler for timers and for the time at which events come. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
@@ -64,7 +64,7 @@ export interface InMemoryOptions {
  * ```
  *
  * @param name The name of the process: part of the ids of its events.
- * @throws ArgumentError at the call, for an invalid argument.
+ * @throws ArgumentError at the call, for an unknown option or an invalid argument.
  */
 export function inMemory<State, Type extends ResearchEventType = ResearchEventType>(
   name: string,
@@ -72,6 +72,7 @@ export function inMemory<State, Type extends ResearchEventType = ResearchEventTy
   options: InMemoryOptions = {},
 ): OperatorFunction<StreamInput, ResearchEvent> {
   checkText('name', name)
+  checkOptions('functions', functions ?? null, FUNCTION_OPTIONS)
   const settings = { ...FUNCTION_DEFAULTS, ...functions }
   checkFunctions(settings)
   checkOptions('options', options, ['maxKeys', 'onDeadLetter', 'scheduler'])

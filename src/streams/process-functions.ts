@@ -90,7 +90,7 @@ export interface ProcessFunctions<
 > {
   /** Only entries of these types. Timers also fire at the others. Default: all. */
   readonly types?: readonly Type[]
-  /** Only entries for which this returns true. */
+  /** Only entries for which this returns true. Default: all. */
   readonly where?: (entry: Input) => boolean
   /**
    * The key of an entry, of up to 1,024 characters, or several of them, up to 10,000. Undefined or none for an entry that the
@@ -101,7 +101,7 @@ export interface ProcessFunctions<
   readonly init: (key: string) => State
   /** Called for each entry and key, one after the other. */
   readonly event: (state: State, entry: Input, context: ProcessContext<State>) => void
-  /** Called for each timer that fires. `due` is the time that it was set to, in Unix ms, and `name` its name. */
+  /** Called for each timer that fires. `due` is the time that it was set to, in Unix ms, and `name` its name. Default: none, and no timer can be started. */
   readonly timer?: (state: State, due: number, context: ProcessContext<State>, name: string) => void
   /** How late entries may come by their event time, in ms: the watermark is so much behind the latest one. Default 0. */
   readonly lateness?: number
@@ -122,6 +122,20 @@ export type FunctionSettings<State, Input> = ProcessFunctions<State, ResearchEve
 
 /** The defaults of {@link ProcessFunctions}. */
 export const FUNCTION_DEFAULTS = { lateness: 0, maxStateBytes: 64 * 1024, onError: 'stop' } as const
+
+/** The names of {@link ProcessFunctions}. */
+export const FUNCTION_OPTIONS = Object.keys({
+  types: true,
+  where: true,
+  key: true,
+  init: true,
+  event: true,
+  timer: true,
+  lateness: true,
+  timeToLive: true,
+  maxStateBytes: true,
+  onError: true,
+} satisfies Record<keyof ProcessFunctions<unknown>, true>)
 
 /** Throws an ArgumentError for an invalid setting. Others may be there too. */
 export function checkFunctions<State, Input>(settings: FunctionSettings<State, Input>): void {

@@ -1,4 +1,4 @@
-import { checkDuration, checkFunction, checkInteger } from '../protocol/check.ts'
+import { checkDuration, checkFunction, checkInteger, checkOptions } from '../protocol/check.ts'
 import { WEBHOOK_HORIZON } from '../protocol/limits.ts'
 import type { InboxOutcome, WebhookDelivery, WebhookInbox } from '../protocol/webhook.ts'
 
@@ -24,6 +24,13 @@ export interface MemoryInboxOptions {
   readonly clock?: () => number
 }
 
+const OPTIONS = Object.keys({
+  maxPending: true,
+  maxIds: true,
+  remember: true,
+  clock: true,
+} satisfies Record<keyof MemoryInboxOptions, true>)
+
 /**
  * An inbox in memory, with a bounded number of deliveries. A delivery that was answered with 2xx and not taken is lost with the
  * process; `log.inbox` keeps it.
@@ -31,6 +38,7 @@ export interface MemoryInboxOptions {
  * @throws {ArgumentError} for an invalid option.
  */
 export function memoryInbox(options: MemoryInboxOptions = {}): MemoryInbox {
+  checkOptions('options', options, OPTIONS)
   const { maxPending = 1_000, maxIds = 100_000, remember = WEBHOOK_HORIZON, clock = Date.now } = options
   checkInteger('maxPending', maxPending, 1)
   checkInteger('maxIds', maxIds, 2 * maxPending)

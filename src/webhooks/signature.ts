@@ -1,6 +1,6 @@
 import { hmac } from '#hmac'
 import { ArgumentError, hidden } from '../protocol/argument-error.ts'
-import { checkInteger } from '../protocol/check.ts'
+import { checkInteger, checkObject, checkOptions, checkText } from '../protocol/check.ts'
 
 /**
  * The key of signatures (§6.1): a text is the key itself, in UTF-8, and is not decoded. Senders by Standard Webhooks have a text that
@@ -74,10 +74,16 @@ export function secretList(secrets: WebhookSecrets): readonly WebhookSecret[] {
   return list
 }
 
+function checkBody(body: unknown): void {
+  if (typeof body === 'string' || body instanceof Uint8Array) return
+  throw new ArgumentError('body', 'text or bytes', hidden(body))
+}
+
 /**
  * Signs a webhook as the service does (§6.1), to test your own endpoint.
  *
- * Rejects with an {@link ArgumentError} for an id or a timestamp that is not valid in a header, and for missing secrets.
+ * Rejects with an {@link ArgumentError} for an id or a timestamp that is not valid in a header, for missing secrets or a missing body,
+ * and for an unknown option.
  *
  * @example
  * const body = JSON.stringify({ type: 'task_run.status', timestamp: new Date().toISOString(), data: run })
@@ -85,8 +91,10 @@ export function secretList(secrets: WebhookSecrets): readonly WebhookSecret[] {
  * await fetch('http://127.0.0.1:3000/webhooks', { method: 'POST', body, headers })
  */
 export async function signWebhook(webhook: WebhookToSign): Promise<WebhookHeaders> {
+  checkOptions('webhook', webhook ?? null, ['body', 'secrets', 'id', 'timestamp'])
   const { body, secrets, id = `msg_${crypto.randomUUID()}` } = webhook
   const { timestamp = Math.floor(Date.now() / 1000) } = webhook
+  checkBody(body)
   if (typeof id !== 'string' || !isWebhookId(id)) {
     throw new ArgumentError('id', 'visible ASCII of at most 512 characters', id)
   }
@@ -126,13 +134,19 @@ export async function signedRequest(
  * Whether an entry of the signature header was made with one of the secrets (§6.1). Entries of versions other than
  * `v1` are ignored; a header of more than 32 entries is refused. The timestamp's age is not checked.
  *
- * Rejects with an {@link ArgumentError} for missing secrets.
+ * Rejects with an {@link ArgumentError} for missing secrets or a missing part of the content.
  */
 export async function verifySignature(
   content: SignedContent,
   signatureHeader: string,
   secrets: WebhookSecrets,
 ): Promise<boolean> {
+  checkObject('content', content)
+  checkText('content.id', content.id)
+  checkText('content.timestamp', content.timestamp)
+  checkBody(content.body)
+  if (typeof signatureHeader !== 'string')
+    throw new ArgumentError('signatureHeader', 'a string', hidden(signatureHeader))
   return verifyEntries(content, signatureEntries(signatureHeader), secrets)
 }
 

@@ -1,9 +1,10 @@
 import { join } from 'node:path'
 import { createResearchService } from 'rivulet/service'
 import type { Processor } from 'rivulet/service'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { answer, openStream, serve } from '../support/serve.ts'
 import { DOCUMENTS, folderOf, rivulet } from './command.ts'
+import { inProcess } from './in-process.ts'
 
 /** A service in this process, and the environment of its commands. */
 async function service(processor?: Processor) {
@@ -15,8 +16,7 @@ async function service(processor?: Processor) {
 
 const NO_SERVICE = { RIVULET_BASE_URL: 'http://127.0.0.1:1', RIVULET_API_KEY: 'key_of_the_test' }
 
-// Each command is a separate process, and a test starts several.
-vi.setConfig({ testTimeout: 60_000 })
+// A part of each command is tried as a process, with its exit code and its standard input; the rest within this one.
 
 describe('rivulet monitor', () => {
   it('creates a monitor from its options', async () => {
@@ -48,15 +48,15 @@ describe('rivulet monitor', () => {
 
   it('shows, triggers, cancels and lists monitors', async () => {
     const env = await service()
-    const created = await rivulet(['monitor', 'create', '--query', 'rivers', '--frequency', '1d'], env).ended
+    const created = await inProcess(['monitor', 'create', '--query', 'rivers', '--frequency', '1d'], env)
     const [id = ''] = created.stdout.split(' ')
     const [shown, triggered, all] = await Promise.all([
-      rivulet(['monitor', 'get', id], env).ended,
-      rivulet(['monitor', 'trigger', id], env).ended,
-      rivulet(['monitor', 'list', '--json'], env).ended,
+      inProcess(['monitor', 'get', id], env),
+      inProcess(['monitor', 'trigger', id], env),
+      inProcess(['monitor', 'list', '--json'], env),
     ])
-    const cancelled = await rivulet(['monitor', 'cancel', id], env).ended
-    const active = await rivulet(['monitor', 'list', '--status', 'active'], env).ended
+    const cancelled = await inProcess(['monitor', 'cancel', id], env)
+    const active = await inProcess(['monitor', 'list', '--status', 'active'], env)
 
     expect(created.stdout).toBe(`${id}  active     1d   lite  rivers\n`)
     expect(shown.stdout).toContain(created.stdout)
@@ -71,7 +71,7 @@ describe('rivulet monitor', () => {
     '%s ends with 4 for a monitor that there is not',
     async (verb) => {
       const env = await service()
-      const { code, stderr } = await rivulet(['monitor', verb, 'monitor_missing'], env).ended
+      const { code, stderr } = await inProcess(['monitor', verb, 'monitor_missing'], env)
 
       expect(code).toBe(4)
       expect(stderr).toContain('monitor_missing')
@@ -82,15 +82,15 @@ describe('rivulet monitor', () => {
 describe('rivulet group', () => {
   it('creates a group, and shows its progress', async () => {
     const env = await service()
-    const created = await rivulet(['group', 'create'], env).ended
+    const created = await inProcess(['group', 'create'], env)
     const id = created.stdout.trim()
-    const empty = await rivulet(['group', 'status', id], env).ended
-    const added = await rivulet(
+    const empty = await inProcess(['group', 'status', id], env)
+    const added = await inProcess(
       ['group', 'add', id, '--input', 'What is small?', '--input', 'And large?'],
       env,
-    ).ended
-    await rivulet(['watch', '--group', id], env).ended
-    const done = await rivulet(['group', 'status', id], env).ended
+    )
+    await inProcess(['watch', '--group', id], env)
+    const done = await inProcess(['group', 'status', id], env)
 
     expect(created.stdout).toMatch(/^tgrp_\w+\n$/)
     expect(empty.stdout).toBe(`${id}  no runs yet\n`)
@@ -109,16 +109,16 @@ describe('rivulet group', () => {
         return { output: { type: 'text', content: 'yes', basis: [] } }
       },
     })
-    const id = (await rivulet(['group', 'create'], env).ended).stdout.trim()
-    const empty = await rivulet(['group', 'errors', id], env).ended
+    const id = (await inProcess(['group', 'create'], env)).stdout.trim()
+    const empty = await inProcess(['group', 'errors', id], env)
     const inputs = ['a', 'b', 'c'].flatMap((input) => ['--input', input])
-    await rivulet(['group', 'add', id, ...inputs], env).ended
-    await rivulet(['watch', '--group', id], env).ended
+    await inProcess(['group', 'add', id, ...inputs], env)
+    await inProcess(['watch', '--group', id], env)
 
-    const errors = await rivulet(['group', 'errors', id], env).ended
-    const json = await rivulet(['group', 'errors', id, '--json'], env).ended
-    const retried = await rivulet(['group', 'retry', id], env).ended
-    const again = await rivulet(['group', 'retry', id, '--status', 'failed', 'cancelled'], env).ended
+    const errors = await inProcess(['group', 'errors', id], env)
+    const json = await inProcess(['group', 'errors', id, '--json'], env)
+    const retried = await inProcess(['group', 'retry', id], env)
+    const again = await inProcess(['group', 'retry', id, '--status', 'failed', 'cancelled'], env)
 
     expect(empty.stdout).toBe(`No run of ${id} has failed.\n`)
     expect(errors.stdout).toMatch(
@@ -150,7 +150,7 @@ describe('rivulet group', () => {
       answer(response, { taskgroup_id: 'tgrp_1', status })
     })
     const env = { RIVULET_BASE_URL: url, RIVULET_API_KEY: 'key_of_the_test' }
-    const { code, stdout, stderr } = await rivulet(['group', 'errors', 'tgrp_1'], env).ended
+    const { code, stdout, stderr } = await inProcess(['group', 'errors', 'tgrp_1'], env)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toContain('1 run  no space')
   })
@@ -165,10 +165,10 @@ describe('rivulet group', () => {
       'wrong.json': JSON.stringify({ [url]: 'secret' }),
       'malformed.json': '{ "a": secret }',
     })
-    const id = (await rivulet(['group', 'create'], env).ended).stdout.trim()
-    await rivulet(['group', 'add', id, '--file', join(folder, 'inputs.jsonl')], env).ended
-    await rivulet(['watch', '--group', id], env).ended
-    const retry = (...args: readonly string[]) => rivulet(['group', 'retry', id, ...args], env).ended
+    const id = (await inProcess(['group', 'create'], env)).stdout.trim()
+    await inProcess(['group', 'add', id, '--file', join(folder, 'inputs.jsonl')], env)
+    await inProcess(['watch', '--group', id], env)
+    const retry = (...args: readonly string[]) => inProcess(['group', 'retry', id, ...args], env)
 
     const without = await retry()
     const [wrong, malformed] = await Promise.all(
@@ -212,7 +212,7 @@ describe('rivulet group', () => {
   ])('refuses %s in a file, and adds nothing', async (_, text, message) => {
     const folder = await folderOf({ 'inputs.jsonl': text })
     const args = ['group', 'add', 'g', '--file', join(folder, 'inputs.jsonl')]
-    const { code, stderr } = await rivulet(args, NO_SERVICE).ended
+    const { code, stderr } = await inProcess(args, NO_SERVICE)
 
     expect(code).toBe(2)
     expect(stderr).toMatch(message)
@@ -235,7 +235,7 @@ describe('rivulet run', () => {
     const schema = { type: 'object', properties: { electrolyte }, required: ['electrolyte'] }
     const folder = await folderOf({ 'schema.json': JSON.stringify(schema) })
     const options = ['--schema', join(folder, 'schema.json'), '--processor', 'core', '--json']
-    const { stdout } = await rivulet(['run', 'Which electrolyte?', ...options], env).ended
+    const { stdout } = await inProcess(['run', 'Which electrolyte?', ...options], env)
 
     expect(JSON.parse(stdout)).toMatchObject({
       taskgroup_id: expect.stringMatching(/^tgrp_/),

@@ -11,6 +11,7 @@ import { exactlyOnce, sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { append } from '../log/append.ts'
 import { rivulet } from './command.ts'
+import { inProcess } from './in-process.ts'
 import { newEntry } from '../../src/log/store/new-entry.ts'
 
 /** The end of a run, with this answer. */
@@ -64,6 +65,8 @@ const ids = (stdout: string) => parsed(stdout).map(({ id }) => id)
 
 const all = (count: number) => Array.from({ length: count }, (_, n) => run(`trun_${n}`))
 
+// What another process has to do with it is tried with one; the rest runs within this one.
+
 describe('rivulet log read', () => {
   it('prints the entries of a log, oldest first, while another process has it open', async () => {
     // More than a page.
@@ -79,7 +82,7 @@ describe('rivulet log read', () => {
 
   it('prints a line for a person', async () => {
     const { file } = await logOf([run('trun_1', 'a solid electrolyte'), status(3)])
-    const { stdout } = await rivulet(['log', 'read', '--log', file]).ended
+    const { stdout } = await inProcess(['log', 'read', '--log', file])
 
     expect(stdout).toMatch(/✔ completed {2}trun_1: a solid electrolyte {2}stream\n.*▸ group {6}tgrp_1: /)
   })
@@ -89,8 +92,7 @@ describe('rivulet log read', () => {
     const { file, add } = await logOf([run('trun_1'), status(1), run('trun_2')], () => now)
     now = Date.UTC(2026, 0, 2)
     await add(run('trun_3'))
-    const read = (...args: readonly string[]) =>
-      rivulet(['log', 'read', '--log', file, '--json', ...args]).ended
+    const read = (...args: readonly string[]) => inProcess(['log', 'read', '--log', file, '--json', ...args])
 
     const typed = await read('--type', 'task_run.state')
     expect(ids(typed.stdout)).toEqual(['trun_1', 'trun_2', 'trun_3'].map((id) => `${id}:completed`))
@@ -118,10 +120,10 @@ describe('rivulet log read', () => {
     const folder = await mkdtemp(join(tmpdir(), 'rivulet-log-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
     const file = join(folder, 'nothing.db')
-    const { code, stdout, stderr } = await rivulet(['log', command, '--log', file]).ended
+    const { code, stdout, stderr } = await inProcess(['log', command, '--log', file])
 
     expect({ code, stdout }).toEqual({ code: 7, stdout: '' })
-    expect(stderr).toBe(`rivulet: ${file} does not exist: name the file of a log\n`)
+    expect(stderr).toBe(`rivulet: ${file} does not exist: name the file of a log [log_file]\n`)
     expect(readdirSync(folder)).toEqual([])
   })
 
@@ -132,7 +134,7 @@ describe('rivulet log read', () => {
     database.exec('CREATE TABLE mine (x)')
     database.close()
     const before = await readFile(file)
-    const { code, stderr } = await rivulet(['log', 'read', '--log', file]).ended
+    const { code, stderr } = await inProcess(['log', 'read', '--log', file])
 
     expect(code).toBe(7)
     expect(stderr).toContain(`${file} has no log`)
@@ -144,7 +146,7 @@ describe('rivulet log read', () => {
     const { file: other } = await logOf([])
     const file = join(dirname(other), 'empty.db')
     await writeFile(file, '')
-    const { code } = await rivulet(['log', 'read', '--log', file]).ended
+    const { code } = await inProcess(['log', 'read', '--log', file])
 
     expect(code).toBe(7)
     expect(await readFile(file, 'utf8')).toBe('')
@@ -153,7 +155,7 @@ describe('rivulet log read', () => {
   it.each([[[]], [['--json']]])('lets no event control the terminal: %j', async (args) => {
     const hostile = '\u001B]0;owned\u0007\u009B2J\u001B[31m\rred\n\u2028\u202Egpj.\u2066exe\u061C'
     const { file } = await logOf([run('trun_1', hostile), run(`trun_${hostile}`)])
-    const { stdout } = await rivulet(['log', 'read', '--log', file, ...args]).ended
+    const { stdout } = await inProcess(['log', 'read', '--log', file, ...args])
 
     expect(stdout.split('\n')).toHaveLength(3)
     // oxlint-disable-next-line no-control-regex -- They are what a terminal would interpret.
@@ -311,8 +313,7 @@ describe('rivulet log dead-letters', () => {
     })
     await promise
     await job.stop()
-    const command = (...args: readonly string[]) =>
-      rivulet(['log', 'dead-letters', '--log', file, ...args]).ended
+    const command = (...args: readonly string[]) => inProcess(['log', 'dead-letters', '--log', file, ...args])
     return { file, command }
   }
 
@@ -410,8 +411,7 @@ describe('rivulet log dead-letters', () => {
       while ((await letters.count()) === 0) await turn()
       await failing.stop()
     }
-    const command = (...args: readonly string[]) =>
-      rivulet(['log', 'dead-letters', '--log', file, ...args]).ended
+    const command = (...args: readonly string[]) => inProcess(['log', 'dead-letters', '--log', file, ...args])
 
     expect((await command()).stdout).toMatch(/^process:rules {2}✖ task_run.state {2}trun_1: TypeError: /)
     expect((await command('--process', 'rules', '--remove', 'all')).stdout).toBe(
@@ -442,7 +442,7 @@ describe('the numbers of a log', () => {
 
   it('are printed for a person, with escapes in place of control characters', async () => {
     const file = await logWithConsumer('billing\u001B[2J')
-    const { code, stdout } = await rivulet(['log', 'stats', '--log', file]).ended
+    const { code, stdout } = await inProcess(['log', 'stats', '--log', file])
 
     expect(code).toBe(0)
     expect(stdout).toMatch(/^entries {3}3, 20\d\d-\S+Z to 20\d\d-\S+Z\nsize {6}[\d.]+ kB, and [\d.]+ \wB of/)
@@ -452,9 +452,9 @@ describe('the numbers of a log', () => {
 
   it('are JSON: all, or a line for each consumer', async () => {
     const file = await logWithConsumer('billing')
-    const stats = await rivulet(['log', 'stats', '--log', file, '--json']).ended
-    const consumers = await rivulet(['log', 'consumers', '--log', file, '--json']).ended
-    const processes = await rivulet(['log', 'processes', '--log', file, '--json']).ended
+    const stats = await inProcess(['log', 'stats', '--log', file, '--json'])
+    const consumers = await inProcess(['log', 'consumers', '--log', file, '--json'])
+    const processes = await inProcess(['log', 'processes', '--log', file, '--json'])
 
     const consumer = { kind: 'consumer', name: 'billing', lag: { entries: 2 }, deadLetters: 0, owner: null }
     expect(JSON.parse(stats.stdout)).toMatchObject({ entries: 3, readers: [consumer], pausedBy: null })

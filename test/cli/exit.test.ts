@@ -1,8 +1,16 @@
 import { CommanderError } from 'commander'
 import { ArgumentError, AuthenticationError, ConnectionError, NotFoundError, ServerError } from 'rivulet'
-import { LogServerError } from 'rivulet/log'
+import { LogFileError, LogInUseError, LogServerError } from 'rivulet/log'
 import { describe, expect, it } from 'vitest'
-import { errorMessageOf, exitCodeOf, Interrupted, OutputClosed, UsageError } from '../../src/cli/exit.ts'
+import {
+  CopiedLogInUse,
+  errorMessageOf,
+  exitCodeOf,
+  Interrupted,
+  OutputClosed,
+  RecordedElsewhere,
+  UsageError,
+} from '../../src/cli/exit.ts'
 
 const request = { method: 'GET', path: '/v1/monitors/m' }
 const refusal = (status: number) => ({ status, retryable: false, taken: 'no' as const })
@@ -41,9 +49,20 @@ describe('the exit code', () => {
     expect(exitCodeOf(error)).toBe(code)
   })
 
+  it('has the code at the end of the message, if docs/troubleshooting.md has it', () => {
+    const inUse = new LogInUseError('rivulet.db', 'monitors/m', 'process 42')
+
+    expect(errorMessageOf(new LogFileError('rivulet.db', 'is a folder'))).toBe(
+      'rivulet.db is a folder [log_file]',
+    )
+    expect(errorMessageOf(new RecordedElsewhere(inUse))).toMatch(/\[log_in_use\]$/)
+    expect(errorMessageOf(new CopiedLogInUse(inUse))).toMatch(/\[log_in_use\]$/)
+  })
+
   it('has a message on stderr, unless there is no failure or commander has printed it', () => {
     expect(errorMessageOf(new UsageError('no key'))).toBe('no key')
     expect(errorMessageOf(suppressed(new Error('after'), new UsageError('no key')))).toBe('no key')
+    expect(errorMessageOf(new Error('no code'))).toBe('no code')
     expect(errorMessageOf(new Interrupted('SIGINT'))).toBeUndefined()
     expect(errorMessageOf(new OutputClosed())).toBeUndefined()
     expect(errorMessageOf(new CommanderError(1, 'commander.unknownOption', 'printed'))).toBeUndefined()

@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream'
-import { describe, expect, it } from 'vitest'
-import { isConfirmed } from '../../src/cli/memory.ts'
+import { Command } from 'commander'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { addMemory, isConfirmed } from '../../src/cli/memory.ts'
 import { rivulet, serveDocuments } from './command.ts'
 
 /** A service that remembers a run of the scope `blue`, and a function that runs `rivulet memory`. */
@@ -47,7 +48,34 @@ describe('rivulet memory', () => {
   })
 })
 
+/** What stdout gets from `rivulet memory clear` on a terminal where nobody agrees. */
+async function refused(...args: string[]): Promise<string> {
+  const input = Object.assign(new PassThrough(), { isTTY: true })
+  input.end('no\n')
+  const stdout = vi.spyOn(process.stdout, 'write').mockImplementation((_text, ...rest) => {
+    for (const each of rest) if (typeof each === 'function') each()
+    return true
+  })
+  onTestFinished(() => stdout.mockRestore())
+  const program = new Command()
+  addMemory(program, new AbortController().signal, input)
+  // Nothing listens there: a request would fail.
+  const service = ['--base-url', 'http://127.0.0.1:9']
+  vi.stubEnv('RIVULET_API_KEY', 'key')
+  onTestFinished(() => void vi.unstubAllEnvs())
+  await program.parseAsync(['memory', 'clear', ...service, ...args], { from: 'user' })
+  return stdout.mock.calls.map(([text]) => String(text)).join('')
+}
+
 describe('the confirmation of rivulet memory clear', () => {
+  it('says as JSON that nothing was cleared, if the answer was no', async () => {
+    expect(await refused('--json')).toBe('{"cleared":false}\n')
+  })
+
+  it('leaves stdout empty without --json, if the answer was no', async () => {
+    expect(await refused()).toBe('')
+  })
+
   it.each([
     ['y\n', true],
     [' YES \n', true],

@@ -1,12 +1,14 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { memoryStore, openLog } from 'rivulet/log'
-import type { MemoryStore, RecordOptions, Recording } from 'rivulet/log'
+import { openLog } from 'rivulet/log'
+import type { RecordOptions, Recording } from 'rivulet/log'
 import type { Processor } from 'rivulet/service'
 import { lastValueFrom } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { entriesOf } from '../log/entries.ts'
 import { completed, detected, recordingLog } from '../log/record/recording-log.ts'
 import { HeldRuns, research } from './research.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
+import type { SimulatedStore } from '../../src/log/memory/store.ts'
 
 const GROUPS = 24
 const PATIENCE = { timeout: 60_000, interval: 20 }
@@ -21,7 +23,7 @@ async function shared() {
   }
   const { client, group } = await research({ processor, concurrency: 1_000 })
   const groups = await Promise.all(Array.from({ length: GROUPS }, () => group('held')))
-  const root = memoryStore({ partitions: 64 })
+  const root = simulatedStore({ partitions: 64 })
   /** Who has appended each run. */
   const appendedBy = new Map<string, string[]>()
   let runs = 0
@@ -169,7 +171,7 @@ describe('log.record with share', () => {
     )
     const ended = await Promise.race([
       ...both.map(({ recording }) => recording.done),
-      (await openLog(memoryStore())).record({ client, taskGroups: groups }).done.then(() => 'others'),
+      (await openLog(simulatedStore())).record({ client, taskGroups: groups }).done.then(() => 'others'),
     ])
     expect(ended).toBe('others')
     await Promise.all(both.map(({ recording }) => recording.stop()))
@@ -201,7 +203,7 @@ describe('log.record with share', () => {
 
   it('fails with what the log throws for its share', async () => {
     const { client, groups } = await shared()
-    const store: MemoryStore = memoryStore({ partitions: 4 })
+    const store: SimulatedStore = simulatedStore({ partitions: 4 })
     const log = await openLog(store)
     onTestFinished(() => log.close())
     vi.spyOn(store.sharing, 'partitions').mockRejectedValue(new Error('the server has refused'))
@@ -214,7 +216,7 @@ describe('webhooks of sources that several recordings share', () => {
   it('are recorded once each, whichever recording polls the monitor', async () => {
     const { client, service, root, open, put, isDrained, entries, time } = await recordingLog(
       {},
-      memoryStore({ partitions: 64 }),
+      simulatedStore({ partitions: 64 }),
     )
     const ids = Array.from({ length: 16 }, (_, n) => `m${n}`)
     const groupsOf = (id: string) => [`${id}-g2`, `${id}-g1`]

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createClient } from 'rivulet'
-import { memoryStore, openLog } from 'rivulet/log'
+import { openLog } from 'rivulet/log'
 import type { WatchedGroup } from 'rivulet'
 import type { Entry } from 'rivulet/log'
 import type { LogStore } from 'rivulet/log/store'
@@ -12,6 +12,7 @@ import { BehaviorSubject } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { entriesOf } from '../log/entries.ts'
 import { HeldRuns, research } from './research.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
 
 const names = (count: number) => Array.from({ length: count }, (_, n) => `question ${n}`)
 
@@ -22,7 +23,7 @@ const STORES: readonly (readonly [name: string, create: () => Connect])[] = [
   [
     'memory',
     () => {
-      const root = memoryStore()
+      const root = simulatedStore()
       return (owner) => root.connect(owner === undefined ? {} : { owner })
     },
   ],
@@ -270,14 +271,14 @@ describe('log.record into a log that fails', () => {
     const faults = (write: string) => {
       if (write === 'append') throw new Error('the disk is full')
     }
-    const { log } = await openedLog(() => memoryStore({ faults }))
+    const { log } = await openedLog(() => simulatedStore({ faults }))
     await expect(log.record({ client, taskGroups: [id] }).done).rejects.toThrow('the disk is full')
   })
 
   it('does not fail silently: without `done` and `stop`, the failure is an unhandled rejection', async () => {
     const { client, group } = await research()
     const id = await group('a')
-    const root = memoryStore()
+    const root = simulatedStore()
     const { log } = await openedLog(() => root.connect())
     await root.claim(`stream:groups/${id}/runs`)
     // The test runner's listeners would fail the run.
@@ -297,7 +298,7 @@ describe('log.record into a log that fails', () => {
     const { client, group } = await research()
     const id = await group('a')
     const [appending, failing] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    const root = memoryStore()
+    const root = simulatedStore()
     const store = root.connect()
     store.append = async () => {
       appending.resolve()

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { memoryStore, openLog } from 'rivulet/log'
+import { openLog } from 'rivulet/log'
 import type { ResearchClient } from 'rivulet'
 import type { EventLog } from 'rivulet/log'
 import { sqliteStore } from 'rivulet/log/sqlite'
@@ -11,6 +11,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { entriesOf } from '../log/entries.ts'
 import { write } from '../service/corpus/folder.ts'
 import { all, research } from './research.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
 
 const RUNS = { types: ['task_run.state'] } as const
 
@@ -24,7 +25,7 @@ async function logFile(): Promise<() => Promise<EventLog>> {
 }
 
 /** A log with the events of a group of so many runs. */
-async function recorded(client: ResearchClient, id: string, store = memoryStore()) {
+async function recorded(client: ResearchClient, id: string, store = simulatedStore()) {
   const log = await openLog(store)
   onTestFinished(() => log.close())
   await log.record({ client, taskGroups: [id] }).done
@@ -106,7 +107,7 @@ describe('a recorder and a consumer that are stopped and started again', () => {
     }
     const { client, group } = await research({ client: { scheduler } })
     const id = await group(...names(3))
-    const log = await openLog(memoryStore())
+    const log = await openLog(simulatedStore())
     onTestFinished(() => log.close())
     const life = () => log.record({ client, taskGroups: ['tgrp_unknown', id] }).done
 
@@ -121,7 +122,7 @@ describe('a recorder and a consumer that are stopped and started again', () => {
 
   it('have the failure of a malformed id recorded', async () => {
     const { client } = await research()
-    const log = await openLog(memoryStore())
+    const log = await openLog(simulatedStore())
     onTestFinished(() => log.close())
 
     await log.record({ client, monitors: of(['..']), taskGroups: of(['..']) }).done
@@ -184,7 +185,7 @@ describe('a consumer whose pipeline fails', () => {
   it('fails where its acknowledgements cannot be saved, and the next start gets those again', async () => {
     const { client, group } = await research()
     let isFull = false
-    const store = memoryStore({
+    const store = simulatedStore({
       faults(call) {
         if (isFull && call === 'commit') throw new Error('the disk is full')
       },

@@ -97,7 +97,7 @@ describe('a service with a page as its source', () => {
 
     expect([service.corpus.size, intranet.requests]).toEqual([0, []])
     expect(errors.map(String)).toEqual([
-      expect.stringMatching(/SourceError.*not an address of the public Internet/),
+      expect.stringMatching(/DocumentSourceError.*not an address of the public Internet/),
     ])
   })
 

@@ -214,3 +214,15 @@ describe('a stream of EventSource of whose views one is denied', () => {
     expect(second.frames.map(({ name }) => name)).toEqual(['open', 'denied', 'current'])
   })
 })
+
+describe('a gateway that is closed', () => {
+  it('rejects a revocation with an error that says so', async () => {
+    const { gateway } = await served()
+    await gateway.close()
+
+    await expect(gateway.revoke({ sub: 'user' })).rejects.toMatchObject({
+      code: 'log_closed',
+      message: 'the gateway is closed: open it again',
+    })
+  })
+})

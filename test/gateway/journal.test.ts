@@ -1,13 +1,14 @@
-import { memoryStore, openLog } from 'rivulet/log'
+import { openLog } from 'rivulet/log'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Journal } from '../../src/gateway/journal.ts'
 import { revokedEvent, sessionEvent } from '../../src/protocol/gateway-event.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
 
 const event = (key: string) => revokedEvent({ sub: key, grant: null }, key, 0)
 
 describe('the journal of a gateway', () => {
   it('does not keep a call waiting for the calls after it', async () => {
-    const log = await openLog(memoryStore())
+    const log = await openLog(simulatedStore())
     const journal = new Journal(log)
     onTestFinished(() => log.close())
     const done: number[] = []
@@ -28,7 +29,7 @@ describe('the journal of a gateway', () => {
   })
 
   it('appends what was recorded before it is closed', async () => {
-    const log = await openLog(memoryStore())
+    const log = await openLog(simulatedStore())
     const journal = new Journal(log)
     onTestFinished(() => log.close())
     const recorded = journal.record(event('1'))
@@ -43,7 +44,7 @@ describe('the journal of a gateway', () => {
     const faults = () => {
       if (isFull) throw new RangeError('no space')
     }
-    const log = await openLog(memoryStore({ faults }))
+    const log = await openLog(simulatedStore({ faults }))
     const journal = new Journal(log)
     onTestFinished(() => log.close().catch(() => {}))
 
@@ -57,7 +58,7 @@ describe('the journal of a gateway', () => {
   })
 
   it('of several gateways takes as many streams as there are at a time', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await openLog(store)
     onTestFinished(() => log.close())
     for (let round = 0; round < 3; round++) {
@@ -72,7 +73,7 @@ describe('the journal of a gateway', () => {
   })
 
   it('records an identity once, among calls at the same time', async () => {
-    const log = await openLog(memoryStore())
+    const log = await openLog(simulatedStore())
     onTestFinished(() => log.close())
     const journals = Array.from({ length: 4 }, () => new Journal(log))
     const first = await Promise.all(

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { ArgumentError } from 'rivulet'
 import { viewAddress } from 'rivulet/live'
 import { TestPage, until } from './environment.ts'
 import { connectTo, follow, rowsOf, soon, tokenOf } from './pages.ts'
@@ -392,11 +393,13 @@ describe('a gateway that refuses', () => {
 })
 
 it.each([{ group: '\ud800' }, { '\udc00': 'x' }])(
-  'params with a lone surrogate are a TypeError at once',
+  'params with a lone surrogate are an ArgumentError at once',
   (params) => {
     const live = connectTo('/live', new TestPage())
-    expect(() => live.view('group', params as never)).toThrow(TypeError)
-    expect(() => viewAddress('group', params as never)).toThrow(/^"\\u[d][8c]00" has a lone surrogate$/)
+    expect(() => live.view('group', params as never)).toThrow(ArgumentError)
+    expect(() => viewAddress('group', params as never)).toThrow(
+      /^view must be a text without a lone surrogate.*, got "\\u[d][8c]00"$/,
+    )
   },
 )
 
@@ -674,7 +677,7 @@ describe('a view without a listener', () => {
 describe('params that are no texts', () => {
   it.each([undefined, null, 5, 'x'.repeat(2_000)])('are an error where they are given: %s', (group) => {
     const live = connectTo('http://127.0.0.1:9', new TestPage())
-    expect(() => live.view('group', Object({ group }))).toThrow(TypeError)
+    expect(() => live.view('group', Object({ group }))).toThrow(ArgumentError)
   })
 })
 

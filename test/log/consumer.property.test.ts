@@ -1,10 +1,12 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { memoryStore, openLog } from 'rivulet/log'
-import type { EventLog, LogJob, MemoryStore } from 'rivulet/log'
+import { openLog } from 'rivulet/log'
+import type { EventLog, LogJob } from 'rivulet/log'
 import { change } from '../operators/events.ts'
 import { append } from './append.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
+import type { SimulatedStore } from '../../src/log/memory/store.ts'
 
 /** What happens to the consumer in a turn. */
 const step = fc.oneof(
@@ -45,12 +47,12 @@ describe('a consumer that is killed, stopped, and whose store crashes', () => {
           if (crashes.includes(writes)) throw new Error(`crashed ${phase} the effect`)
         }
         const latency = isFar ? () => turn() : async () => {}
-        const root = memoryStore({ partitions })
+        const root = simulatedStore({ partitions })
         const handled = new Map<string, number>()
         let next = 0
-        let life: { readonly store: MemoryStore; readonly log: EventLog; readonly job: LogJob } | undefined
+        let life: { readonly store: SimulatedStore; readonly log: EventLog; readonly job: LogJob } | undefined
 
-        const killed: MemoryStore[] = []
+        const killed: SimulatedStore[] = []
         // Also what they claim after their end.
         const loseClaims = () => killed.forEach((store) => store.loseClaims())
 

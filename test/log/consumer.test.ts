@@ -19,11 +19,11 @@ import { deliver, iterate, ofType } from 'rivulet/operators'
 import type { Entry, LogStore } from '../../src/log/store/contract.ts'
 import { openLog } from '../../src/log/event-log/open-log.ts'
 import type { EventLog } from '../../src/log/event-log/event-log.ts'
-import { memoryStore } from '../../src/log/memory/memory-log.ts'
-import type { MemoryStore } from '../../src/log/memory/memory-log.ts'
 import { ACKNOWLEDGER, keepPosition } from '../../src/protocol/acknowledgement.ts'
 import { bareRun, change, fullRun, groupStatus } from '../operators/events.ts'
 import { append } from './append.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
+import type { SimulatedStore } from '../../src/log/memory/store.ts'
 
 const changes = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, n) => change(`${from + n}`))
@@ -54,7 +54,7 @@ class Seen {
 }
 
 /** The entries that a new consumer of another open log would get, up to the end of the log. */
-async function remaining(store: MemoryStore, name: string): Promise<readonly string[]> {
+async function remaining(store: SimulatedStore, name: string): Promise<readonly string[]> {
   const other = store.connect()
   const log = await openLog(other)
   const seen = new Seen()
@@ -79,7 +79,7 @@ function failureOf(observable: Observable<unknown>): Promise<unknown> {
 
 describe('a consumer of the log', () => {
   it('gets what is in the log and what comes later, in order', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 3))
     const seen = new Seen()
@@ -90,7 +90,7 @@ describe('a consumer of the log', () => {
   })
 
   it('has at most about 16 Mi characters of entries out, and one that is longer alone', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     const events = Array.from({ length: 24 }, (_, n) => change(`${n}${'x'.repeat(400_000)}`))
     for (const event of events) await append(store, [event])
@@ -112,7 +112,7 @@ describe('a consumer of the log', () => {
   })
 
   it('resumes behind what it has handled', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 3))
     const seen = new Seen()
@@ -124,7 +124,7 @@ describe('a consumer of the log', () => {
   })
 
   it('gets again what was not handled, and nothing else', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 6))
     const seen = new Seen()
@@ -143,7 +143,7 @@ describe('a consumer of the log', () => {
 
   it('begins at the end or at a time, where its name is new', async () => {
     let now = 1_000
-    const store = memoryStore({ clock: () => now })
+    const store = simulatedStore({ clock: () => now })
     const log = await opened(store)
     await append(store, changes(1, 2))
     now = 2_000
@@ -160,7 +160,7 @@ describe('a consumer of the log', () => {
   })
 
   it('gets the types that it wants, and another list of types holds from the cursor on', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, [change('1'), groupStatus('a'), fullRun('run')])
     const runs = new Seen()
@@ -174,7 +174,7 @@ describe('a consumer of the log', () => {
   })
 
   it('gets what its function wants, and what it does not want does not hold it up', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 50))
     const seen = new Seen()
@@ -186,7 +186,7 @@ describe('a consumer of the log', () => {
   })
 
   it('fails with what its function throws', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 2))
     const where = () => {
@@ -196,7 +196,7 @@ describe('a consumer of the log', () => {
   })
 
   it('gets each revision of an event, or the first alone', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, [bareRun('run')])
     await append(store, [fullRun('run')])
@@ -216,7 +216,7 @@ describe('a consumer of the log', () => {
   })
 
   it('has no more entries out than the maximum', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 30))
     const out: Entry[] = []
@@ -241,7 +241,7 @@ describe('a consumer of the log', () => {
   })
 
   it('names the entry that an operator has dropped, when that holds it up for too long', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 20))
     const scheduler = new VirtualTimeScheduler()
@@ -272,7 +272,7 @@ describe('a consumer of the log', () => {
   })
 
   it('does not take an entry that is retried for one that was dropped', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 9))
     const scheduler = new VirtualTimeScheduler()
@@ -303,7 +303,7 @@ describe('a consumer of the log', () => {
   })
 
   it('acknowledges what ofType drops', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, [...changes(1, 20), fullRun('run')])
     const seen = new Seen()
@@ -318,7 +318,7 @@ describe('a consumer of the log', () => {
   })
 
   it('refuses a value without a position at once, and takes one that kept it', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 3))
     const bare = log.consume('bare').pipe(
@@ -341,7 +341,7 @@ describe('a consumer of the log', () => {
   })
 
   it('takes copies of entries, and arrays of them', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 6))
     const seen = new Seen()
@@ -359,7 +359,7 @@ describe('a consumer of the log', () => {
   })
 
   it('has an entry acknowledged when the loop asks for the next, and not when it is left', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 5))
     for await (const { id } of iterate(log.consume('loop'))) if (id === '3') break
@@ -368,7 +368,7 @@ describe('a consumer of the log', () => {
   })
 
   it('has its name for itself: another open log is refused, and can wait', async () => {
-    const store = memoryStore({ owner: 'the first' })
+    const store = simulatedStore({ owner: 'the first' })
     const log = await opened(store)
     const other = await opened(store.connect())
     await append(store, changes(1, 2))
@@ -388,7 +388,7 @@ describe('a consumer of the log', () => {
   })
 
   it('is refused a second subscription in the same log, and a later one waits until the first has ended', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 2))
     const resumed = new Subject<void>()
@@ -412,7 +412,7 @@ describe('a consumer of the log', () => {
   })
 
   it('is fenced by a log that has taken over its name', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 2))
     const resumed = new Subject<void>()
@@ -434,7 +434,7 @@ describe('a consumer of the log', () => {
   })
 
   it('releases its name when it is stopped at once', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 2))
     await log.consume('one', {}, () => {}).stop()
@@ -445,7 +445,7 @@ describe('a consumer of the log', () => {
   })
 
   it('ends when its log is closed: a job as when it is stopped, an Observable and a loop complete', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await openLog(store)
     await append(store, changes(1, 3))
     const resumed = new Subject<void>()
@@ -475,7 +475,7 @@ describe('a consumer of the log', () => {
   })
 
   it('saves what the handlers of a job end with after the close of its log began', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await openLog(store)
     await append(store, changes(1, 3))
     const resumed = new Subject<void>()
@@ -497,7 +497,7 @@ describe('a consumer of the log', () => {
     const faults = (write: string) => {
       if (isBroken && write === 'commit') throw new Error('the disk is full')
     }
-    const store = memoryStore({ faults })
+    const store = simulatedStore({ faults })
     const log = await openLog(store)
     await append(store, changes(1, 1))
     const seen = new Seen()
@@ -516,7 +516,7 @@ describe('a consumer of the log', () => {
     const faults = (write: string) => {
       if (isBroken && write === 'commit') throw new Error('the disk is full')
     }
-    const store = memoryStore({ faults })
+    const store = simulatedStore({ faults })
     const log = await opened(store)
     await append(store, changes(1, 1))
     const job = log.consume('one', {}, () => void (isBroken = true))
@@ -525,7 +525,7 @@ describe('a consumer of the log', () => {
   })
 
   it('fails with the error of its handler, and handles the entry again the next time', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 4))
     const job = log.consume('failing', { retries: 0, concurrency: 1 }, ({ id }) => {
@@ -537,7 +537,7 @@ describe('a consumer of the log', () => {
   })
 
   it('saves a dead letter as handled', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 4))
     const letters = new Seen()
@@ -564,14 +564,14 @@ describe('a consumer of the log', () => {
     ['stallTimeout', () => ['a', { stallTimeout: -1 }]],
     ['options', () => ['a', { type: [] }]],
   ])('is refused at the call for a wrong %s', async (argument, given) => {
-    const log = await opened(memoryStore())
+    const log = await opened(simulatedStore())
     const call = () => Reflect.apply(log.consume, log, given())
     expect(call).toThrow(expect.objectContaining({ name: 'ArgumentError' }))
     expect(call).toThrow(argument)
   })
 
   it('of `consume` is refused at the call with the options after the handler, which would be ignored', async () => {
-    const log = await opened(memoryStore())
+    const log = await opened(simulatedStore())
     const call = () => Reflect.apply(log.consume, log, ['a', () => {}, { types: ['monitor.completion'] }])
     expect(call).toThrow(expect.objectContaining({ name: 'ArgumentError' }))
     expect(call).toThrow('after the options')
@@ -581,7 +581,7 @@ describe('a consumer of the log', () => {
     ['an option that is not known', { concurency: 3 }, 'concurrency'],
     ['null as its options', null, 'options'],
   ])('of `consume` with a handler is refused at the call for %s', async (_, options, message) => {
-    const log = await opened(memoryStore())
+    const log = await opened(simulatedStore())
     const call = () => Reflect.apply(log.consume, log, ['a', options, () => {}])
     expect(call).toThrow(expect.objectContaining({ name: 'ArgumentError' }))
     expect(call).toThrow(message)
@@ -594,7 +594,7 @@ describe('a consumer of the log', () => {
   it.each([[undefined], [null], ['a text'], [{}]])(
     'of `consume` is refused at the call without a handler: %j',
     async (handler) => {
-      const log = await opened(memoryStore())
+      const log = await opened(simulatedStore())
       expect(() => Reflect.apply(log.consume, log, ['a', {}, handler])).toThrow('handler')
     },
   )
@@ -608,7 +608,7 @@ describe('a consumer whose types have changed', () => {
   ])(
     'forgets its acknowledgements of unwanted types that %s, before the end of the log',
     async (_, before, after) => {
-      const store = memoryStore()
+      const store = simulatedStore()
       const log = await opened(store)
       await append(store, [change('1'), bareRun('2'), bareRun('3'), ...changes(4, 9)])
       const start = await store.positionAt('start')
@@ -638,7 +638,7 @@ describe('a consumer whose types have changed', () => {
   )
 })
 
-async function nameIsFree(store: MemoryStore, name: string): Promise<boolean> {
+async function nameIsFree(store: SimulatedStore, name: string): Promise<boolean> {
   const other = await opened(store.connect())
   for (let turns = 0; turns < 20; turns++) await turn()
   const end = await new Promise<unknown>((resolve) => {
@@ -653,7 +653,7 @@ describe('the name of a consumer', () => {
   const keys = [undefined, ({ id }: Entry) => `${Number(id) % 2}`]
 
   it.each(keys)('is free after unsubscribing from deliver, whatever it holds (key: %s)', async (key) => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 9))
     const seen = new Seen()
@@ -671,7 +671,7 @@ describe('the name of a consumer', () => {
   })
 
   it('is free after a handler has failed', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 9))
     const failing = log.consume('x').pipe(
@@ -689,7 +689,7 @@ describe('the name of a consumer', () => {
   })
 
   it('is free after another event failed while one waited for its retry', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 9))
     const failing = log.consume('x').pipe(
@@ -705,7 +705,7 @@ describe('the name of a consumer', () => {
   })
 
   it('is free after a key function has thrown', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 3))
     const key = () => {
@@ -718,7 +718,7 @@ describe('the name of a consumer', () => {
   })
 
   it('is free after an abort, once the handlers in flight have ended', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 9))
     const abort = new AbortController()
@@ -750,7 +750,7 @@ describe('the name of a consumer', () => {
 
 describe('a consumer that is read by a loop', () => {
   it('takes acknowledgements of buffered entries after an error of the source', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 40))
     const where = ({ id }: Entry) => {
@@ -771,7 +771,7 @@ describe('a consumer that is read by a loop', () => {
   })
 
   it.each(['break', 'throw'])('gets again what was buffered at a %s', async (how) => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 5))
     const loop = async () => {
@@ -788,7 +788,7 @@ describe('a consumer that is read by a loop', () => {
   })
 
   it('refuses a value without a position once those before it were read', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 3))
     const bareSecond = map((entry: Entry): unknown => (entry.id === '2' ? entry.data : entry))
@@ -802,7 +802,7 @@ describe('a consumer that is read by a loop', () => {
   })
 
   it('takes the acknowledgements of concurrent calls of next()', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 5))
     const values = iterate(log.consume('loop'))
@@ -816,7 +816,7 @@ describe('a consumer that is read by a loop', () => {
 
 describe('an entry that more than one handler gets', () => {
   it('comes again while one of its parts is not handled', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 2))
     const handled = new Seen()
@@ -838,7 +838,7 @@ describe('an entry that more than one handler gets', () => {
   })
 
   it('frees the name when one delivery gave it up before the other handled it', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 1))
     const shared = log.consume('shared').pipe(share())
@@ -861,7 +861,7 @@ describe('an entry that more than one handler gets', () => {
   })
 
   it('comes again while one of two deliveries has not handled it, although ofType dropped it for the other', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, [...changes(1, 2), fullRun('run')])
     const shared = log.consume('shared').pipe(share())
@@ -894,7 +894,7 @@ describe('an entry that more than one handler gets', () => {
 
 describe('keepPosition', () => {
   const kept = async (make: (entry: Entry) => object) => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 1))
     const value = await new Promise<unknown>((resolve, reject) =>
@@ -936,7 +936,7 @@ describe('keepPosition', () => {
   })
 
   it('makes one value of a batch, which acknowledges each of its entries', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 5))
     const counts: number[] = []

@@ -1,10 +1,12 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { memoryStore, openLog } from 'rivulet/log'
-import type { EventLog, LogJob, MemoryStore } from 'rivulet/log'
+import { openLog } from 'rivulet/log'
+import type { EventLog, LogJob } from 'rivulet/log'
 import { change } from '../operators/events.ts'
 import { append } from './append.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
+import type { SimulatedStore } from '../../src/log/memory/store.ts'
 
 const STEPS = ['append', 'wait', 'wait', 'redeliver', 'remove', 'mend', 'kill', 'stop'] as const
 
@@ -32,14 +34,14 @@ describe('dead letters of a consumer that is killed, stopped, and whose store cr
           if (crashes.includes(writes)) throw new Error(`crashed ${phase} the effect`)
         }
         const latency = isFar ? () => turn() : async () => {}
-        const root = memoryStore({ partitions })
+        const root = simulatedStore({ partitions })
         const witness = await openLog(root)
         const removed = new Set<string>()
         const handled = new Set<string>()
         let mended = false
         let next = 0
-        let life: { readonly store: MemoryStore; readonly log: EventLog; readonly job: LogJob } | undefined
-        const killed: MemoryStore[] = []
+        let life: { readonly store: SimulatedStore; readonly log: EventLog; readonly job: LogJob } | undefined
+        const killed: SimulatedStore[] = []
 
         const letters = async () => {
           const all: string[] = []

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { EventLog, Position, StoredDeadLetter } from 'rivulet/log'
 import type { LogStore } from 'rivulet/log/store'
 import { ArgumentError } from 'rivulet'
-import { LogUnsupportedError, memoryStore, openLog } from 'rivulet/log'
+import { LogUnsupportedError, openLog } from 'rivulet/log'
 import { sqliteStore } from 'rivulet/log/sqlite'
 import { bufferCount, filter, ignoreElements, of, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -10,6 +10,7 @@ import { deliver, iterate } from 'rivulet/operators'
 import { change } from '../operators/events.ts'
 import { append } from './append.ts'
 import { scratchFile } from './sqlite/scratch.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
 
 const changes = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, n) => change(`${from + n}`))
@@ -40,7 +41,7 @@ class Refused extends Error {
 
 describe('a consumer whose dead letters are stored in the log', () => {
   it('goes on behind an entry that its handler cannot handle, and keeps it with its error', async () => {
-    const store = memoryStore({ clock: () => 7_000 })
+    const store = simulatedStore({ clock: () => 7_000 })
     const log = await opened(store)
     await append(store, changes(1, 5))
     const handled: string[] = []
@@ -71,7 +72,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('lists those whose entries the log has deleted, and hands them out again', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 5))
     const handled: string[] = []
@@ -91,7 +92,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('fails without them, and keeps nothing', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 1))
     const job = log.consume('c', {}, () => {
@@ -102,7 +103,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('gets one again when that is asked for, in this process, and it is gone once it is handled', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 3))
     let refuses = true
@@ -143,7 +144,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('gets them at its next start where it does not run', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 3))
     const first = log.consume('c', { deadLetters: 'log' }, () => {
@@ -161,7 +162,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('counts all attempts of one that fails again, and keeps its latest error', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 1))
     let attempts = 0
@@ -177,7 +178,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('gets one again after a crash while it is out', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 1))
     const refusing = log.consume('c', { deadLetters: 'log' }, () => {
@@ -203,7 +204,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('has at most maxUnacknowledged entries out, those that are handed out again included', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 6))
     const refusing = log.consume('c', { deadLetters: 'log' }, () => {
@@ -229,7 +230,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('goes on once the dead letter is saved that kept as many acknowledged entries as it may', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 8))
     const handled: string[] = []
@@ -247,7 +248,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('errors when an operator drops those that were handed out again, and they fill the window', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 2))
     const refusing = log.consume('c', { deadLetters: 'log' }, () => {
@@ -272,7 +273,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('does not get one again that its filter does not want any more', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 2))
     const refusing = log.consume('c', { deadLetters: 'log' }, () => {
@@ -290,7 +291,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('stores each entry of a batch that fails', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 4))
     log
@@ -311,7 +312,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('stores thousands at once, in commits that the log takes', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     for (let n = 0; n < 1_000; n += 200) await append(store, changes(n + 1, n + 200), `s${n}`)
     const job = log.consume('c', { deadLetters: 'log' }, () => {
@@ -333,7 +334,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('keeps what there is of an error that is none', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 4))
     const thrown: Record<string, unknown> = {
@@ -356,7 +357,7 @@ describe('a consumer whose dead letters are stored in the log', () => {
   })
 
   it('is left where the loop that handles it breaks', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 1))
     const refusing = log.consume('c', { deadLetters: 'log' }, () => {
@@ -391,12 +392,12 @@ describe("dead letters of 'log'", () => {
     expect(() => deliver(() => {}, { deadLetters: deadLetters as never })).toThrow(ArgumentError)
   })
 
-  it('refuse null as config', () => {
+  it('refuse null as options', () => {
     expect(() => deliver(() => {}, null as never)).toThrow(ArgumentError)
   })
 
   it('are asked for by the name of a consumer and a position', async () => {
-    const log = await opened(memoryStore())
+    const log = await opened(simulatedStore())
     expect(() => log.deadLetters('')).toThrow(ArgumentError)
     await expect(log.deadLetters('c').remove('')).rejects.toThrow(ArgumentError)
     await expect(log.deadLetters('c').redeliver('elsewhere')).rejects.toMatchObject({
@@ -406,7 +407,7 @@ describe("dead letters of 'log'", () => {
 })
 
 describe.each([
-  ['in memory', () => memoryStore()],
+  ['in memory', () => simulatedStore()],
   ['in SQLite', () => sqliteStore(scratchFile())],
 ])('the gap of a consumer that was overtaken, in a log %s', (_, create) => {
   /** A consumer whose cursor is before entries that were deleted, as one in another database may be. */
@@ -460,7 +461,7 @@ describe.each([
 
 describe('the dead letters of a process', () => {
   it('are listed, counted and removed, and not handed out again', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 3))
     const process = log.process('c', {
@@ -489,7 +490,7 @@ describe('the dead letters of a process', () => {
   })
 
   it('are those of one reader', async () => {
-    const log = await opened(memoryStore())
+    const log = await opened(simulatedStore())
     // @ts-expect-error one of both
     expect(() => log.deadLetters({ consumer: 'c', process: 'c' })).toThrow(ArgumentError)
     expect(() => log.deadLetters({ process: '' })).toThrow(ArgumentError)

@@ -3,12 +3,14 @@ import { DatabaseSync } from 'node:sqlite'
 import type { StatementSync } from 'node:sqlite'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { memoryStore, openLog } from 'rivulet/log'
+import { openLog } from 'rivulet/log'
 import type { ResearchEvent } from 'rivulet'
-import type { Entry, EventLog, LogJob, MemoryStore } from 'rivulet/log'
+import type { Entry, EventLog, LogJob } from 'rivulet/log'
 import { exactlyOnce } from 'rivulet/log/sqlite'
 import { bareRun, change, fullRun } from '../operators/events.ts'
 import { append } from './append.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
+import type { SimulatedStore } from '../../src/log/memory/store.ts'
 
 /** What an attempt at an effect does. Those after the last one of a plan apply it. */
 const attempt = fc.constantFrom(
@@ -55,7 +57,7 @@ class Died extends Error {}
 
 /** A process with the consumer. */
 interface Life {
-  readonly store: MemoryStore
+  readonly store: SimulatedStore
   readonly log: EventLog
   readonly job: LogJob
   /** Nothing that it does has an effect from then on. */
@@ -141,7 +143,7 @@ async function run(given: typeof scenario extends fc.Arbitrary<infer T> ? T : ne
   const { partitions, isKeyed, isPrepared, isFar, maxUnacknowledged, plans, steps } = given
   const crashes = new Set(given.crashes)
   const logCrashes = new Set(given.logCrashes)
-  const root = memoryStore({ partitions })
+  const root = simulatedStore({ partitions })
   const audit = await openLog(root)
   const database = new SharedDatabase(':memory:')
   database.exec(SCHEMA)

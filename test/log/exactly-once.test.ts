@@ -2,16 +2,18 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { linkSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
-import type { EventLog, MemoryStore, MemoryStoreConnection } from 'rivulet/log'
+import type { EventLog } from 'rivulet/log'
 import type { LogStore } from 'rivulet/log/store'
 import { ArgumentError } from 'rivulet'
-import { EffectError, FencedError, LogPositionError, memoryStore, openLog } from 'rivulet/log'
+import { EffectError, FencedError, LogPositionError, openLog } from 'rivulet/log'
 import { exactlyOnce, sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest'
 import { bareRun, change, fullRun } from '../operators/events.ts'
 import { append } from './append.ts'
 import { pretendSqlite } from '../support/sqlite-version.ts'
 import { scratchFile, scratchFolder } from './sqlite/scratch.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
+import type { SimulatedConnection, SimulatedStore } from '../../src/log/memory/store.ts'
 
 const changes = (from: number, to: number, source = 'm') =>
   Array.from({ length: to - from + 1 }, (_, n) => change(`${from + n}`, source))
@@ -82,7 +84,7 @@ function stopClock() {
 const sqliteError = (errcode: number) => Object.assign(new Error(`SQLite error ${errcode}`), { errcode })
 
 /** A log with so many entries, and effects. */
-async function withEntries(count: number, store: MemoryStore = memoryStore()) {
+async function withEntries(count: number, store: SimulatedStore = simulatedStore()) {
   await append(store, changes(1, count))
   return { store, log: await opened(store), ...effectsIn() }
 }
@@ -151,7 +153,7 @@ describe('exactlyOnce', () => {
   })
 
   it('goes on with a connection that was closed and opened again', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     const { database, ids } = effectsIn(join(scratchFolder(), 'effects.db'))
     const handler = exactlyOnce(database, {
@@ -216,7 +218,7 @@ describe('exactlyOnce', () => {
   })
 
   it('applies each revision of an event once', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     const { database, insert } = effectsIn()
     await append(store, [bareRun('r'), fullRun('r'), bareRun('r')])
@@ -229,7 +231,7 @@ describe('exactlyOnce', () => {
   })
 
   it('stores many effects in one transaction', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     const { database, insert, ids } = effectsIn()
     for (let n = 0; n < 1_000; n += 200) await append(store, changes(n + 1, n + 200))
@@ -354,7 +356,7 @@ describe('exactlyOnce', () => {
     database.exec('PRAGMA journal_mode = WAL')
     const other = new DatabaseSync(file)
     onTestFinished(() => other.close())
-    const store = memoryStore()
+    const store = simulatedStore()
     await append(store, changes(1, 1))
     const log = await opened(store)
     other.exec('BEGIN IMMEDIATE')
@@ -376,7 +378,7 @@ describe('exactlyOnce', () => {
     const { database, insert, ids } = effectsIn(file)
     database.exec('PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5432')
     const other = effectsIn(file)
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await opened(store)
     const job = log.consume('ledger', {}, exactlyOnce(database, { effect: insert }))
     await until(async () => (await store.reader('consumer:ledger')) !== undefined)
@@ -603,8 +605,8 @@ function withDeferredConstraint(database: DatabaseSync, missing: string) {
 
 describe('a consumer of exactlyOnce that begins while entries are trimmed', () => {
   /** A log of 40 entries, and another opening of it whose calls each come after a trim of one entry. */
-  async function trimmed(options: MemoryStoreConnection = {}) {
-    const store = memoryStore()
+  async function trimmed(options: SimulatedConnection = {}) {
+    const store = simulatedStore()
     await append(store, changes(1, 40))
     const latency = async () => void (await store.retention.trim({ limit: 1 }))
     return { store, log: await opened(store.connect({ ...options, latency })), ...effectsIn() }
@@ -955,7 +957,7 @@ describe('dead letters of exactlyOnce', () => {
 
   it('reach the log after a crash between the database and the log', async () => {
     let isArmed = false
-    const crashing = memoryStore({
+    const crashing = simulatedStore({
       faults(write, step) {
         if (isArmed && write === 'commit' && step === 'before') throw new Error('crashed')
       },
@@ -985,7 +987,7 @@ describe('dead letters of exactlyOnce', () => {
 
   it('that fail again are handed out once more, also where a crash makes their letter be stored twice', async () => {
     let isArmed = false
-    const crashing = memoryStore({
+    const crashing = simulatedStore({
       faults(write, step) {
         if (isArmed && write === 'commit' && step === 'after') throw new Error('crashed')
       },

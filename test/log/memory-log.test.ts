@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as fc from 'fast-check'
-import type { MemoryStore, MemoryStoreOptions, MemoryStoreWrite } from 'rivulet/log'
 import type { LogStore } from 'rivulet/log/store'
 import { ArgumentError } from 'rivulet'
 import { FencedError, LogInUseError, memoryStore } from 'rivulet/log'
@@ -9,11 +8,13 @@ import { change, groupStatus } from '../operators/events.ts'
 import { append as appendTo } from './append.ts'
 import { describeLogStore } from './conformance.ts'
 import { newEntry } from '../../src/log/store/new-entry.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
+import type { SimulatedStore, SimulatedStoreOptions, StoreWrite } from '../../src/log/memory/store.ts'
 
-function describeMemoryLog(name: string, { partitions = 1, ...connection }: MemoryStoreOptions): void {
+function describeMemoryLog(name: string, { partitions = 1, ...connection }: SimulatedStoreOptions): void {
   describeLogStore(name, async ({ clock, inbox = {} }) => {
-    const first = memoryStore({ partitions, clock, inbox })
-    const opened = new Map<LogStore, MemoryStore>()
+    const first = simulatedStore({ partitions, clock, inbox })
+    const opened = new Map<LogStore, SimulatedStore>()
     return {
       async connect(owner) {
         const log = first.connect({ ...connection, owner })
@@ -36,16 +37,16 @@ describeMemoryLog('a slow log in memory', { latency: () => nextTurn() })
 describeMemoryLog('a slow log in memory of 3 partitions', { partitions: 3, latency: () => nextTurn() })
 
 /** The writes of recorders and readers. */
-type Write = Exclude<MemoryStoreWrite, 'retention'>
+type Write = Exclude<StoreWrite, 'retention'>
 const WRITES: readonly Write[] = ['claim', 'release', 'append', 'commit', 'deadLetters', 'put']
 const crash = new Error('crashed')
 
-describe('memoryStore', () => {
+describe('simulatedStore', () => {
   /** A log whose next call of this write throws at this step, and everything that another one sees of it. */
   async function failing(write: Write, step: 'before' | 'after') {
     let isArmed = false
     const steps: string[] = []
-    const log = memoryStore({
+    const log = simulatedStore({
       owner: 'failing',
       faults(...point) {
         if (!isArmed) return
@@ -121,7 +122,7 @@ describe('memoryStore', () => {
     ['before', false],
     ['after', true],
   ] as const)('trims everything or nothing where a fault stops it %s its effect', async (at, isTrimmed) => {
-    const log = memoryStore({
+    const log = simulatedStore({
       faults(write, step) {
         if (write === 'retention' && step === at) throw crash
       },
@@ -134,7 +135,7 @@ describe('memoryStore', () => {
 
   it('waits for its latency before and after the effect of each call', async () => {
     const turns: (() => void)[] = []
-    const log = memoryStore({ latency: () => new Promise<void>((resolve) => turns.push(resolve)) })
+    const log = simulatedStore({ latency: () => new Promise<void>((resolve) => turns.push(resolve)) })
     const witness = log.connect({ latency: async () => {} })
     const next = async () => {
       await nextTurn()
@@ -156,7 +157,7 @@ describe('memoryStore', () => {
   })
 
   it('has no effect of a call that is under way when it is closed', async () => {
-    const log = memoryStore()
+    const log = simulatedStore()
     const fence = await log.claim('stream')
     const pending = log.append([{ fence, expect: null, entries: [newEntry(change('1'))] }])
     const closed = log.close()
@@ -167,7 +168,7 @@ describe('memoryStore', () => {
   })
 
   it('lets an open log that lost its claims write until another one has them', async () => {
-    const log = memoryStore()
+    const log = simulatedStore()
     const fence = await log.claim('stream')
     const append = (id: string) => log.append([{ fence, expect: null, entries: [newEntry(change(id))] }])
     log.loseClaims()
@@ -177,7 +178,7 @@ describe('memoryStore', () => {
   })
 
   it('numbers open logs without a name', async () => {
-    const first = memoryStore()
+    const first = simulatedStore()
     const second = first.connect()
     await first.claim('a')
     await second.claim('b')
@@ -186,7 +187,7 @@ describe('memoryStore', () => {
   })
 
   it('reads sources of 3 partitions in another order than that of the appends, which stays the same', async () => {
-    const log = memoryStore({ partitions: 3, clock: () => 0 })
+    const log = simulatedStore({ partitions: 3, clock: () => 0 })
     const fence = await log.claim('stream')
     const given: string[] = []
     for (let i = 0; i < 12; i++) {
@@ -204,7 +205,7 @@ describe('memoryStore', () => {
   })
 
   it('begins each group of entries with another one of 3 partitions', async () => {
-    const log = memoryStore({ partitions: 3, clock: () => 0 })
+    const log = simulatedStore({ partitions: 3, clock: () => 0 })
     const fence = await log.claim('stream')
     const orders = new Set<string>()
     for (let i = 0; i < 3; i++) {
@@ -217,7 +218,7 @@ describe('memoryStore', () => {
   })
 
   it('reads a page of a rare type without looking at more than 10,000 entries', async () => {
-    const log = memoryStore()
+    const log = simulatedStore()
     const fence = await log.claim('stream')
     for (let i = 0; i < 101; i++) {
       const entries = Array.from({ length: 100 }, (_, j) => newEntry(change(`${i} ${j}`)))
@@ -235,10 +236,10 @@ describe('memoryStore', () => {
     { partitions: 1.5 },
     { owner: '' },
     { clock: 5 },
-    { latency: 5 },
-    { faults: true },
     { partition: 3 },
-  ])('refuses the options %j', (options) => {
+    { latency: async () => {} },
+    { faults: () => {} },
+  ])('refuses the options %o', (options) => {
     expect(() => Reflect.apply(memoryStore, undefined, [options])).toThrow(ArgumentError)
   })
 })
@@ -254,7 +255,7 @@ describe('a crash at any write', () => {
         crashes,
         fc.constantFrom(1, 3),
         async (upstream, crashesHere, partitions) => {
-          const shared = memoryStore({ partitions })
+          const shared = simulatedStore({ partitions })
           const handled: string[] = []
           const saved: string[] = []
 

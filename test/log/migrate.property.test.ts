@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import * as fc from 'fast-check'
-import { migrateLog, sqliteStore } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
+import { migrateLog } from 'rivulet/log/store'
 import { describe, expect, it } from 'vitest'
 import { contentOf } from './migration/content.ts'
 import { CONSUMER, Historian, histories, PROCESS, STREAM, VIEW } from './migration/history.ts'

@@ -2,21 +2,58 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { memoryStore } from 'rivulet/log'
-import { migrateLog, sqliteStore } from 'rivulet/log/sqlite'
+import { sqliteStore } from 'rivulet/log/sqlite'
+import { migrateLog, UNDIVIDED } from 'rivulet/log/store'
 import type { LogStore } from 'rivulet/log/store'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { checkpointOf } from '../../src/log/process/progress.ts'
 import { NO_TIME } from '../../src/streams/clocks.ts'
-import { COPIED_PAGE, COPY } from '../../src/log/store/copy-store.ts'
-import type { CopySource, CopyStore } from '../../src/log/store/copy-store.ts'
+import { COPIED_PAGE } from '../../src/log/store/copy-store.ts'
+import type { CopySource } from '../../src/log/store/copy-store.ts'
 import { change } from '../operators/events.ts'
 import { append, entriesOf, readAll } from './conformance/fixture.ts'
 import { scratchFolder } from './sqlite/scratch.ts'
 
-function opened(folder: string, name: string): LogStore & { readonly [COPY]?: CopyStore } {
+function opened(folder: string, name: string): LogStore {
   const log = sqliteStore(join(folder, `${name}.db`))
   onTestFinished(() => log.close())
   return log
+}
+
+type CopyStore = NonNullable<LogStore['copying']>
+type Source = Awaited<ReturnType<CopyStore['source']>>
+type Target = Awaited<ReturnType<CopyStore['target']>>
+
+/** A store as another author could write it: arrays, of which copying alone is of interest here. */
+function arrayStore(): Pick<LogStore, 'copying'> {
+  let head: Parameters<Target['begin']>[0] = { entries: 0, last: 0, trimmed: { number: 0, recorded: 0 } }
+  const entries: Parameters<Target['addEntries']>[0][] = []
+  const records: Parameters<Target['add']>[0][] = []
+  const source = async (): Promise<Source> => ({
+    head,
+    partitions: UNDIVIDED,
+    file: undefined,
+    numberOf: async (position) => Number(position),
+    async *entries() {
+      yield* entries
+    },
+    async *records() {
+      yield* records
+    },
+    checkUnchanged: async () => {},
+    close: async () => {},
+  })
+  const target = async (): Promise<Target> => ({
+    partitionCount: 1,
+    begin: async (given) => void (head = given),
+    addEntries: async (page) => void entries.push(page),
+    add: async (record) => void records.push(record),
+    written: source,
+    positionOf: async (number) => String(number),
+    finish: async () => {},
+    close: async () => {},
+  })
+  return { copying: { source, target } }
 }
 
 describe('migrateLog', () => {
@@ -69,7 +106,7 @@ describe('migrateLog', () => {
     const long = { ...change('long'), cursor: 'x'.repeat(300_000) }
     for (let n = 0; n < 10; n++) await append(from, fence, { ...long, id: `e${n}` })
     await from.release(fence)
-    const copying = from[COPY]
+    const copying = from.copying
     const source = await copying?.source()
     const lengths: number[] = []
     for await (const page of source?.entries() ?? []) {
@@ -128,7 +165,7 @@ describe('migrateLog', () => {
         async close() {},
       }
       return Object.assign(memoryStore(), {
-        [COPY]: { source: async () => source, target: () => Promise.reject(new Error('it is a source')) },
+        copying: { source: async () => source, target: () => Promise.reject(new Error('it is a source')) },
       })
     }
     await expect(migrateLog(apart(25_000), to)).rejects.toMatchObject({
@@ -149,7 +186,7 @@ describe('migrateLog', () => {
     await from.positionAt('end')
     const steps: string[] = []
     const stepwise = async (): Promise<CopySource> => {
-      const source = await from[COPY]?.source()
+      const source = await from.copying?.source()
       if (source === undefined) throw new Error('a file can be copied')
       const check = source.checkUnchanged.bind(source)
       return Object.assign(source, {
@@ -160,14 +197,14 @@ describe('migrateLog', () => {
       })
     }
     const to = opened(folder, 'to')
-    const target = await to[COPY]?.target()
+    const target = await to.copying?.target()
     if (target === undefined) throw new Error('a file can be made')
     const written = target.written.bind(target)
     target.written = () => {
       steps.push('compared')
       return written()
     }
-    const source = Object.assign(memoryStore(), { [COPY]: { source: stepwise, target: async () => target } })
+    const source = Object.assign(memoryStore(), { copying: { source: stepwise, target: async () => target } })
     await migrateLog(source, source)
     expect(steps.at(-1)).toBe('checked')
   })
@@ -187,7 +224,21 @@ describe('migrateLog', () => {
     expect(await second).toMatchObject({ name: 'LogFileError' })
   })
 
-  it('refuses logs of other kinds and wrong options', async () => {
+  it('copies a log into a store of another author, and back', async () => {
+    const folder = scratchFolder()
+    const from = opened(folder, 'from')
+    await append(from, await from.claim('stream'), change('a'), change('b'))
+    await from.close()
+    const own = arrayStore()
+    const back = opened(folder, 'back')
+    const migrated = await migrateLog(from, own)
+
+    expect(migrated).toMatchObject({ entries: 2 })
+    expect(await migrateLog(own, back)).toEqual(migrated)
+    expect((await readAll(back)).map(({ id }) => id)).toEqual(['a', 'b'])
+  })
+
+  it('refuses stores that cannot be copied and wrong options', async () => {
     const folder = scratchFolder()
     const [file, memory] = [opened(folder, 'file'), memoryStore()]
     await expect(migrateLog(memory, file)).rejects.toMatchObject({ argument: 'from' })

@@ -3,10 +3,11 @@ import * as rx from 'rxjs'
 import type { Observable, OperatorFunction } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { deliver, ofType, keepPosition } from 'rivulet/operators'
-import { memoryStore, openLog } from 'rivulet/log'
+import { openLog } from 'rivulet/log'
 import type { Entry } from 'rivulet/log'
 import { change } from '../operators/events.ts'
 import { append } from './append.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
 
 const ENTRIES = 60
 const MAX_UNACKNOWLEDGED = 8
@@ -96,7 +97,7 @@ const idsOf = (value: unknown): string[] =>
 
 describe.each(OPERATORS)('%s between a consumer and deliver', (_, ends, between) => {
   it(`${ends}, and after a restart every entry was handled or comes again`, async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const ids = Array.from({ length: ENTRIES }, (_entry, n) => `${n + 1}`)
     await append(
       store,

@@ -5,19 +5,19 @@ import { DatabaseSync } from 'node:sqlite'
 import { setImmediate as turn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { memoryStore } from 'rivulet/log'
-import type { MemoryStore } from 'rivulet/log'
 import type { LogStore } from 'rivulet/log/store'
 import { SqliteLogStore } from '../../src/log/sqlite/store.ts'
 import { runScenario, scenario } from './process/scenario.ts'
 import type { LogWithFaults } from './process/scenario.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
+import type { SimulatedStore } from '../../src/log/memory/store.ts'
 
 const runs = (count: number) => ({ numRuns: Number(process.env['RUNS'] ?? count) })
 
 function inMemory(partitions: number, isFar: boolean) {
   return (clock: () => number): LogWithFaults => {
-    const root = memoryStore({ partitions, clock })
-    const opened = new Map<LogStore, MemoryStore>()
+    const root = simulatedStore({ partitions, clock })
+    const opened = new Map<LogStore, SimulatedStore>()
     return {
       connect(isDue) {
         const faults = (_write: string, phase: 'before' | 'after') => {

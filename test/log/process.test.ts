@@ -1,14 +1,16 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { firstValueFrom, lastValueFrom, take, toArray } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { memoryStore, openLog } from 'rivulet/log'
+import { openLog } from 'rivulet/log'
 import type { ResearchEvent } from 'rivulet'
-import type { EventLog, MemoryStore, MemoryStoreOptions, ProcessOptions } from 'rivulet/log'
+import type { EventLog, ProcessOptions } from 'rivulet/log'
 import type { ProcessContext } from 'rivulet/streams'
 import { iterate } from 'rivulet/operators'
 import { change } from '../operators/events.ts'
 import { append } from './append.ts'
 import { readAll } from './conformance/fixture.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
+import type { SimulatedStore, SimulatedStoreOptions } from '../../src/log/memory/store.ts'
 
 interface Count {
   readonly seen: number
@@ -35,26 +37,27 @@ const tick = (at: number): ResearchEvent => ({
 
 const M = '/v1/monitors/m'
 
-async function opened(options: MemoryStoreOptions = {}) {
-  const store = memoryStore(options)
+async function opened(options: SimulatedStoreOptions = {}) {
+  const store = simulatedStore(options)
   const log = await openLog(store)
   onTestFinished(() => log.close().catch(() => {}))
   return { store, log }
 }
 
 /** Opens the same log once more. */
-async function again(store: MemoryStore): Promise<EventLog> {
+async function again(store: SimulatedStore): Promise<EventLog> {
   const log = await openLog(store.connect())
   onTestFinished(() => log.close().catch(() => {}))
   return log
 }
 
 /** Resolves when the process has read everything, also what it has appended. */
-async function caughtUp(store: MemoryStore, name = 'p'): Promise<void> {
+async function caughtUp(store: SimulatedStore, name = 'p'): Promise<void> {
   while ((await store.reader(`process:${name}`))?.cursor !== (await store.positionAt('end'))) await turn()
 }
 
-const output = async (store: MemoryStore) => (await readAll(store)).filter(({ cause }) => cause !== undefined)
+const output = async (store: SimulatedStore) =>
+  (await readAll(store)).filter(({ cause }) => cause !== undefined)
 
 describe('a process', () => {
   it('keeps a state for each key, which every open log reads', async () => {
@@ -912,7 +915,7 @@ describe('a process of another version', () => {
     },
   }
 
-  async function ran(options: MemoryStoreOptions = {}, keys = ['a', 'b']) {
+  async function ran(options: SimulatedStoreOptions = {}, keys = ['a', 'b']) {
     const { store, log } = await opened(options)
     for (let at = 0; at < keys.length; at += 250) {
       await append(
@@ -1233,7 +1236,7 @@ describe('the output of a process, in a log that is too large', () => {
     return { store, log, process, add, isPaused, read }
   }
 
-  const cursorOf = async (store: MemoryStore) => (await store.reader('process:p'))?.cursor ?? ''
+  const cursorOf = async (store: SimulatedStore) => (await store.reader('process:p'))?.cursor ?? ''
 
   it('uses a reserve of a tenth, then waits and is named, and goes on when there is room', async () => {
     const { store, log, process, add, isPaused, read } = await withSlowReader()

@@ -1,11 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { memoryStore } from '../../src/log/memory/memory-log.ts'
-import type { MemoryStoreWrite } from '../../src/log/memory/memory-log.ts'
 import { Recorder } from '../../src/log/record/recorder.ts'
 import { change } from '../operators/events.ts'
 import { readAll } from './conformance/fixture.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
+import type { StoreWrite } from '../../src/log/memory/store.ts'
 
 const STREAMS = ['a', 'b', 'c'] as const
 const STREAM_NAMES = STREAMS.map((name) => `stream:${name}`)
@@ -37,7 +37,7 @@ describe('a recorder that crashes', () => {
   it('records each event once and in order, whatever is added during appends and whenever it crashes', async () => {
     await fc.assert(
       fc.asyncProperty(lives, async (script) => {
-        const root = memoryStore()
+        const root = simulatedStore()
         for (const life of script) await live(root, life)
         const positions = await root.streamPositions(STREAM_NAMES)
         const last = { bursts: STREAMS.map((_, n) => [n, 300] as const), latencies: [1], crash: undefined }
@@ -58,14 +58,17 @@ describe('a recorder that crashes', () => {
 })
 
 /** Runs a recorder over sources that resume where the log has them. */
-async function live(root: ReturnType<typeof memoryStore>, { bursts, latencies, crash }: Life): Promise<void> {
+async function live(
+  root: ReturnType<typeof simulatedStore>,
+  { bursts, latencies, crash }: Life,
+): Promise<void> {
   let calls = 0
   let appends = 0
   const store = root.connect({
     latency: async () => {
       for (let left = latencies[calls++ % latencies.length] ?? 0; left > 0; left--) await turn()
     },
-    faults(write: MemoryStoreWrite, step) {
+    faults(write: StoreWrite, step) {
       if (write !== 'append') return
       if (step === 'before') appends += 1
       if (crash !== undefined && appends > crash.append && step === crash.step) throw new Error('crash')

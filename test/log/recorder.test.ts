@@ -2,10 +2,10 @@ import { setImmediate as turn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { MAX_APPEND_LENGTH } from '../../src/log/store/contract.ts'
-import { memoryStore } from '../../src/log/memory/memory-log.ts'
 import { Recorder } from '../../src/log/record/recorder.ts'
 import { change } from '../operators/events.ts'
 import { readAll } from './conformance/fixture.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
 
 const at = (position: string) => ({ text: () => position })
 
@@ -16,7 +16,7 @@ function never(error: unknown): void {
 describe('a recorder', () => {
   it('appends a burst in parts, and each part moves the stream as far as it goes', async () => {
     const positions: (string | null | undefined)[] = []
-    const store = memoryStore({ latency: () => turn() })
+    const store = simulatedStore({ latency: () => turn() })
     const recorder = new Recorder(store, never)
     const stream = await recorder.open('s')
     for (let n = 1; n <= 3_000; n++) stream.add(change(`${n}`), at(`${n}`))
@@ -37,7 +37,7 @@ describe('a recorder', () => {
   ])(
     'goes on without a stream that another recorder has claimed since, where the log %s',
     async (_, hasMovedOthers) => {
-      const store = memoryStore()
+      const store = simulatedStore()
       const append = store.append.bind(store)
       store.append = async (appends, done) => {
         const others = appends.filter(({ fence }) => fence.name !== 'stream:lost')
@@ -72,7 +72,7 @@ describe('a recorder', () => {
   it('appends what is added during an append, each once and in order', async () => {
     const appended = Promise.withResolvers<void>()
     let latency = Promise.resolve()
-    const store = memoryStore({ latency: () => latency })
+    const store = simulatedStore({ latency: () => latency })
     const recorder = new Recorder(store, never)
     const stream = await recorder.open('s')
     latency = appended.promise
@@ -90,7 +90,7 @@ describe('a recorder', () => {
     const arrivals = fc.array(fc.tuple(fc.nat(2), fc.constantFrom('x', 'y')), { maxLength: 40 })
     await fc.assert(
       fc.asyncProperty(arrivals, async (script) => {
-        const store = memoryStore()
+        const store = simulatedStore()
         const recorder = new Recorder(store, never)
         const streams = await Promise.all(['a', 'b', 'c'].map((name) => recorder.open(name)))
         const last = new Map<number, string>()
@@ -113,7 +113,7 @@ describe('a recorder', () => {
 
   it('appends what two streams bring of different sources as one part for each', async () => {
     const parts: number[] = []
-    const store = memoryStore()
+    const store = simulatedStore()
     const append = store.append.bind(store)
     store.append = (appends, done) => {
       parts.push(appends.length)
@@ -130,7 +130,7 @@ describe('a recorder', () => {
   })
 
   it('appends large events one by one', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const recorder = new Recorder(store, never)
     const stream = await recorder.open('s')
     for (let n = 0; n < 5; n++) stream.add(change(`${n}${'x'.repeat(MAX_APPEND_LENGTH * 0.6)}`), at(`${n}`))
@@ -140,7 +140,7 @@ describe('a recorder', () => {
   })
 
   it('closes its gate while the log is behind, and opens it when it has caught up', async () => {
-    const store = memoryStore({ latency: () => turn() })
+    const store = simulatedStore({ latency: () => turn() })
     const recorder = new Recorder(store, never)
     const stream = await recorder.open('s')
     const gate: boolean[] = []
@@ -155,7 +155,7 @@ describe('a recorder', () => {
       if (write === 'append') throw new Error('full')
     }
     const failures: unknown[] = []
-    const recorder = new Recorder(memoryStore({ faults }), (error) => failures.push(error))
+    const recorder = new Recorder(simulatedStore({ faults }), (error) => failures.push(error))
     const stream = await recorder.open('s')
     for (let n = 0; n < 1_200; n++) stream.add(change(`${n}`))
     await recorder.flushed()
@@ -166,7 +166,7 @@ describe('a recorder', () => {
   })
 
   it('opens a stream again once its earlier writer is closed, and continues after it', async () => {
-    const store = memoryStore({ latency: () => turn() })
+    const store = simulatedStore({ latency: () => turn() })
     const recorder = new Recorder(store, never)
     const first = await recorder.open('s')
     for (let n = 1; n <= 400; n++) first.add(change(`${n}`), at(`${n}`))
@@ -180,7 +180,7 @@ describe('a recorder', () => {
   })
 
   it('closes a stream while others go on adding', async () => {
-    const store = memoryStore({ latency: () => turn() })
+    const store = simulatedStore({ latency: () => turn() })
     const recorder = new Recorder(store, never)
     const [busy, quiet] = [await recorder.open('busy'), await recorder.open('quiet')]
     quiet.add(change('last'), at('last'))
@@ -199,7 +199,7 @@ describe('a recorder', () => {
   })
 
   it('gives up a stream that is left while it is opened', async () => {
-    const root = memoryStore()
+    const root = simulatedStore()
     const recorder = new Recorder(root.connect({ latency: () => turn() }), never)
     const leaving = new AbortController()
     const opening = recorder.open('s', { signal: leaving.signal })
@@ -209,7 +209,7 @@ describe('a recorder', () => {
   })
 
   it('opens a stream that was left while it was opened', async () => {
-    const recorder = new Recorder(memoryStore({ latency: () => turn() }), never)
+    const recorder = new Recorder(simulatedStore({ latency: () => turn() }), never)
     const leaving = new AbortController()
     const left = recorder.open('s', { signal: leaving.signal })
     leaving.abort()
@@ -220,7 +220,7 @@ describe('a recorder', () => {
   })
 
   it('closes a stream that is left', async () => {
-    const root = memoryStore()
+    const root = simulatedStore()
     const recorder = new Recorder(root, never)
     const leaving = new AbortController()
     const stream = await recorder.open('s', { signal: leaving.signal })
@@ -233,7 +233,7 @@ describe('a recorder', () => {
   })
 
   it('gives up what is opened while it is closed, and opens nothing afterwards', async () => {
-    const root = memoryStore()
+    const root = simulatedStore()
     const recorder = new Recorder(root.connect({ latency: () => turn() }), never)
     const opening = recorder.open('s')
     const closing = recorder.close()
@@ -245,7 +245,7 @@ describe('a recorder', () => {
   })
 
   it('is closed when what was added is appended and every stream released', async () => {
-    const root = memoryStore()
+    const root = simulatedStore()
     const store = root.connect({ latency: () => turn() })
     const recorder = new Recorder(store, never)
     const stream = await recorder.open('s')
@@ -262,7 +262,7 @@ describe('a recorder', () => {
   })
 
   it('gives up a stream whose position cannot be read', async () => {
-    const root = memoryStore()
+    const root = simulatedStore()
     const store = root.connect()
     store.streamPositions = async () => Promise.reject(new Error('unreadable'))
     await expect(new Recorder(store, never).open('s')).rejects.toThrow('unreadable')
@@ -270,7 +270,7 @@ describe('a recorder', () => {
   })
 
   it('waits for a name until its signal is aborted, or the recorder is closed', async () => {
-    const root = memoryStore()
+    const root = simulatedStore()
     const fence = await root.claim('stream:s')
     const recorder = new Recorder(root.connect(), never)
     const wait = new AbortController()
@@ -289,7 +289,7 @@ describe('a recorder', () => {
 
   it('makes the JSON of an event once, and no append is refused for its size', async () => {
     let [made, refused] = [0, 0]
-    const store = memoryStore()
+    const store = simulatedStore()
     const append = store.append.bind(store)
     store.append = (appends) =>
       append(appends).catch((error: unknown) => {
@@ -309,7 +309,7 @@ describe('a recorder', () => {
   })
 
   it('closes its gate while it has too many characters to append', async () => {
-    const recorder = new Recorder(memoryStore({ latency: () => turn() }), never)
+    const recorder = new Recorder(simulatedStore({ latency: () => turn() }), never)
     const stream = await recorder.open('s')
     const gate: boolean[] = []
     recorder.gate.onChange((closed) => gate.push(closed))
@@ -320,7 +320,7 @@ describe('a recorder', () => {
   })
 
   it('appends an event that is nested too deeply as an unknown one of the same identity, and goes on', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const recorder = new Recorder(store, never)
     const stream = await recorder.open('s')
     const data: unknown = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)
@@ -337,7 +337,7 @@ describe('a recorder', () => {
   })
 
   it('appends what comes before an event that is not JSON, and fails with the error of the log', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const failures: unknown[] = []
     const recorder = new Recorder(store, (error) => failures.push(error))
     const stream = await recorder.open('s')

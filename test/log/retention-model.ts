@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { expect } from 'vitest'
 import type { Entry, Position } from '../../src/log/store/contract.ts'
-import type { MemoryStore } from '../../src/log/memory/memory-log.ts'
+import type { MemoryStore } from '../../src/log/memory/store.ts'
 import { change } from '../operators/events.ts'
 import { completedRun } from './sqlite/events.ts'
 import { newEntry } from '../../src/log/store/new-entry.ts'

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
-import { memoryStore } from 'rivulet/log'
 import { describe, expect, it } from 'vitest'
 import { crash, play, steps } from './retention-model.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
 
 describe('a log that deletes, against a model', () => {
   it('gives each reader exactly the entries that are left after its position, or a gap, wherever writes crash', async () => {
@@ -11,7 +11,7 @@ describe('a log that deletes, against a model', () => {
         let write = 0
         const pending = [...crashes]
         let isArmed = false
-        const store = memoryStore({
+        const store = simulatedStore({
           clock: () => now,
           faults(kind) {
             if (!isArmed || kind === 'claim') return

@@ -4,8 +4,6 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { iterate, ofType } from 'rivulet/operators'
 import { openLog } from '../../src/log/event-log/open-log.ts'
 import { LogFileError, LogGapError, LogInUseError } from '../../src/log/errors.ts'
-import { memoryStore } from '../../src/log/memory/memory-log.ts'
-import type { MemoryStore } from '../../src/log/memory/memory-log.ts'
 import { Recorder } from '../../src/log/record/recorder.ts'
 import { excessOf, Retention } from '../../src/log/event-log/retention.ts'
 import type { RetentionOptions } from '../../src/log/event-log/retention.ts'
@@ -13,6 +11,8 @@ import { ArgumentError } from '../../src/protocol/argument-error.ts'
 import { change, fullRun } from '../operators/events.ts'
 import { append } from './append.ts'
 import { idsOf, readAll } from './conformance/fixture.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
+import type { SimulatedStore } from '../../src/log/memory/store.ts'
 
 const MB = 1024 * 1024
 
@@ -24,7 +24,7 @@ function never(error: unknown): void {
 }
 
 /** Moves a reader to a position, as its owner does. */
-async function moveReader(store: MemoryStore, name: string, cursor: string): Promise<void> {
+async function moveReader(store: SimulatedStore, name: string, cursor: string): Promise<void> {
   const fence = await store.claim(name)
   const expected = (await store.reader(name))?.cursor ?? null
   await store.commit(fence, { expect: expected, cursor, acknowledged: [] })
@@ -37,7 +37,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 /** A recorder with a stream, whose retention runs in virtual time. */
-async function recording(store: MemoryStore, options: RetentionOptions) {
+async function recording(store: SimulatedStore, options: RetentionOptions) {
   const scheduler = new VirtualTimeScheduler()
   const retention = new Retention(store.retention, options, scheduler)
   const pauses: (string | null)[] = []
@@ -96,7 +96,7 @@ describe('what a log has beyond its limits', () => {
 
 describe('a recorder', () => {
   it('deletes nothing within the limits', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const { add, close } = await recording(store, {})
     await add(1_000)
     await close()
@@ -105,7 +105,7 @@ describe('a recorder', () => {
 
   it('deletes old entries as time passes, also when only a tick comes', async () => {
     let now = 1_000
-    const store = memoryStore({ clock: () => now })
+    const store = simulatedStore({ clock: () => now })
     const { add, close } = await recording(store, { maxAge: 10_000 })
     await add(900)
     now += 5_000
@@ -118,7 +118,7 @@ describe('a recorder', () => {
   })
 
   it('keeps a log at its maximum size, whatever comes', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const { add, close, pauses } = await recording(store, { maxBytes: 1 * MB })
     for (let round = 0; round < 12; round++) {
       await add(300)
@@ -132,7 +132,7 @@ describe('a recorder', () => {
   })
 
   it('keeps what a reader needs, pauses and names it, and goes on when the reader has moved', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const start = await store.positionAt('start')
     await moveReader(store, 'consumer:slow', start)
     const { recorder, add, later, close, pauses } = await recording(store, { maxBytes: 1 * MB })
@@ -154,7 +154,7 @@ describe('a recorder', () => {
   })
 
   it('that is closed while it is paused leaves no timer behind, and the next one goes on', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     await moveReader(store, 'consumer:slow', await store.positionAt('start'))
     const scheduler = new VirtualTimeScheduler()
     const retention = new Retention(store.retention, { maxBytes: 1 * MB }, scheduler)
@@ -174,7 +174,7 @@ describe('a recorder', () => {
   })
 
   it('goes on when the reader is removed', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     await moveReader(store, 'consumer:gone', await store.positionAt('start'))
     const { recorder, add, later, close } = await recording(store, { maxBytes: 1 * MB })
     await add(1_000)
@@ -186,7 +186,7 @@ describe('a recorder', () => {
   })
 
   it('is paused from the beginning where the log is too large, and not with a larger maximum', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     await moveReader(store, 'process:slow', await store.positionAt('start'))
     const first = await recording(store, { maxBytes: 1 * MB })
     await first.add(1_000)
@@ -201,7 +201,7 @@ describe('a recorder', () => {
 
   it('keeps nothing for a reader beyond the maximum age but what it needs, and does not pause', async () => {
     let now = 1_000
-    const store = memoryStore({ clock: () => now })
+    const store = simulatedStore({ clock: () => now })
     await moveReader(store, 'consumer:slow', await store.positionAt('start'))
     const { recorder, add, close } = await recording(store, { maxAge: 10_000 })
     await add(10)
@@ -214,7 +214,7 @@ describe('a recorder', () => {
 
   it('goes on recording when a step of retention fails, and does it again', async () => {
     let isFull = true
-    const store = memoryStore({
+    const store = simulatedStore({
       faults(write) {
         if (write === 'retention' && isFull) throw new Error('the disk is full')
       },
@@ -230,7 +230,7 @@ describe('a recorder', () => {
 })
 
 it('a log that is asked at intervals is looked at soon after an append, and not after each one', async () => {
-  const store = memoryStore()
+  const store = simulatedStore()
   let looks = 0
   const { usage } = store.retention
   Object.assign(store.retention, {
@@ -255,7 +255,7 @@ it('a log that is asked at intervals is looked at soon after an append, and not 
 it('a recorder fails when entries cannot be deleted for good, since the log would grow without a limit', async () => {
   const damaged = new LogFileError('log.db', 'is damaged')
   let isDamaged = false
-  const store = memoryStore({
+  const store = simulatedStore({
     faults(write) {
       if (write === 'retention' && isDamaged) throw damaged
     },
@@ -273,7 +273,7 @@ it('a recorder fails when entries cannot be deleted for good, since the log woul
 
 it('the log says which reader has paused its recorders, also where that could not be stored at first', async () => {
   let isBroken = false
-  const store = memoryStore({
+  const store = simulatedStore({
     faults: (write) => {
       if (isBroken && write === 'retention') throw new Error('the disk is full')
     },
@@ -305,14 +305,14 @@ describe('openLog', () => {
     { retention: { maxsize: 5 } },
     { retain: {} },
   ])('refuses the options %j', async (options) => {
-    await expect(openLog(memoryStore(), options as object)).rejects.toBeInstanceOf(ArgumentError)
+    await expect(openLog(simulatedStore(), options as object)).rejects.toBeInstanceOf(ArgumentError)
   })
 })
 
 describe('a consumer that was overtaken', () => {
   /** A log of a consumer whose cursor is before entries that were deleted. */
   async function overtaken() {
-    const store = memoryStore()
+    const store = simulatedStore()
     const start = await store.positionAt('start')
     await append(store, [change('1'), change('2'), change('3')])
     await store.retention.trim({ limit: 2 })
@@ -368,7 +368,7 @@ describe('a consumer that was overtaken', () => {
 
 /** A log of three entries, of which two are deleted while its first reader begins. */
 async function trimmedAtFirstCommit() {
-  const store = memoryStore()
+  const store = simulatedStore()
   await append(store, [change('1'), change('2'), change('3')])
   const racing = store.connect()
   const { commit } = racing
@@ -407,7 +407,7 @@ it('a new process begins at the first entry that is left, also where entries are
 })
 
 it('log.read reports a gap to a reader from before it', async () => {
-  const store = memoryStore()
+  const store = simulatedStore()
   const log = await openLog(store)
   onTestFinished(() => log.close())
   const start = await log.positionAt('start')
@@ -420,7 +420,7 @@ it('log.read reports a gap to a reader from before it', async () => {
 
 describe('log.remove', () => {
   it('refuses a consumer that is running, in this process or another one', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const log = await openLog(store)
     const other = await openLog(store.connect())
     onTestFinished(() => other.close())
@@ -437,7 +437,7 @@ describe('log.remove', () => {
   })
 
   it('lets a consumer begin anew, without its dead letters', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     await append(store, [fullRun('r')])
     const log = await openLog(store)
     onTestFinished(() => log.close())
@@ -455,7 +455,7 @@ describe('log.remove', () => {
   it.each([{}, { consumer: '' }, { consumer: 'a', process: 'b' }, { consumers: 'a' }, null])(
     'refuses %j',
     async (reader) => {
-      const log = await openLog(memoryStore())
+      const log = await openLog(simulatedStore())
       onTestFinished(() => log.close())
       await expect(log.remove(reader as never)).rejects.toBeInstanceOf(ArgumentError)
     },
@@ -464,7 +464,7 @@ describe('log.remove', () => {
 
 it('log.stats has the lag of each reader in entries and seconds', async () => {
   let now = 1_000
-  const store = memoryStore({ clock: () => now, owner: 'this one' })
+  const store = simulatedStore({ clock: () => now, owner: 'this one' })
   const log = await openLog(store)
   onTestFinished(() => log.close())
   await append(store, [change('1'), change('2')])

@@ -1,10 +1,12 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { memoryStore, openLog } from 'rivulet/log'
-import type { EventLog, LogJob, MemoryStore } from 'rivulet/log'
+import { openLog } from 'rivulet/log'
+import type { EventLog, LogJob } from 'rivulet/log'
 import { change } from '../operators/events.ts'
 import { append } from './append.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
+import type { SimulatedStore } from '../../src/log/memory/store.ts'
 
 /** What happens to the members in a turn. `member` is modulo their number. */
 const step = fc.oneof(
@@ -34,7 +36,7 @@ const scenario = fc.record({
 })
 
 interface Member {
-  readonly store: MemoryStore
+  readonly store: SimulatedStore
   readonly log: EventLog
   readonly job: LogJob
   isKilled: boolean
@@ -47,7 +49,7 @@ describe('a shared consumer whose members join, leave and are killed', () => {
     async () => {
       await fc.assert(
         fc.asyncProperty(scenario, async ({ partitions, isFar, alone, delays, steps, ...options }) => {
-          const root = memoryStore({ partitions })
+          const root = simulatedStore({ partitions })
           const latency = isFar ? () => turn() : async () => {}
           /** How often each entry was handled, and the entries that handlers have, by members that live. */
           const handled = new Map<string, number>()
@@ -56,7 +58,7 @@ describe('a shared consumer whose members join, leave and are killed', () => {
           const problems: string[] = []
           const members = new Set<Member>()
           let kills = 0
-          const killed: MemoryStore[] = []
+          const killed: SimulatedStore[] = []
           // Also what they claim after their end.
           const loseClaims = () => killed.forEach((store) => store.loseClaims())
           let next = 0

@@ -4,20 +4,15 @@ import { bufferCount, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { deliver } from 'rivulet/operators'
 import { ArgumentError } from 'rivulet'
-import {
-  FencedError,
-  LogInUseError,
-  LogUnsupportedError,
-  StalledConsumerError,
-  memoryStore,
-  openLog,
-} from 'rivulet/log'
-import type { EventLog, MemoryStore } from 'rivulet/log'
+import { FencedError, LogInUseError, LogUnsupportedError, StalledConsumerError, openLog } from 'rivulet/log'
+import type { EventLog } from 'rivulet/log'
 import type { LogStore } from 'rivulet/log/store'
 import { exactlyOnce, sqliteStore } from 'rivulet/log/sqlite'
 import { change } from '../operators/events.ts'
 import { append } from './append.ts'
 import { scratchFile } from './sqlite/scratch.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
+import type { SimulatedStore } from '../../src/log/memory/store.ts'
 
 const PARTITIONS = 8
 
@@ -50,7 +45,7 @@ async function all<Item>(items: AsyncIterable<Item>): Promise<readonly Item[]> {
   return found
 }
 
-function isMemory(store: LogStore): store is MemoryStore {
+function isMemory(store: LogStore): store is SimulatedStore {
   return 'connect' in store
 }
 
@@ -77,7 +72,7 @@ class Handled {
 
 describe('a shared consumer', () => {
   it('divides the entries by their sources among all logs that run it, each in order', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const handled = new Handled()
     for (const name of ['a', 'b', 'c']) {
       const log = await opened(store.connect({ owner: name }))
@@ -94,7 +89,7 @@ describe('a shared consumer', () => {
   })
 
   it('hands a part over once its handlers have ended, and none of its entries twice', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const first = await opened(store.connect({ owner: 'first' }))
     const second = await opened(store.connect({ owner: 'second' }))
     const running = new Map<string, () => void>()
@@ -120,7 +115,7 @@ describe('a shared consumer', () => {
   })
 
   it('goes on with the parts of one that was stopped, where that was', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const [first, second] = [await opened(store.connect()), await opened(store.connect())]
     const handled = new Handled()
     const job = first.consume('archive', { share: true }, handled.of('first'))
@@ -137,7 +132,7 @@ describe('a shared consumer', () => {
   })
 
   it('has no more entries out than `maxUnacknowledged`, over all parts', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const log = await opened(store)
     await append(store, changes(1, 200))
     let out = 0
@@ -157,7 +152,7 @@ describe('a shared consumer', () => {
   })
 
   it('handles no more entries at once than `concurrency`, over all parts', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const log = await opened(store)
     await append(store, changes(1, 100))
     let running = 0
@@ -176,7 +171,7 @@ describe('a shared consumer', () => {
   })
 
   it('errors when an operator has dropped entries of any part', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const log = await opened(store)
     const scheduler = new VirtualTimeScheduler()
     await append(store, changes(1, 100))
@@ -199,7 +194,7 @@ describe('a shared consumer', () => {
   })
 
   it('gives up, after `stallTimeout`, entries of a lost part that an operator has dropped', async () => {
-    const store = memoryStore({ partitions: 2 })
+    const store = simulatedStore({ partitions: 2 })
     const [first, second] = [await opened(store.connect()), await opened(store.connect())]
     const scheduler = new VirtualTimeScheduler()
     await append(store, changes(1, 40))
@@ -224,7 +219,7 @@ describe('a shared consumer', () => {
   })
 
   it('is one row of the statistics, with the owners', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const first = await opened(store.connect({ owner: 'one' }))
     const second = await opened(store.connect({ owner: 'two' }))
     const handled = new Handled()
@@ -247,7 +242,7 @@ describe('a shared consumer', () => {
   })
 
   it('holds retention with each of its parts, and is named as the user knows it', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const log = await opened(store)
     await append(store, changes(1, 50))
     let count = 0
@@ -269,7 +264,7 @@ describe('a shared consumer', () => {
   })
 
   it('lists, hands out and removes the dead letters of all parts', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const log = await opened(store)
     await append(store, changes(1, 40))
     let isBroken = true
@@ -293,7 +288,7 @@ describe('a shared consumer', () => {
   })
 
   it('is removed with all of its parts, unless it runs', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const log = await opened(store)
     await append(store, changes(1, 40))
     let count = 0
@@ -316,7 +311,7 @@ describe('a shared consumer', () => {
   })
 
   it.each([
-    ['in memory', () => memoryStore()],
+    ['in memory', () => simulatedStore()],
     ['in a file', () => sqliteStore(scratchFile())],
   ] satisfies [string, () => LogStore][])(
     'of a log %s that is not divided is read by one, and the others stand by',
@@ -342,7 +337,7 @@ describe('a shared consumer', () => {
   )
 
   it('waits for its parts whatever has become of its `wait`, which is for one that runs alone', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const [one, two] = [await opened(store.connect()), await opened(store.connect())]
     const handled = new Handled()
     const wait = new AbortController()
@@ -366,7 +361,7 @@ describe('a shared consumer', () => {
   })
 
   it('begins anew after a removal that was interrupted', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const log = await opened(store)
     await append(store, changes(1, 40))
     const handled = new Handled()
@@ -396,7 +391,7 @@ describe('a shared consumer', () => {
   })
 
   it('goes on without the parts that it has lost where its log was fenced', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const [lost, other] = [store.connect(), await opened(store.connect())]
     const log = await opened(lost)
     const handled = new Handled()
@@ -419,13 +414,13 @@ describe('a shared consumer', () => {
   })
 
   it('runs once in an open log', async () => {
-    const log = await opened(memoryStore({ partitions: 2 }))
+    const log = await opened(simulatedStore({ partitions: 2 }))
     log.consume('archive', { share: true }, () => {})
     await expect(log.consume('archive', { share: true }, () => {}).done).rejects.toBeInstanceOf(LogInUseError)
   })
 
   it('refuses a setting that is no boolean', async () => {
-    const log = await opened(memoryStore())
+    const log = await opened(simulatedStore())
     // @ts-expect-error -- from outside of TypeScript
     expect(() => log.consume('archive', { share: 'yes' }, () => {})).toThrow(ArgumentError)
   })
@@ -433,7 +428,7 @@ describe('a shared consumer', () => {
 
 describe('a consumer that ran alone and then shared', () => {
   /** A consumer that has handled all but the entries of `s3`, from the second on. */
-  async function partly(store: MemoryStore): Promise<readonly string[]> {
+  async function partly(store: SimulatedStore): Promise<readonly string[]> {
     const log = await openLog(store.connect())
     const done: string[] = []
     await append(store, changes(1, 60))
@@ -450,7 +445,7 @@ describe('a consumer that ran alone and then shared', () => {
   }
 
   it('goes on where it was, with what it had acknowledged ahead', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const before = await partly(store)
     const [one, two] = [await opened(store.connect()), await opened(store.connect())]
     const handled = new Handled()
@@ -465,7 +460,7 @@ describe('a consumer that ran alone and then shared', () => {
   })
 
   it('waits for the one that runs alone', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const [one, two] = [await opened(store.connect()), await opened(store.connect())]
     const handled = new Handled()
     const alone = one.consume('archive', handled.of('one'))
@@ -484,7 +479,7 @@ describe('a consumer that ran alone and then shared', () => {
   })
 
   it('takes its dead letters along, to be handed out again', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const log = await opened(store)
     await append(store, changes(1, 20))
     const job = log.consume('archive', { retries: 0, deadLetters: 'log' }, () => {
@@ -507,7 +502,7 @@ describe('a consumer that ran alone and then shared', () => {
   })
 
   it('cannot run alone any more, until it is removed', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const log = await opened(store)
     const handled = new Handled()
     const job = log.consume('archive', { share: true }, handled.of('shared'))
@@ -526,7 +521,7 @@ describe('a consumer that ran alone and then shared', () => {
   it('loses and doubles nothing where the division is interrupted at any write', async () => {
     // More than the division has.
     for (let crash = 1; crash <= 60; crash++) {
-      const store = memoryStore({ partitions: 4 })
+      const store = simulatedStore({ partitions: 4 })
       const before = await partly(store)
       let writes = 0
       const faults = (_: string, step: 'before' | 'after') => {
@@ -594,7 +589,7 @@ describe('a shared consumer with exactlyOnce', () => {
   }
 
   it('does not fail where it was suspended and another one has taken over, and each effect happens once', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const [lost, other] = [store.connect(), await opened(store.connect())]
     const log = await opened(lost)
     const effects = effectsIn()
@@ -622,7 +617,7 @@ describe('a shared consumer with exactlyOnce', () => {
   })
 
   it('fails where the handler itself throws a FencedError, and its effect comes later', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const log = await opened(store.connect())
     const effects = effectsIn()
     let isFenced = true
@@ -643,7 +638,7 @@ describe('a shared consumer with exactlyOnce', () => {
   })
 
   it('keeps a dead letter that was handed out again where the database of the effects refuses it', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const log = await opened(store.connect())
     const effects = effectsIn()
     await append(store, changes(1, 10))
@@ -667,7 +662,7 @@ describe('a shared consumer with exactlyOnce', () => {
   })
 
   it('has each effect once, over the switch and over parts that move', async () => {
-    const store = memoryStore({ partitions: PARTITIONS })
+    const store = simulatedStore({ partitions: PARTITIONS })
     const effects = effectsIn()
     const first = await openLog(store.connect())
     await append(store, changes(1, 30))

@@ -208,8 +208,8 @@ describe('deliver, order by key', () => {
   it('does not let a key whose handler hangs block the others', () =>
     inVirtualTime(({ flush }, scheduler) => {
       const { handler, calls } = working(scheduler, { a1: 1_000, b1: 2, b2: 2 })
-      const config = { ...byLetter, concurrency: 2 }
-      of('a1', 'a2', 'a3', 'b1', 'b2', 'c1').pipe(deliver(handler, config)).subscribe()
+      const options = { ...byLetter, concurrency: 2 }
+      of('a1', 'a2', 'a3', 'b1', 'b2', 'c1').pipe(deliver(handler, options)).subscribe()
       flush()
       expect(calls).toEqual(['a1@0', 'b1@0', 'c1@2', 'b2@3', 'a2@1000', 'a3@1001'])
     }))
@@ -385,9 +385,9 @@ describe('deliver, retries', () => {
 
   it('errors with what its callbacks throw', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
-      for (const config of [{ retryable: fail }, { random: fail }]) {
+      for (const options of [{ retryable: fail }, { random: fail }]) {
         const { handler } = failing(scheduler, { a: 1 }, 'an error of the handler')
-        expectObservable(cold('a|').pipe(deliver(handler, config))).toBe('-#', undefined, refused)
+        expectObservable(cold('a|').pipe(deliver(handler, options))).toBe('-#', undefined, refused)
       }
     }))
 })
@@ -417,8 +417,8 @@ describe('deliver, dead letters', () => {
       const { handler, calls } = failing(scheduler, { a: 1 })
       const deadLetters = { next: () => new Work(scheduler, 5) }
       const { values, notes } = acknowledgeable(() => scheduler.now())
-      const config = { concurrency: 1, retries: 0, deadLetters }
-      const handled = cold('(ab|)', values).pipe(deliver(ofPosition(handler), config))
+      const options = { concurrency: 1, retries: 0, deadLetters }
+      const handled = cold('(ab|)', values).pipe(deliver(ofPosition(handler), options))
       expectObservable(handled).toBe('-------(b|)', values)
       flush()
       expect(notes).toEqual(['received a@0', 'received b@0', 'acknowledged a@6', 'acknowledged b@7'])
@@ -433,11 +433,11 @@ describe('deliver, dead letters', () => {
       '----#',
     ],
     ['is a Subject without subscribers', () => ({ deadLetters: new Subject() }), '-#'],
-  ])('errors when deadLetters %s, and does not acknowledge the event', (_, config, end) =>
+  ])('errors when deadLetters %s, and does not acknowledge the event', (_, options, end) =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const { handler } = failing(scheduler, { a: 1 })
       const { values, notes } = acknowledgeable(() => scheduler.now())
-      const settings = { retries: 0, ...config(scheduler) }
+      const settings = { retries: 0, ...options(scheduler) }
       expectObservable(cold('a|', values).pipe(deliver(ofPosition(handler), settings))).toBe(
         end,
         undefined,
@@ -536,8 +536,8 @@ describe('deliver, failing while handlers hang', () => {
 
   it('errors at the drainTimeout when a key function throws', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
-      const config = { key: (event: string) => (event === 'c' ? fail() : event), drainTimeout: 5 }
-      const handled = cold('bc---').pipe(deliver(hanging(scheduler).handler, config))
+      const options = { key: (event: string) => (event === 'c' ? fail() : event), drainTimeout: 5 }
+      const handled = cold('bc---').pipe(deliver(hanging(scheduler).handler, options))
       expectObservable(handled).toBe('------#', undefined, new DrainTimeoutError(1, 5, { cause: refused }))
     }))
 
@@ -557,15 +557,15 @@ describe('deliver, failing while handlers hang', () => {
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const stopping = new AbortController()
       scheduler.schedule(() => stopping.abort(), 4)
-      const config = { retries: 0, drainTimeout: 5, signal: stopping.signal }
-      const handled = cold('(ab)').pipe(deliver(hanging(scheduler).handler, config))
+      const options = { retries: 0, drainTimeout: 5, signal: stopping.signal }
+      const handled = cold('(ab)').pipe(deliver(hanging(scheduler).handler, options))
       expectObservable(handled).toBe('------#', undefined, new DrainTimeoutError(1, 5, { cause: refused }))
     }))
 
   it('waits for them without a limit with a drainTimeout of Infinity', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
-      const config = { retries: 0, drainTimeout: Infinity }
-      const handled = cold('(ab)').pipe(deliver(hanging(scheduler).handler, config))
+      const options = { retries: 0, drainTimeout: Infinity }
+      const handled = cold('(ab)').pipe(deliver(hanging(scheduler).handler, options))
       expectObservable(handled).toBe('99ms (b#)', undefined, refused)
     }))
 
@@ -865,9 +865,9 @@ describe('deliver, aborted', () => {
   it('cancels pending retries and saves at the drainTimeout', () =>
     inVirtualTime(({ cold, expectObservable }, scheduler) => {
       const signal = abortAt(scheduler, 2)
-      const config = { signal, drainTimeout: 5 }
+      const options = { signal, drainTimeout: 5 }
       const asksToWait = () => new Work(scheduler, 1, { error: new Refused('later', { retryAfter: 50 }) })
-      expectObservable(cold('a').pipe(deliver(asksToWait, config))).toBe(
+      expectObservable(cold('a').pipe(deliver(asksToWait, options))).toBe(
         '-------#',
         undefined,
         new DrainTimeoutError(1, 5),
@@ -886,10 +886,10 @@ describe('deliver, aborted', () => {
   it('starts no buffered event after the source has ended, and keeps the error of the source', () =>
     inVirtualTime(({ cold, expectObservable, flush }, scheduler) => {
       const { handler, calls } = working(scheduler, { a: 4 })
-      const config = { concurrency: 1, signal: abortAt(scheduler, 2) }
-      expectObservable(cold('(ab|)').pipe(deliver(handler, config))).toBe('----(a|)')
+      const options = { concurrency: 1, signal: abortAt(scheduler, 2) }
+      expectObservable(cold('(ab|)').pipe(deliver(handler, options))).toBe('----(a|)')
       const broken = cold<string>('(ab#)', undefined, refused)
-      expectObservable(broken.pipe(deliver(handler, config))).toBe('----(a#)', undefined, refused)
+      expectObservable(broken.pipe(deliver(handler, options))).toBe('----(a#)', undefined, refused)
       flush()
       expect(calls).toEqual(['a@0', 'a@0'])
     }))
@@ -933,7 +933,7 @@ describe('deliver, aborted', () => {
     }))
 })
 
-describe('deliver, its config', () => {
+describe('deliver, its options', () => {
   const wrong: readonly (readonly [string, DeliverOptions<string>])[] = [
     ['concurrency', { concurrency: 0 }],
     ['concurrency', { concurrency: Infinity }],
@@ -957,9 +957,9 @@ describe('deliver, its config', () => {
     ['signal', { signal: new AbortController() }],
   ]
 
-  it.each(wrong)('refuses a wrong %s at the call', (name, config) => {
-    expect(() => deliver<string>(() => {}, config)).toThrow(ArgumentError)
-    expect(() => deliver<string>(() => {}, config)).toThrow(`${name} must be`)
+  it.each(wrong)('refuses a wrong %s at the call', (name, options) => {
+    expect(() => deliver<string>(() => {}, options)).toThrow(ArgumentError)
+    expect(() => deliver<string>(() => {}, options)).toThrow(`${name} must be`)
   })
 
   it('refuses a handler that is no function at the call', () => {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { delay, from, Subject, VirtualTimeScheduler } from 'rxjs'
-import { completeness } from 'rivulet'
+import { completeness } from '../../src/protocol/event.ts'
 import type { ResearchEvent } from 'rivulet'
 import type { WebhookDelivery } from 'rivulet/webhooks'
 import { mergeWebhooks } from 'rivulet/operators'

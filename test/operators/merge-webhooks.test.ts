@@ -164,8 +164,8 @@ describe('mergeWebhooks', () => {
     inVirtualTime(({ cold, hot, expectObservable, flush }) => {
       const dropped: ResearchEvent[] = []
       const webhooks = hot('-r-r-------', deliveries)
-      const config = { hold: 5, onDuplicate: (event: ResearchEvent) => dropped.push(event) }
-      expectObservable(cold('----------|', events).pipe(mergeWebhooks(webhooks, config))).toBe(
+      const options = { hold: 5, onDuplicate: (event: ResearchEvent) => dropped.push(event) }
+      expectObservable(cold('----------|', events).pipe(mergeWebhooks(webhooks, options))).toBe(
         '------r---|',
         events,
       )
@@ -340,8 +340,8 @@ describe('mergeWebhooks', () => {
   it('emits a partial run after a failure of its expansion', () =>
     inVirtualTime(({ cold, hot, expectObservable }) => {
       const webhooks = hot('r------', deliveries)
-      const config = { hold: 1, expandRun: () => cold<ResearchEvent>('--#') }
-      const merged = cold<ResearchEvent>('-------').pipe(mergeWebhooks(webhooks, config))
+      const options = { hold: 1, expandRun: () => cold<ResearchEvent>('--#') }
+      const merged = cold<ResearchEvent>('-------').pipe(mergeWebhooks(webhooks, options))
       expectObservable(merged).toBe('---r---', events)
     }))
 
@@ -382,8 +382,8 @@ describe('mergeWebhooks', () => {
       const stream = cold('-X---------', events)
       const webhooks = hot('rg---s-----', deliveries)
       const [full, found] = [cold<ResearchEvent>('------'), cold<ResearchEvent>('------')]
-      const config = { hold: 3, expandRun: () => full, expandMonitor: () => found }
-      expectObservable(stream.pipe(mergeWebhooks(webhooks, config)), '^-----!').toBe('-X-----', events)
+      const options = { hold: 3, expandRun: () => full, expandMonitor: () => found }
+      expectObservable(stream.pipe(mergeWebhooks(webhooks, options)), '^-----!').toBe('-X-----', events)
       expectSubscriptions(stream.subscriptions).toBe('^-----!')
       expectSubscriptions(webhooks.subscriptions).toBe('^-----!')
       expectSubscriptions(full.subscriptions).toBe('---^--!')
@@ -437,8 +437,8 @@ describe('mergeWebhooks', () => {
         p: runDelivery(taskRun('f', 'failed')),
         r: runDelivery(failedRun),
       })
-      const config = { hold: 4, expandRun: () => of(change('x')) }
-      expectObservable(cold('---------|', events).pipe(mergeWebhooks(webhooks, config))).toBe(
+      const options = { hold: 4, expandRun: () => of(change('x')) }
+      expectObservable(cold('---------|', events).pipe(mergeWebhooks(webhooks, options))).toBe(
         '---f-----|',
         events,
       )
@@ -449,8 +449,8 @@ describe('mergeWebhooks', () => {
       const dropped: ResearchEvent[] = []
       const stream = cold('---R---R-|', events)
       const webhooks = hot('-r---r---', deliveries)
-      const config = { onDuplicate: (event: ResearchEvent) => dropped.push(event) }
-      expectObservable(stream.pipe(mergeWebhooks(webhooks, config))).toBe('---R-----|', events)
+      const options = { onDuplicate: (event: ResearchEvent) => dropped.push(event) }
+      expectObservable(stream.pipe(mergeWebhooks(webhooks, options))).toBe('---R-----|', events)
       flush()
       expect(withoutReceived(dropped)).toEqual(withoutReceived([events['r'], events['r'], events['R']]))
     }))
@@ -497,13 +497,13 @@ describe('mergeWebhooks', () => {
           gates.push(currentGate())
           return source
         })
-      const config = {
+      const options = {
         hold: 1,
         expandRun: () => recordingGate(cold('R|', events)),
         expandMonitor: () => recordingGate(cold('X|', events)),
       }
       const merged = recordingGate(cold('----|', events)).pipe(
-        mergeWebhooks(recordingGate(cold('rg', deliveries)), config),
+        mergeWebhooks(recordingGate(cold('rg', deliveries)), options),
       )
       const gated = new Observable<ResearchEvent>((subscriber) =>
         withGate(gate, () => merged.subscribe(subscriber)),

@@ -108,27 +108,27 @@ describe('reconnect', () => {
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const first = cold<string>('#', undefined, new Dropped(20))
       const second = cold('a|')
-      const config = { ...full, serverDelay: () => 5 }
-      expectObservable(inTurn(first, second).pipe(reconnect(config))).toBe('20ms a|')
+      const options = { ...full, serverDelay: () => 5 }
+      expectObservable(inTurn(first, second).pipe(reconnect(options))).toBe('20ms a|')
       expectSubscriptions(second.subscriptions).toBe('20ms ^!')
     }))
 
   it('waits at least for the delay of the server, and backs off from it', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold<string>('#', undefined, dropped)
-      const config = { ...full, random: () => 0.75, maxDelay: 9, serverDelay: () => 4 }
-      expectObservable(source.pipe(reconnect(config)), '^-----------------!').toBe('')
+      const options = { ...full, random: () => 0.75, maxDelay: 9, serverDelay: () => 4 }
+      expectObservable(source.pipe(reconnect(options)), '^-----------------!').toBe('')
       // Three quarters of 4, of 8 and of 9, but at least 4: 4, 6 and 6.75.
       expectSubscriptions(source.subscriptions).toBe(['(^!)', '----(^!)', '10ms (^!)', '16.75ms (^!)'])
     }))
 
   it.each([0, 1])('does not wait shorter than without it if the delay of the server is %d', (delay) =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
-      const config = { ...full, done: never, serverDelay: () => delay }
+      const options = { ...full, done: never, serverDelay: () => delay }
       const fails = cold<string>('#', undefined, dropped)
       const closes = cold('a|')
-      expectObservable(fails.pipe(reconnect(config)), '^-------------!').toBe('')
-      expectObservable(closes.pipe(reconnect(config)), '^-------!').toBe('a--a--a--')
+      expectObservable(fails.pipe(reconnect(options)), '^-------------!').toBe('')
+      expectObservable(closes.pipe(reconnect(options)), '^-------!').toBe('a--a--a--')
       // Delays of 2, 4 and 8 after failures; of 2 after each close that came soon after an event.
       expectSubscriptions(fails.subscriptions).toBe(['(^!)', '--(^!)', '------(^!)'])
       expectSubscriptions(closes.subscriptions).toBe(['^!', '---^!', '------^!'])
@@ -182,14 +182,14 @@ describe('reconnect', () => {
     inVirtualTime(({ cold, expectObservable }) => {
       const source = cold<string>('a#', undefined, dropped)
       const progress = () => answer as unknown as boolean
-      const config = { ...full, maxFailures: 2, progress }
-      expectObservable(source.pipe(reconnect(config))).toBe('a--a----a#', undefined, dropped)
+      const options = { ...full, maxFailures: 2, progress }
+      expectObservable(source.pipe(reconnect(options))).toBe('a--a----a#', undefined, dropped)
     }),
   )
 
-  it('calls the functions of a config on it, so that it may be an instance of a class', () =>
+  it('calls the functions of the options on them, so that they may be an instance of a class', () =>
     inVirtualTime(({ cold, expectObservable }) => {
-      class Config implements ReconnectOptions<string> {
+      class Options implements ReconnectOptions<string> {
         readonly initialDelay = 2
         readonly jitter = 1
         readonly tries: unknown[] = []
@@ -201,7 +201,7 @@ describe('reconnect', () => {
         }
       }
       const source = cold<string>('a#', undefined, dropped)
-      expectObservable(source.pipe(reconnect(new Config()))).toBe('a--a--a#', undefined, dropped)
+      expectObservable(source.pipe(reconnect(new Options()))).toBe('a--a--a#', undefined, dropped)
     }))
 
   it('passes on the failure that exceeds maxFailures in a row', () =>
@@ -253,8 +253,8 @@ describe('reconnect', () => {
   it('waits for initialDelay after a connection that lasted shorter, with events or without', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold('a|')
-      const config = { ...full, initialDelay: 3, done: never }
-      expectObservable(source.pipe(reconnect(config)), '^--------!').toBe('a---a---a')
+      const options = { ...full, initialDelay: 3, done: never }
+      expectObservable(source.pipe(reconnect(options)), '^--------!').toBe('a---a---a')
       expectSubscriptions(source.subscriptions).toBe(['^!', '----^!', '--------^!'])
     }))
 
@@ -263,8 +263,8 @@ describe('reconnect', () => {
       const steady = cold('-----a|')
       const quiet = cold<string>('-|')
       const source = inTurn(steady, steady, quiet, quiet, NEVER)
-      const config = { ...full, maxDelay: 20, done: never, serverDelay: () => 5 }
-      expectObservable(source.pipe(reconnect(config)), '^ 40ms !').toBe('-----a----------a')
+      const options = { ...full, maxDelay: 20, done: never, serverDelay: () => 5 }
+      expectObservable(source.pipe(reconnect(options)), '^ 40ms !').toBe('-----a----------a')
       // A delay of 5 after each of the two that lasted; then 5 and 10.
       expectSubscriptions(steady.subscriptions).toBe(['^-----!', '-----------^-----!'])
       expectSubscriptions(quiet.subscriptions).toBe(['22ms ^!', '28ms ^!'])
@@ -290,8 +290,8 @@ describe('reconnect', () => {
   it('does not reset the count of failures for a value that is no progress', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       const source = cold<string>('a#', undefined, dropped)
-      const config = { ...full, maxFailures: 2, progress: () => false }
-      expectObservable(source.pipe(reconnect(config))).toBe('a--a----a#', undefined, dropped)
+      const options = { ...full, maxFailures: 2, progress: () => false }
+      expectObservable(source.pipe(reconnect(options))).toBe('a--a----a#', undefined, dropped)
     }))
 
   it('backs off from alternating closes and failures', () =>
@@ -442,8 +442,8 @@ describe('reconnect', () => {
         cold('c'),
       )
       const onReconnect = (reconnection: Reconnection) => reconnections.push(reconnection)
-      const config = { ...full, done: never, onReconnect }
-      expectObservable(source.pipe(reconnect(config)), '^-----------!').toBe('------a-b-c')
+      const options = { ...full, done: never, onReconnect }
+      expectObservable(source.pipe(reconnect(options)), '^-----------!').toBe('------a-b-c')
       flush()
       expect(reconnections).toEqual([
         { cause: dropped, attempt: 1, delay: 2 },
@@ -456,21 +456,21 @@ describe('reconnect', () => {
   it('errors with what its callbacks throw', () =>
     inVirtualTime(({ cold, expectObservable }) => {
       const source = cold<string>('-#', undefined, dropped)
-      for (const config of [
+      for (const options of [
         { retryable: fail },
         { onReconnect: fail },
         { serverDelay: fail },
         { random: fail },
       ]) {
-        expectObservable(source.pipe(reconnect(config))).toBe('-#', undefined, new Error('callback'))
+        expectObservable(source.pipe(reconnect(options))).toBe('-#', undefined, new Error('callback'))
       }
     }))
 
   it('errors with what progress throws, and unsubscribes from the source', () =>
     inVirtualTime(({ cold, expectObservable, expectSubscriptions }) => {
       const source = cold<string>('a--#', undefined, dropped)
-      const config = { ...full, progress: fail }
-      expectObservable(source.pipe(reconnect(config))).toBe('#', undefined, new Error('callback'))
+      const options = { ...full, progress: fail }
+      expectObservable(source.pipe(reconnect(options))).toBe('#', undefined, new Error('callback'))
       expectSubscriptions(source.subscriptions).toBe('(^!)')
     }))
 
@@ -486,8 +486,8 @@ describe('reconnect', () => {
         undefined,
         thrown,
       )
-      for (const config of [{ serverDelay: fail }, { random: fail }]) {
-        expectObservable(closes.pipe(reconnect({ ...config, done: no }))).toBe('-#', undefined, thrown)
+      for (const options of [{ serverDelay: fail }, { random: fail }]) {
+        expectObservable(closes.pipe(reconnect({ ...options, done: no }))).toBe('-#', undefined, thrown)
       }
     }))
 
@@ -528,9 +528,9 @@ describe('reconnect', () => {
     inVirtualTime(({ expectObservable, flush }) => {
       let connections = 0
       const source = defer(() => (++connections % 2 === 0 ? of('a') : throwError(() => dropped)))
-      const config = { initialDelay: 0, done: never }
+      const options = { initialDelay: 0, done: never }
       let got = 0
-      source.pipe(reconnect(config), take(20_000)).subscribe(() => got++)
+      source.pipe(reconnect(options), take(20_000)).subscribe(() => got++)
       expectObservable(EMPTY).toBe('|')
       flush()
       expect(got).toBe(20_000)
@@ -570,8 +570,8 @@ describe('reconnect', () => {
     ['maxDelay', { maxDelay: Infinity }],
     ['maxFailures', { maxFailures: -1 }],
     ['maxFailures', { maxFailures: 0.5 }],
-  ])('refuses a wrong %s at the call: %o', (argument, config) => {
-    const call = () => reconnect(config)
+  ])('refuses a wrong %s at the call: %o', (argument, options) => {
+    const call = () => reconnect(options)
     expect(call).toThrow(ArgumentError)
     expect(call).toThrow(argument)
   })

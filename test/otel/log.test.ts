@@ -1,6 +1,6 @@
 import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
-import { memoryStore, openLog } from 'rivulet/log'
-import type { EventLog, MemoryStoreWrite } from 'rivulet/log'
+import { openLog } from 'rivulet/log'
+import type { EventLog } from 'rivulet/log'
 import type { LogStore } from 'rivulet/log/store'
 import { deliver } from 'rivulet/operators'
 import { instrument } from 'rivulet/otel'
@@ -8,8 +8,10 @@ import { bufferCount, lastValueFrom, of } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { research } from '../e2e/research.ts'
 import { collecting, failing, keepContext, total } from './telemetry.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
+import type { StoreWrite } from '../../src/log/memory/store.ts'
 
-async function openedLog(store: LogStore = memoryStore()): Promise<EventLog> {
+async function openedLog(store: LogStore = simulatedStore()): Promise<EventLog> {
   const log = await openLog(store)
   onTestFinished(() => log.close())
   return log
@@ -54,10 +56,10 @@ describe('what is recorded', () => {
 
   it('has the error of an append that failed, which still ends the recording', async () => {
     const { client, group } = await research()
-    const faults = (write: MemoryStoreWrite) => {
+    const faults = (write: StoreWrite) => {
       if (write === 'append') throw new RangeError('no space')
     }
-    const log = await openedLog(memoryStore({ faults }))
+    const log = await openedLog(simulatedStore({ faults }))
     const { meter, tracer, series, spans } = collecting()
     instrument({ log, meter, tracer })
 

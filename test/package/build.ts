@@ -36,11 +36,8 @@ export interface InstalledPackage extends AsyncDisposable {
   ): Promise<{ readonly stdout: string; readonly stderr: string }>
 }
 
-/**
- * Builds the package, packs it, and unpacks it into an empty folder, next to its dependencies only.
- * `declarations` also builds its types.
- */
-export async function buildPackage({ declarations = false } = {}): Promise<InstalledPackage> {
+/** Builds the package with its types, packs it, and unpacks it into an empty folder, next to its dependencies only. */
+export async function buildPackage(): Promise<InstalledPackage> {
   const folder = await mkdtemp(join(tmpdir(), 'rivulet-package-'))
   const modules = join(folder, 'node_modules')
   const installed = join(modules, 'rivulet')
@@ -50,16 +47,9 @@ export async function buildPackage({ declarations = false } = {}): Promise<Insta
 
   const staged = join(folder, 'staged')
   stagePackage(staged)
-  if (declarations) {
-    await node(ROOT, [
-      'node_modules/typescript/bin/tsc',
-      '-p',
-      'tsconfig.build.json',
-      '--outDir',
-      join(staged, 'dist'),
-    ])
-  }
-  await bundle(join(staged, 'dist'))
+  const built = join(staged, 'dist')
+  await node(ROOT, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--outDir', built])
+  await bundle(built)
   const { stdout } = await run('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: staged })
   await run('tar', ['-xzf', join(folder, stdout.trim()), '--strip-components', '1', '-C', installed])
   await rm(staged, { recursive: true })

@@ -9,8 +9,9 @@ import { bundleForBrowsers, PARTS } from '../../bench/bundle.ts'
 import { importsOf, reachedFrom } from '../../build/public-declarations.ts'
 import { nodeVersionProblem } from '../../src/cli/node-version.ts'
 import { bundlePage } from '../../src/dashboard/source-page.ts'
-import { buildPackage, bundle, MANIFEST, ROOT } from './build.ts'
+import { bundle, MANIFEST, ROOT } from './build.ts'
 import type { InstalledPackage } from './build.ts'
+import { installPackage } from './installed.ts'
 
 // The compiler and the programs are separate processes.
 vi.setConfig({ testTimeout: 60_000 })
@@ -24,9 +25,9 @@ let modules: readonly string[] = []
 let modulesForBrowsers: readonly string[] = []
 
 beforeAll(async () => {
-  const building = buildPackage({ declarations: true })
-  const [, bundled] = await Promise.all([building.then((built) => (installed = built)), bundledModules()])
-  ;({ modules, modulesForBrowsers } = bundled)
+  const bundled = bundledModules()
+  installed = await installPackage()
+  ;({ modules, modulesForBrowsers } = await bundled)
 }, 300_000)
 
 afterAll(() => installed[Symbol.asyncDispose]())

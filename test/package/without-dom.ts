@@ -9,7 +9,7 @@ import { createGateway, groupView, runsView } from 'rivulet/gateway'
 import { connect } from 'rivulet/live'
 import type { ViewShape } from 'rivulet/live'
 import { exactlyOnce, sqliteStore } from 'rivulet/log/sqlite'
-import { CONFORMANCE_AREAS } from 'rivulet/log/store'
+import { STORE_LIMITS } from 'rivulet/log/store'
 import { natsStore } from 'rivulet/log/nats'
 import { deliver, ofType } from 'rivulet/operators'
 import { instrument } from 'rivulet/otel'
@@ -68,7 +68,7 @@ export const handled: Promise<Response> = dashboard(new Request('http://localhos
 const live = connect<{ runs: ViewShape<{ n: number }> }>({ url: '/live', getToken: () => '' })
 export const Rows = (): number => useView(live.view('runs')).rows.size
 export const shared = natsStore({ servers: 'localhost', name: 'rivulet' })
-export const areas: readonly string[] = CONFORMANCE_AREAS
+export const limit: number = STORE_LIMITS.appendEntries
 
 /** What users export without writing its type. */
 export const surface = async () => ({

@@ -1,8 +1,9 @@
-import { completeness, findAllEvent, findAllSource } from 'rivulet'
+import { findAllEvent, findAllSource } from 'rivulet'
 import type { ResearchEvent } from 'rivulet'
 import { dedupe, mergeWebhooks } from 'rivulet/operators'
 import { from, lastValueFrom, of, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
+import { completeness } from '../../src/protocol/event.ts'
 import { logCompleteness, mergeDuplicates } from '../../src/log/store/completeness.ts'
 import { webhookEvent } from '../../src/protocol/webhook-event.ts'
 

@@ -1,22 +1,18 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdir } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { startChromium } from './browser.ts'
 import type { Page } from './browser.ts'
 import { findings } from './dashboard/axe.ts'
 import { harnessListener } from './dashboard/harness-server.ts'
+import { screenshot } from './dashboard/screenshot.ts'
 import { watchedPage } from './dashboard/watched-page.ts'
-
-const ARTIFACTS = resolve(import.meta.dirname, '../../artifacts/dashboard')
 
 let chromium: Awaited<ReturnType<typeof startChromium>>
 let base: string
 let closeServer: () => Promise<void>
 
 beforeAll(async () => {
-  await mkdir(ARTIFACTS, { recursive: true })
   const server = createServer(await harnessListener())
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -161,7 +157,9 @@ describe('the page', () => {
     for (const { theme, width } of LOOKS) {
       await page.setViewportSize({ width, height: width === 320 ? 720 : 900 })
       await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' })
-      await page.screenshot({ path: join(ARTIFACTS, `${name}-${theme}-${width}.png`) })
+      // A plot is drawn again in the frame after the one that has its new width.
+      await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+      await screenshot(page, `${name}-${theme}-${width}`)
       const wide: number = await page.evaluate('document.documentElement.scrollWidth')
       if (wide > width) found.push(`${theme}, ${width} px: it is ${wide} px wide`)
       for (const finding of await findings(page)) found.push(`${theme}, ${width} px: ${finding}`)

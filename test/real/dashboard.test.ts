@@ -1,8 +1,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { createClient, groupEvent, monitorEvent, runEvent } from 'rivulet'
 import { openLog } from 'rivulet/log'
 import type { ResearchEvent, TaskRun } from 'rivulet'
@@ -11,14 +11,13 @@ import type { GatewayClient } from 'rivulet/gateway'
 import { sqliteStore } from 'rivulet/log/sqlite'
 import { createResearchService } from 'rivulet/service'
 import { nodeListener } from 'rivulet/webhooks'
-import { expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { append } from '../log/append.ts'
 import { startChromium } from './browser.ts'
 import type { Page } from './browser.ts'
 import { findings } from './dashboard/axe.ts'
+import { screenshot } from './dashboard/screenshot.ts'
 import { watchedPage } from './dashboard/watched-page.ts'
-
-const ARTIFACTS = resolve(import.meta.dirname, '../../artifacts/dashboard')
 
 const CITED = 'https://yard.example/history'
 const PASSAGE = 'The yard was founded in 1998, when two docks became one.'
@@ -71,13 +70,19 @@ async function servedDashboard(client: GatewayClient = SEARCHING) {
   }
 }
 
-/** The dashboard in a browser that has its key. `expected` matches messages of the console that the test provokes. */
+let chromium: Awaited<ReturnType<typeof startChromium>>
+beforeAll(async () => {
+  chromium = await startChromium()
+})
+afterAll(() => chromium[Symbol.asyncDispose]())
+
+/** The dashboard in a browser that has its key, and no other. `expected` matches messages of the console that the test provokes. */
 async function openedDashboard(expected?: RegExp, client?: GatewayClient) {
-  await mkdir(ARTIFACTS, { recursive: true })
   const served = await servedDashboard(client)
-  const chromium = await startChromium()
-  onTestFinished(() => chromium[Symbol.asyncDispose]())
+  // Cookies are those of a host, whatever the port.
+  await chromium.context.clearCookies()
   const { page, problems } = await watchedPage(chromium.context, served.base, expected)
+  onTestFinished(() => page.close())
   await page.goto(served.address)
   await page.getByText('Live', { exact: true }).waitFor()
   return { ...served, page, problems, context: chromium.context }
@@ -214,7 +219,7 @@ it('shows what is in the log, and what is appended to it while it is open', asyn
 
   await goTo(page, 'Overview')
   await page.getByText('7 in the last hour').waitFor()
-  await page.screenshot({ path: join(ARTIFACTS, 'served-overview.png'), fullPage: true })
+  await screenshot(page, 'served-overview', { fullPage: true })
   expect(await findings(page)).toEqual([])
   expect(problems).toEqual([])
 })
@@ -235,7 +240,7 @@ it('shows a quotation within its document', async () => {
     return mark.top >= text.top && mark.bottom <= text.bottom
   })()`)
   expect(isSeen).toBe(true)
-  await page.screenshot({ path: join(ARTIFACTS, 'served-document.png') })
+  await screenshot(page, 'served-document')
 
   await page.keyboard.press('Escape')
   await mark.waitFor({ state: 'detached' })
@@ -292,7 +297,7 @@ it('adds runs to a group of a service, and shows each when it ends', async () =>
   await waiting.getByText('Who leads it?').waitFor()
   await waiting.getByText('{"company":"Nordhavn"}').waitFor()
   await page.getByText('0% of 3 runs').waitFor()
-  await page.screenshot({ path: join(ARTIFACTS, 'served-added.png') })
+  await screenshot(page, 'served-added')
 
   await expect.poll(() => release.has('{"company":"Nordhavn"}')).toBe(true)
   release.get('{"company":"Nordhavn"}')?.()
@@ -343,7 +348,7 @@ it('says that it is stale while its server is gone, and catches up', async () =>
   cut()
   await page.getByText('Connection lost.').waitFor()
   await page.getByText('1 of 4 runs ended').waitFor()
-  await page.screenshot({ path: join(ARTIFACTS, 'served-stale.png') })
+  await screenshot(page, 'served-stale')
   await appendEvents(groupStatus('tgrp_yards', 4, 0))
   mend()
   await page.getByText('4 of 4 runs ended').waitFor({ timeout: 30_000 })

@@ -5,8 +5,9 @@ import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildPackage, ROOT } from '../package/build.ts'
+import { ROOT } from '../package/build.ts'
 import type { InstalledPackage } from '../package/build.ts'
+import { installPackage } from '../package/installed.ts'
 import { sign } from '../support/sign.ts'
 
 const SECRET = 'the account secret, of more than 32 bytes'
@@ -15,10 +16,10 @@ const manifest: { readonly devDependencies: Readonly<Record<string, string>> } =
   await readFile(resolve(modules, '../package.json'), 'utf8'),
 )
 
-/** The programs of docs/reference/live.md, by the file that their first line names. */
+/** The programs of docs/guides/live-frameworks.md, by the file that their first line names. */
 const programs = new Map(
   [
-    ...(await readFile(join(ROOT, 'docs/reference/live.md'), 'utf8')).matchAll(
+    ...(await readFile(join(ROOT, 'docs/guides/live-frameworks.md'), 'utf8')).matchAll(
       /^```js\n\/\/ (?<file>[\w-]+\.js)\n(?<text>[^]*?)^```$/gm,
     ),
   ].map(({ groups }) => [groups?.['file'] ?? '', groups?.['text'] ?? '']),
@@ -26,7 +27,7 @@ const programs = new Map(
 
 let installed: InstalledPackage
 beforeAll(async () => {
-  installed = await buildPackage({ declarations: true })
+  installed = await installPackage()
   for (const name of Object.keys(manifest.devDependencies)) {
     const link = join(installed.folder, 'node_modules', name)
     await mkdir(dirname(link), { recursive: true })
@@ -62,7 +63,7 @@ async function start(file: string): Promise<{ readonly url: string; readonly end
 }
 
 describe.each(['express.js', 'fastify.js', 'koa.js', 'hono.js', 'nest.js'])(
-  'the program %s of docs/reference/live.md',
+  'the program %s of docs/guides/live-frameworks.md',
   (file) => {
     let url = ''
     beforeAll(async () => {

@@ -14,9 +14,8 @@ import { LogServerError } from '../../src/log/errors.ts'
 import { migrateLog } from '../../src/log/copy/migrate.ts'
 import { natsStore } from '../../src/log/nats/index.ts'
 import type { NatsStoreOptions } from '../../src/log/nats/index.ts'
-import { exactlyOnce, sqliteStore } from '../../src/log/sqlite/index.ts'
+import { exactlyOnce, sqliteEffects, sqliteStore } from '../../src/log/sqlite/index.ts'
 import type { LogStore } from '../../src/log/store/contract.ts'
-import { COPY } from '../../src/log/store/copy-store.ts'
 import type { CopiedEntry, CopyStore } from '../../src/log/store/copy-store.ts'
 import { append, readAll } from '../log/conformance/fixture.ts'
 import { scratchEffects } from '../log/effects/scratch-effects.ts'
@@ -248,7 +247,9 @@ describe('migrateLog', () => {
     await record(source, 0, 50)
     await consume(source, 50 - held - refused, false)
 
-    const { deadLetters } = await migrateLog(open(from, 'old'), open(to, 'new'), { effects: [database] })
+    const { deadLetters } = await migrateLog(open(from, 'old'), open(to, 'new'), {
+      effects: [sqliteEffects(database)],
+    })
     expect(deadLetters).toBe(refused)
     const target = open(to, 'new')
     await record(target, 50, 60)
@@ -386,8 +387,8 @@ describe('migrateLog', () => {
   })
 })
 
-function copyable(log: LogStore & { readonly [COPY]?: CopyStore }): CopyStore {
-  const found = log[COPY]
+function copyable(log: LogStore): CopyStore {
+  const found = log.copying
   if (found === undefined) throw new Error('the log can be copied')
   return found
 }

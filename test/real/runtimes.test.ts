@@ -23,7 +23,7 @@ beforeAll(async () => {
   await cp(join(import.meta.dirname, 'programs'), installed.folder, { recursive: true })
   const [, program = ''] =
     /^```js\n\/\/ worker\.js\n([^]*?)^```$/m.exec(
-      await readFile(join(ROOT, 'docs/reference/live.md'), 'utf8'),
+      await readFile(join(ROOT, 'docs/guides/live-frameworks.md'), 'utf8'),
     ) ?? []
   await writeFile(join(installed.folder, 'durable-object.js'), program)
   for (const name of ['worker', 'shared-gateway', 'durable-object'])
@@ -154,7 +154,7 @@ it('the oldest Node of engines opens no SQLite database, and says which Node doe
 })
 
 describe('a gateway in workerd', () => {
-  it('follows the log between requests in a Durable Object, with the program of docs/reference/live.md', async () => {
+  it('follows the log between requests in a Durable Object, with the program of docs/guides/live-frameworks.md', async () => {
     const released = Promise.withResolvers<void>()
     const { service, baseUrl } = await startService(released.promise)
     const client = createClient({ baseUrl, apiKey: service.apiKey })

@@ -4,8 +4,9 @@ import { copyFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildPackage, ROOT } from '../package/build.ts'
+import { ROOT } from '../package/build.ts'
 import type { InstalledPackage } from '../package/build.ts'
+import { installPackage } from '../package/installed.ts'
 
 const FOLDER = resolve(import.meta.dirname, 'typescript')
 const modules = join(FOLDER, 'node_modules')
@@ -45,7 +46,7 @@ const program = (project: string) => join(ROOT, 'test/package', `${project}.ts`)
 
 let installed: InstalledPackage
 beforeAll(async () => {
-  installed = await buildPackage({ declarations: true })
+  installed = await installPackage()
   for (const project of Object.keys(PROJECTS)) {
     await copyFile(program(project), join(installed.folder, `${project}.ts`))
   }

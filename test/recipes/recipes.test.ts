@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { globSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,13 +9,12 @@ import { memoryStore, openLog } from 'rivulet/log'
 import { createResearchService, type Processor } from 'rivulet/service'
 import { signedRequest } from 'rivulet/webhooks'
 import type { WebhookReceiver } from 'rivulet/webhooks'
-import { EMPTY, firstValueFrom, NEVER, of, Subject, throwError } from 'rxjs'
+import { firstValueFrom } from 'rxjs'
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { append } from '../log/append.ts'
 import { serve } from '../support/serve.ts'
-import { storeOf } from './store.ts'
 
-// The other recipes are tests themselves.
+// The other programs are tests themselves.
 const SECRET = 'the secret of the recipes'
 const PROGRAMS = readdirSync(import.meta.dirname).filter((name) => name !== 'recipes.test.ts')
 const read = (url: string) => readFileSync(new URL(url, import.meta.url), 'utf8')
@@ -43,23 +42,34 @@ beforeAll(() => {
   return () => vi.unstubAllEnvs()
 })
 
-describe('docs/guides/recipes.md', () => {
-  it('contains the programs of this folder verbatim, and no others', () => {
-    const blocksOf = (page: string) =>
-      [...read(`../../docs/guides/${page}.md`).matchAll(/^```ts\n(.*?)^```$/gms)].map(([, text]) => text)
-    const programs = PROGRAMS.map((name) => read(name))
-    const recipes = blocksOf('recipes')
-    // These have other programs as well.
-    const others = ['change-a-process', 'failing-consumer', 'own-table'].flatMap(blocksOf)
+describe('the pages of docs', () => {
+  const blocks = globSync('docs/**/*.md').flatMap((page) =>
+    [...readFileSync(page, 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)].map(([, text = '']) => ({
+      page,
+      text,
+    })),
+  )
 
-    expect(recipes.filter((block) => !programs.includes(block ?? ''))).toEqual([])
-    expect([...recipes, ...others].filter((block) => programs.includes(block ?? '')).toSorted()).toEqual(
-      programs.toSorted(),
-    )
+  it('contain each program of this folder verbatim, once', () => {
+    const pages = PROGRAMS.map((name) => {
+      const program = read(name)
+      return [name, blocks.filter(({ text }) => text === program).length]
+    })
+
+    expect(pages).toEqual(PROGRAMS.map((name) => [name, 1]))
+    expect(PROGRAMS).toContain('express.ts')
+  })
+
+  it('contain no other program that is a test', () => {
+    const programs = new Set(PROGRAMS.map(read))
+    const tests = blocks.filter(({ text }) => text.includes("from 'vitest'"))
+
+    expect(tests.filter(({ text }) => !programs.has(text)).map(({ page }) => page)).toEqual([])
+    expect(tests.map(({ page }) => page)).toContain('docs/guides/testing.md')
   })
 })
 
-describe('a webhook recipe', () => {
+describe('the webhook receiver', () => {
   it('for Hono accepts valid signatures and refuses others', async () => {
     const { app, receiver } = await import('./hono.ts')
     const server = serveFetch({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' })
@@ -109,7 +119,7 @@ describe('a webhook recipe', () => {
   })
 })
 
-describe('the recipe for', () => {
+describe('the program for', () => {
   it("OpenAI's clients asks a service for its models, a chat and a response, with the key in x-api-key alone", async () => {
     await using service = await createResearchService({ docs: import.meta.dirname, processor: echoing })
     const headers: unknown[] = []
@@ -187,40 +197,5 @@ describe('the recipe for', () => {
     const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
 
     expect(text).toMatch(/^http_client_request_duration_count\{.*url_template="\/v1\/monitors".*\} 1$/m)
-  })
-})
-
-describe('the store of an Observable', () => {
-  it('has the latest value, and calls its listener with each change', () => {
-    const source = new Subject<number>()
-    const store = storeOf(source, 0)
-    const changed = vi.fn<() => void>()
-    const unsubscribe = store.subscribe(changed)
-
-    source.next(1)
-    source.next(2)
-
-    expect(store.getSnapshot()).toEqual({ value: 2, done: false })
-    expect(changed).toHaveBeenCalledTimes(2)
-    unsubscribe()
-    expect(source.observed).toBe(false)
-  })
-
-  it('returns the same snapshot until a change', () => {
-    const store = storeOf(NEVER, 0)
-    store.subscribe(() => {})
-
-    expect(store.getSnapshot()).toBe(store.getSnapshot())
-  })
-
-  it.each([
-    ['completes', EMPTY, { value: 0, done: true }],
-    ['emits and completes at once', of(1), { value: 1, done: true }],
-    ['errors', throwError(() => 'no service'), { value: 0, done: true, error: 'no service' }],
-  ])('keeps the last value when the source %s', (_, source, snapshot) => {
-    const store = storeOf(source, 0)
-    store.subscribe(() => {})
-
-    expect(store.getSnapshot()).toEqual(snapshot)
   })
 })

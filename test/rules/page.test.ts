@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { memoryStore, openLog } from 'rivulet/log'
 import type { ResearchEventType } from 'rivulet'
-import { logAlerts, notifyAlertmanager, notifySlack, notifyWebhook } from 'rivulet/rules'
+import { notifyLogger, notifyAlertmanager, notifySlack, notifyWebhook } from 'rivulet/rules'
 import { describe, expect, it, vi } from 'vitest'
 import { EXIT } from '../../src/cli/exit-codes.ts'
 import { createProgram } from '../../src/cli/program.ts'
@@ -169,7 +169,7 @@ describe('docs/guides/send-alerts.md', () => {
       notifyAlertmanager: notifyAlertmanager(log, { urls: url }),
       notifyWebhook: notifyWebhook(log, { url }),
       notifySlack: notifySlack(log, { url }),
-      logAlerts: logAlerts(log),
+      notifyLogger: notifyLogger(log),
     }
     const rows = rowsBelow(SENDING, 'Notifier').map(([notifier = '', , , name = '']) =>
       [notifier, name].map((cell) => cell.replaceAll('`', '')),

@@ -73,6 +73,11 @@ export interface Answer<Body> {
   readonly body: Body
 }
 
+/** Whether a body is sent as it is. */
+function isEncoded(body: unknown): body is string | Buffer<ArrayBuffer> {
+  return typeof body === 'string' || body instanceof Buffer
+}
+
 /** Plain HTTP to one service. */
 export class Caller {
   readonly service: ResearchService
@@ -95,7 +100,7 @@ export class Caller {
     return this.send<Body>(path, {
       method: 'POST',
       headers: { 'x-api-key': this.service.apiKey, 'content-type': 'application/json', ...headers },
-      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      ...(body !== undefined && { body: isEncoded(body) ? body : JSON.stringify(body) }),
     })
   }
 

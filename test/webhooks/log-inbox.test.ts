@@ -1,18 +1,19 @@
 import { createClient, ArgumentError } from 'rivulet'
-import { memoryStore, openLog } from 'rivulet/log'
-import type { MemoryStoreOptions } from 'rivulet/log'
+import { openLog } from 'rivulet/log'
 import { createWebhookReceiver, nodeListener } from 'rivulet/webhooks'
 import type { WebhookRefusal } from 'rivulet/webhooks'
 import { firstValueFrom } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { serve } from '../support/serve.ts'
 import { sign } from '../support/sign.ts'
+import { simulatedStore } from '../../src/log/memory/store.ts'
+import type { SimulatedStoreOptions } from '../../src/log/memory/store.ts'
 
 const SECRET = 'the account secret'
 
 /** A receiver over the inbox of a log, behind a real server. */
-async function endpoint(options?: MemoryStoreOptions) {
-  const store = memoryStore(options)
+async function endpoint(options?: SimulatedStoreOptions) {
+  const store = simulatedStore(options)
   const log = await openLog(store)
   const receiver = createWebhookReceiver({ secrets: SECRET, inbox: log.inbox })
   const url = await serve(nodeListener(receiver))

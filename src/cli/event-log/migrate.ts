@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import type { Command } from 'commander'
 import { LogInUseError } from 'rivulet/log'
-import type { Migrated } from 'rivulet/log/sqlite'
+import type { Migrated } from 'rivulet/log/store'
 import { CopiedLogInUse, UsageError } from '../exit.ts'
 import { LOG_OPTION, storeAt } from '../opened-log.ts'
 import { addCommonOptions, outputOf } from '../options.ts'
@@ -54,7 +54,8 @@ async function migrate(options: MigrateCommandOptions, signal: AbortSignal): Pro
   if (missing !== undefined) throw new UsageError(`--effects: there is no file ${missing}`)
   await using source = closing(await storeAt(from, false))
   await using target = closing(await storeAt(to, true))
-  const { migrateLog } = await import('rivulet/log/sqlite')
+  const { sqliteEffects } = await import('rivulet/log/sqlite')
+  const { migrateLog } = await import('rivulet/log/store')
   const progress = createProgress(process.stderr, process, 'entries')
   const { DatabaseSync } = await import('node:sqlite')
   const databases: DatabaseSync[] = []
@@ -62,7 +63,7 @@ async function migrate(options: MigrateCommandOptions, signal: AbortSignal): Pro
   try {
     for (const file of effects) databases.push(new DatabaseSync(file))
     migrated = await migrateLog(source.store, target.store, {
-      effects: databases,
+      effects: databases.map(sqliteEffects),
       onProgress: (copied, entries) => progress.set(copied, entries),
       signal,
     })

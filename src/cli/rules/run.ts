@@ -6,12 +6,14 @@ import type { NotifyProblem, RunningRules } from 'rivulet/rules'
 import { RecordedElsewhere, UsageError } from '../exit.ts'
 import { eventLine } from '../event-line.ts'
 import { aborted } from '../interruption.ts'
-import { createLog } from '../log.ts'
+import { createLog, errorFields } from '../log.ts'
 import type { Logger } from '../log.ts'
 import { LOG_OPTION, openLogAt } from '../opened-log.ts'
 import { addCommonOptions, outputOf, startAt } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
 import type { Output } from '../output.ts'
+import { NOTIFIERS } from './notifiers.ts'
+import type { BeginNotifier } from './notifiers.ts'
 import { readRules } from './problems.ts'
 import { watchRuleFiles } from './rule-files.ts'
 
@@ -21,10 +23,6 @@ interface RulesRunOptions extends CommonOptions {
   readonly name?: string
   readonly from?: StartAt
   readonly wait?: boolean
-  readonly alertmanager?: readonly string[]
-  readonly webhookUrl?: string
-  readonly webhookSecretEnv?: string
-  readonly slackUrlEnv?: string
 }
 
 const ALERTS = [
@@ -65,32 +63,42 @@ export function addRun(group: Command, signal: AbortSignal): void {
     .description('Run rules over an event log, and print and send their alerts.')
     .requiredOption(...LOG_OPTION)
     .requiredOption('--rules <files...>', 'rule files, or patterns in quotes')
-    .option('--alertmanager <urls...>', 'send alerts to Alertmanager: all instances of a cluster')
-    .option('--webhook-url <url>', 'post alerts to a webhook, as CloudEvents')
-    .option('--webhook-secret-env <name>', 'sign the posts with the secret in this environment variable')
-    .option('--slack-url-env <name>', 'post alerts to the Slack webhook in this environment variable')
+  const notifiers = NOTIFIERS.map((add) => add(command))
+  command
     .option('--name <name>', 'name of the process in the log (default: rules)')
     .option('--from <time>', 'start, end, or the time at which a new name begins (default: end)', startAt)
     .option('--wait', 'wait while another process runs these rules, instead of an error')
   addCommonOptions(command, 'print each alert event as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: RulesRunOptions) => {
-      await run(options, signal)
+      await run(
+        options,
+        notifiers.flatMap((read) => read() ?? []),
+        signal,
+      )
       signal.throwIfAborted()
     })
 }
 
 /** Resolves after the signal aborts, when everything is saved and closed. */
-async function run(options: RulesRunOptions, signal: AbortSignal): Promise<void> {
+async function run(
+  options: RulesRunOptions,
+  notifiers: readonly BeginNotifier[],
+  signal: AbortSignal,
+): Promise<void> {
   const { log: file, rules: files, name = 'rules', from = 'end', wait = false } = options
-  const settings = notifierSettings(options)
   const rules = await readRules(files)
   const log = createLog(options)
   await using opened = await openLogAt(file)
   const printed = await opened.log.positionAt('end')
-  const { runRules } = await import('rivulet/rules')
-  const running = runRules(opened.log, rules, { name, startAt: from, ...(wait && { wait: signal }) })
-  const jobs: readonly LogJob[] = [running, ...(await notifiers(opened.log, settings, log))]
+  const library = await import('rivulet/rules')
+  const running = library.runRules(opened.log, rules, { name, startAt: from, ...(wait && { wait: signal }) })
+  const onProblem = ({ notifier, error, attempt }: NotifyProblem) =>
+    log.warn({ notifier, attempt, ...errorFields(error) }, 'an alert was not notified')
+  const jobs: readonly LogJob[] = [
+    running,
+    ...notifiers.map((begin) => begin(library, opened.log, onProblem)),
+  ]
   log.info({ log: file, rules: rules.size }, 'running')
   const ending = new AbortController()
   const output = outputOf(options)
@@ -112,51 +120,6 @@ async function run(options: RulesRunOptions, signal: AbortSignal): Promise<void>
   }
 }
 
-/** The receivers of alerts. */
-interface NotifierSettings {
-  readonly alertmanager: readonly string[] | undefined
-  readonly webhook: { readonly url: string; readonly secrets?: string } | undefined
-  readonly slack: string | undefined
-}
-
-/** @throws UsageError for a secret that is not there. */
-function notifierSettings({
-  alertmanager,
-  webhookUrl: url,
-  webhookSecretEnv,
-  slackUrlEnv,
-}: RulesRunOptions): NotifierSettings {
-  if (url === undefined && webhookSecretEnv !== undefined)
-    throw new UsageError('--webhook-secret-env is for --webhook-url')
-  const secrets = webhookSecretEnv === undefined ? undefined : secretOf(webhookSecretEnv)
-  return {
-    alertmanager,
-    webhook: url === undefined ? undefined : { url, ...(secrets !== undefined && { secrets }) },
-    slack: slackUrlEnv === undefined ? undefined : secretOf(slackUrlEnv),
-  }
-}
-
-function secretOf(name: string): string {
-  const secret = process.env[name]
-  if (secret !== undefined && secret !== '') return secret
-  throw new UsageError(`the environment variable ${name} is not set`)
-}
-
-async function notifiers(
-  log: EventLog,
-  { alertmanager: urls, webhook, slack: url }: NotifierSettings,
-  logger: Logger,
-): Promise<readonly LogJob[]> {
-  const { notifyAlertmanager, notifySlack, notifyWebhook } = await import('rivulet/rules')
-  const onProblem = ({ notifier, error, attempt }: NotifyProblem) =>
-    logger.warn({ notifier, attempt, error: error.message }, 'an alert was not notified')
-  return [
-    ...(urls === undefined ? [] : [notifyAlertmanager(log, { urls, onProblem })]),
-    ...(webhook === undefined ? [] : [notifyWebhook(log, { ...webhook, onProblem })]),
-    ...(url === undefined ? [] : [notifySlack(log, { url, onProblem })]),
-  ]
-}
-
 async function reload(running: RunningRules, files: readonly string[], log: Logger): Promise<void> {
   try {
     const rules = await readRules(files)
@@ -164,7 +127,7 @@ async function reload(running: RunningRules, files: readonly string[], log: Logg
     log.info({ rules: rules.size }, 'rules reloaded')
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    log.error({ error: error.message }, 'the rules were changed and have problems: the earlier ones go on')
+    log.error(errorFields(error), 'the rules were changed and have problems: the earlier ones go on')
   }
 }
 

@@ -147,7 +147,7 @@ export class RevocationFeed {
         if (!signal.aborted && !isOver) await this.#pause(RETRY)
       }
     }
-    this.#failed(new TypeError('the gateway is closed'))
+    this.#failed(new LogClosedError('the gateway'))
     await Promise.all([this.#followingKept, this.#keeping])
   }
 
@@ -217,11 +217,11 @@ export class RevocationFeed {
     const kept: Observable<boolean> = changes.pipe(
       filter(({ key: each, state }) => state !== null && (each === key || each === GAPS_KEY)),
       map(({ state }) => isKept(state, since)),
-      concatWith(throwError(() => new TypeError('the log is closed'))),
+      concatWith(throwError(() => new LogClosedError('the log'))),
     )
     const isOver = fromEvent(this.#stopping.signal, 'abort').pipe(
       map(() => {
-        throw new TypeError('the gateway is closed')
+        throw new LogClosedError('the gateway')
       }),
     )
     const tooLate = () =>

@@ -1,3 +1,4 @@
+import { LogUnsupportedError } from '../../log/errors.ts'
 import type { Position } from '../../log/store/contract.ts'
 
 /** Digits of a number in an offset: enough for each safe integer. */
@@ -13,7 +14,7 @@ const POSITION = /^([\da-z]{1,64}[.:])(\d{1,16}(?:-\d{1,16}){0,999})([.:][\da-z]
 export function offsetOf(position: Position): string {
   const [, epoch, numbers, token = ''] = POSITION.exec(position) ?? []
   if (epoch === undefined || numbers === undefined) {
-    throw new TypeError('positions of this store cannot be offsets of a stream')
+    throw new LogUnsupportedError('positions of this store cannot be offsets of a stream')
   }
   return epoch + numbers.replaceAll(/\d+/g, (number) => number.padStart(WIDTH, '0')) + token
 }

@@ -1,5 +1,6 @@
 import type { SchedulerLike } from 'rxjs'
 import { BodyIntake } from '../../http/body-intake.ts'
+import { LogClosedError } from '../../log/errors.ts'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { isObject, isText } from '../../protocol/json.ts'
 import { isId } from '../../protocol/id.ts'
@@ -172,7 +173,7 @@ export class GatewayRequests {
 
   /** Aborts the requests that are running. */
   close(): void {
-    this.#closing.abort(new TypeError('the gateway is closed'))
+    this.#closing.abort(new LogClosedError('the gateway'))
   }
 
   /** A signal that is aborted when the page is gone, or the gateway closes. */

@@ -1,6 +1,7 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { LogPositionError, SnapshotTooLargeError } from '../../log/errors.ts'
 import type { Position } from '../../log/store/contract.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { LiveSnapshot, ViewRequest } from '../../protocol/live.ts'
 import type { Access } from '../access/access.ts'
 import type { FollowedView } from '../feed/followed-view.ts'
@@ -26,6 +27,9 @@ export async function snapshotOf(
   access: Access,
   wanted: readonly ViewRequest[],
 ): Promise<LiveSnapshot> {
+  if (!Array.isArray(wanted) || wanted.some((each: unknown) => !isObject(each))) {
+    throw new ArgumentError('views', 'an array of { view, params }', wanted)
+  }
   const snapshot: Record<string, LiveSnapshot[string]> = {}
   for (const { view: name, params = {} } of wanted) {
     const view = views.get(name)

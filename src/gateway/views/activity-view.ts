@@ -1,7 +1,9 @@
 import type { ResearchEventType } from '../../protocol/event.ts'
+import { familyOf } from '../../protocol/event-types.ts'
+import type { EventFamily } from '../../protocol/event-types.ts'
 import { view } from '../view.ts'
 import type { View } from '../view.ts'
-import { DAY } from './view-age.ts'
+import { ageOf, DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** How late events were recorded. */
@@ -28,15 +30,8 @@ export interface ActivityRow {
 
 const MINUTE = 60_000
 
-/** Types that are no news of a source and no finding of a process. */
-const IGNORED: ReadonlySet<string> = new Set([
-  'log.tick',
-  'log.gap',
-  'log.clock',
-  'gateway.search',
-  'gateway.session',
-  'gateway.revoked',
-])
+/** Families that are no news of a source and no finding of a process. */
+const IGNORED: ReadonlySet<string> = new Set<EventFamily>(['log', 'gateway'])
 
 /** Maximum number of types in a row, since programs may have their own types. */
 const MAX_TYPES = 100
@@ -46,11 +41,12 @@ const MAX_TYPES = 100
  *
  * @param options `timeToLive`: default 24 hours.
  */
-export function activityView({ timeToLive = DAY }: ViewAge = {}): View<ActivityRow> {
+export function activityView(options: ViewAge = {}): View<ActivityRow> {
+  const timeToLive = ageOf(options, DAY)
   return view({
     version: 1,
     timeToLive,
-    where: ({ type }) => !IGNORED.has(type),
+    where: ({ type }) => !IGNORED.has(familyOf(type)),
     key: ({ recorded }) => [minuteText(recorded)],
     // Counts are of all sources, so only a grant of all sources may see them.
     reduce: (row: ActivityRow | undefined, { type, time, via, backfill, recorded }): ActivityRow => {

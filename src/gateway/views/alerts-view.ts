@@ -1,11 +1,12 @@
 import type { Alert } from '../../protocol/alert.ts'
+import { typesOf } from '../../protocol/event-types.ts'
 import { isObject } from '../../protocol/json.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import { view } from '../view.ts'
 import type { View } from '../view.ts'
 import { bounded } from './bounded.ts'
 import { pathPart } from './resource.ts'
-import { DAY } from './view-age.ts'
+import { ageOf, DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** An alert. Its path is `[rule, labels]`, both as text. */
@@ -18,14 +19,7 @@ export interface AlertRow extends Alert {
   readonly truncated?: true
 }
 
-const TYPES = [
-  'alert.pending',
-  'alert.inactive',
-  'alert.firing',
-  'alert.resolved',
-  'alert.unknown',
-  'alert.known',
-] as const
+const TYPES = typesOf('alert').filter((type) => type !== 'alert.late')
 
 type AlertEntry = EntryOf<(typeof TYPES)[number]>
 
@@ -40,7 +34,8 @@ const MAX_ALERT = 65_536
  *
  * @param options `timeToLive`: how long alerts that are over or unknown are kept, default 30 days. An alert that is pending or fires stays.
  */
-export function alertsView({ timeToLive = 30 * DAY }: ViewAge = {}): View<AlertRow> {
+export function alertsView(options: ViewAge = {}): View<AlertRow> {
+  const timeToLive = ageOf(options, 30 * DAY)
   return view({
     version: 2,
     types: TYPES,

@@ -2,6 +2,7 @@ import { isObject } from '../../protocol/json.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { findAllSource } from '../../protocol/find-all-event.ts'
 import { CANDIDATE_CHANGES } from '../../protocol/find-all.ts'
+import { typesOf } from '../../protocol/event-types.ts'
 import type { FindAllRun, FindAllSchema } from '../../protocol/find-all.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import { view } from '../view.ts'
@@ -10,10 +11,10 @@ import { bounded } from './bounded.ts'
 import { candidateOf, candidateRow } from './candidate-row.ts'
 import type { CandidateEntry, CandidateRow } from './candidate-row.ts'
 import { FIND_ALLS, laterRun } from './find-alls-view.ts'
-import { isNotice, noticeRow } from './notice.ts'
+import { isNotice, NOTICES, noticeRow } from './notice.ts'
 import type { NoticeRow } from './notice.ts'
 import { idOfSource, pathPart } from './resource.ts'
-import { DAY } from './view-age.ts'
+import { ageOf, DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** The FindAll run itself. Its path is `[findAll]`. */
@@ -32,18 +33,7 @@ interface FindAllRunRow {
 /** A row of {@link findAllView}, by `kind`. A notice has the path `[findAll, 'notice', id]`. */
 export type FindAllRow = FindAllRunRow | CandidateRow | NoticeRow
 
-const TYPES = [
-  'findall.status',
-  'findall.schema.updated',
-  ...CANDIDATE_CHANGES,
-  'error',
-  'stream.gap',
-  'stream.oversized',
-  'source.failed',
-  'source.lost',
-  'source.live',
-  'unknown',
-] as const
+const TYPES = [...typesOf('findall'), ...NOTICES] as const
 
 /** The most that is kept of a run and of its schema, in bytes. */
 const MAX_RUN = 32_768
@@ -55,7 +45,8 @@ const MAX_SCHEMA = 65_536
  *
  * @param options `timeToLive`: default 90 days.
  */
-export function findAllView({ timeToLive = 90 * DAY }: ViewAge = {}): View<FindAllRow, 'findAll'> {
+export function findAllView(options: ViewAge = {}): View<FindAllRow, 'findAll'> {
+  const timeToLive = ageOf(options, 90 * DAY)
   return view({
     version: 1,
     types: TYPES,

@@ -1,6 +1,6 @@
 import { isObject } from '../../protocol/json.ts'
 import { findAllSource } from '../../protocol/find-all-event.ts'
-import { CANDIDATE_CHANGES } from '../../protocol/find-all.ts'
+import { typesOf } from '../../protocol/event-types.ts'
 import type { FindAllRun } from '../../protocol/find-all.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import { view } from '../view.ts'
@@ -8,7 +8,7 @@ import type { View } from '../view.ts'
 import { bounded } from './bounded.ts'
 import { isOlder } from './newer.ts'
 import { idOfSource, pathPart, shownId } from './resource.ts'
-import { DAY } from './view-age.ts'
+import { ageOf, DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** A FindAll run. Its path is `[findAll]`, the param of `findAllView`. */
@@ -42,10 +42,11 @@ const MAX_TIME = 64
  *
  * @param options `timeToLive`: default 90 days.
  */
-export function findAllsView({ timeToLive = 90 * DAY }: ViewAge = {}): View<FindAllsRow> {
+export function findAllsView(options: ViewAge = {}): View<FindAllsRow> {
+  const timeToLive = ageOf(options, 90 * DAY)
   return view({
     version: 1,
-    types: ['findall.status', 'findall.schema.updated', ...CANDIDATE_CHANGES],
+    types: typesOf('findall'),
     timeToLive,
     key: ({ source }) => {
       const id = idOfSource(source, FIND_ALLS)

@@ -7,12 +7,12 @@ import { view } from '../view.ts'
 import type { View } from '../view.ts'
 import { groupOf } from './group-of.ts'
 import { laterStatus } from './groups-view.ts'
-import { isNotice, noticeRow } from './notice.ts'
+import { isNotice, NOTICES, noticeRow } from './notice.ts'
 import type { NoticeRow } from './notice.ts'
 import { pathPart } from './resource.ts'
 import { attemptRow } from './run-row.ts'
 import type { GroupRunRow } from './run-row.ts'
-import { DAY } from './view-age.ts'
+import { ageOf, DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** The group itself. Its path is `[group]`. */
@@ -34,20 +34,11 @@ export type GroupRow = GroupStatusRow | GroupRunRow | NoticeRow
  *
  * @param options `timeToLive`: default 90 days.
  */
-export function groupView({ timeToLive = 90 * DAY }: ViewAge = {}): View<GroupRow, 'group'> {
+export function groupView(options: ViewAge = {}): View<GroupRow, 'group'> {
+  const timeToLive = ageOf(options, 90 * DAY)
   return view({
     version: 2,
-    types: [
-      'task_group.status',
-      'task_run.state',
-      'error',
-      'stream.gap',
-      'stream.oversized',
-      'source.failed',
-      'source.lost',
-      'source.live',
-      'unknown',
-    ],
+    types: ['task_group.status', 'task_run.state', ...NOTICES],
     params: ['group'],
     timeToLive,
     key: (entry) => pathOf(entry),

@@ -8,7 +8,7 @@ import { bounded } from './bounded.ts'
 import { groupOf } from './group-of.ts'
 import { isOlder } from './newer.ts'
 import { pathPart, shownId } from './resource.ts'
-import { DAY } from './view-age.ts'
+import { ageOf, DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** A task group. Its path is `[group]`, the param of `groupView`. */
@@ -29,7 +29,8 @@ const MAX_STATUS = 16_384
  *
  * @param options `timeToLive`: default 90 days.
  */
-export function groupsView({ timeToLive = 90 * DAY }: ViewAge = {}): View<GroupsRow> {
+export function groupsView(options: ViewAge = {}): View<GroupsRow> {
+  const timeToLive = ageOf(options, 90 * DAY)
   return view({
     version: 1,
     types: ['task_group.status', 'task_run.state'],

@@ -1,38 +1,18 @@
 import { monitorSource } from '../../protocol/event.ts'
 import type { ResearchEventData } from '../../protocol/event.ts'
+import { typesOf } from '../../protocol/event-types.ts'
 import { view } from '../view.ts'
 import type { View } from '../view.ts'
 import { bounded } from './bounded.ts'
 import { isNotice } from './notice.ts'
 import { idOfSource, pathPart } from './resource.ts'
-import { DAY } from './view-age.ts'
+import { ageOf, DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** The types of the events on a monitor's timeline. */
-type MonitorRowType =
-  | 'monitor.event_stream'
-  | 'monitor.snapshot'
-  | 'monitor.completion'
-  | 'monitor.error'
-  | 'monitor.cancelled'
-  | 'stream.gap'
-  | 'source.live'
-  | 'source.lost'
-  | 'source.failed'
-  | 'unknown'
+const TYPES = [...typesOf('monitor'), 'stream.gap', ...typesOf('source'), 'unknown'] as const
 
-const TYPES = [
-  'monitor.event_stream',
-  'monitor.snapshot',
-  'monitor.completion',
-  'monitor.error',
-  'monitor.cancelled',
-  'stream.gap',
-  'source.live',
-  'source.lost',
-  'source.failed',
-  'unknown',
-] as const satisfies readonly MonitorRowType[]
+type MonitorRowType = (typeof TYPES)[number]
 
 /** An event on a monitor's timeline, by `type`. Its path is `[monitor, id of the event]`. */
 export type MonitorRow = {
@@ -60,7 +40,8 @@ const MAX_TIME = 64
  *
  * @param options `timeToLive`: default 30 days.
  */
-export function monitorView({ timeToLive = 30 * DAY }: ViewAge = {}): View<MonitorRow, 'monitor'> {
+export function monitorView(options: ViewAge = {}): View<MonitorRow, 'monitor'> {
+  const timeToLive = ageOf(options, 30 * DAY)
   return view({
     version: 1,
     types: TYPES,

@@ -1,5 +1,6 @@
 import { monitorSource } from '../../protocol/event.ts'
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
+import { typesOf } from '../../protocol/event-types.ts'
 import { view } from '../view.ts'
 import type { View } from '../view.ts'
 import { idOfSource, pathPart, shownId } from './resource.ts'
@@ -24,17 +25,7 @@ export interface MonitorsRow {
   readonly since: number
 }
 
-const TYPES = [
-  'monitor.event_stream',
-  'monitor.snapshot',
-  'monitor.completion',
-  'monitor.error',
-  'monitor.cancelled',
-  'stream.gap',
-  'source.live',
-  'source.lost',
-  'source.failed',
-] as const
+const TYPES = [...typesOf('monitor'), 'stream.gap', ...typesOf('source')] as const
 
 type MonitorEntry = EntryOf<(typeof TYPES)[number]>
 

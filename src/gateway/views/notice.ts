@@ -1,5 +1,6 @@
 import { isObject, isText } from '../../protocol/json.ts'
 import type { ResearchEvent, ResearchEventType } from '../../protocol/event.ts'
+import { typesOf } from '../../protocol/event-types.ts'
 import type { Entry } from '../../log/store/contract.ts'
 import { bounded } from './bounded.ts'
 
@@ -17,6 +18,9 @@ export interface NoticeRow {
 
 /** The most that is kept of a notice's data, in bytes. */
 const MAX_NOTICE = 16_384
+
+/** The types of events about a source that a notice may have. */
+export const NOTICES = ['error', ...typesOf('stream'), ...typesOf('source'), 'unknown'] as const
 
 /** Whether the event is worth a notice. The first `source.live` of a source is not. */
 export function isNotice(event: ResearchEvent): boolean {

@@ -14,7 +14,7 @@ import type { ProgressEntry, RunMeter, TraceMessage } from './run-progress.ts'
 import { runRow } from './run-row.ts'
 import type { GroupRunRow } from './run-row.ts'
 import { pathOfRun } from './runs-view.ts'
-import { DAY } from './view-age.ts'
+import { ageOf, DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** The progress of a run. Its path is `[run, 'progress']`. It stays when the run has ended. */
@@ -40,7 +40,8 @@ const MAX_MESSAGES = 50
  *
  * @param options `timeToLive`: default 90 days.
  */
-export function runView({ timeToLive = 90 * DAY }: ViewAge = {}): View<RunRow, 'run'> {
+export function runView(options: ViewAge = {}): View<RunRow, 'run'> {
+  const timeToLive = ageOf(options, 90 * DAY)
   return view({
     version: 2,
     types: ['task_run.state', ...PROGRESS_TYPES],

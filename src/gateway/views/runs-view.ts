@@ -19,7 +19,7 @@ import {
 import type { ProgressEntry, RunMeter, TraceMessage } from './run-progress.ts'
 import { runRow } from './run-row.ts'
 import type { GroupRunRow } from './run-row.ts'
-import { DAY } from './view-age.ts'
+import { ageOf, DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** A run without a group, without its output. Its path is `[run]`, the param of `runView`. */
@@ -48,7 +48,8 @@ const MAX_INPUT = 1_024
  *
  * @param options `timeToLive`: default 90 days.
  */
-export function runsView({ timeToLive = 90 * DAY }: ViewAge = {}): View<RunsRow> {
+export function runsView(options: ViewAge = {}): View<RunsRow> {
+  const timeToLive = ageOf(options, 90 * DAY)
   return view({
     version: 2,
     types: ['task_run.state', ...PROGRESS_TYPES],

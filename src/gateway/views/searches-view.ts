@@ -6,7 +6,7 @@ import { view } from '../view.ts'
 import type { View } from '../view.ts'
 import { bounded } from './bounded.ts'
 import { pathPart, shownId } from './resource.ts'
-import { DAY } from './view-age.ts'
+import { ageOf, DAY } from './view-age.ts'
 import type { ViewAge } from './view-age.ts'
 
 /** A search of a session. */
@@ -36,7 +36,8 @@ const MAX_RESULTS = 9_216
  *
  * @param options `timeToLive`: default 30 days.
  */
-export function searchesView({ timeToLive = 30 * DAY }: ViewAge = {}): View<SearchesRow> {
+export function searchesView(options: ViewAge = {}): View<SearchesRow> {
+  const timeToLive = ageOf(options, 30 * DAY)
   return view({
     version: 1,
     types: ['gateway.search'],

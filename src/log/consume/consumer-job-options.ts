@@ -1,5 +1,5 @@
 import type { DeliverOptions } from '../../../operators/deliver.ts'
-import { checkOptions } from '../../protocol/check.ts'
+import { checkOptions, checkSignal } from '../../protocol/check.ts'
 import type { ResearchEventType } from '../../protocol/event.ts'
 import { CONSUMER_OPTIONS } from './consumer-options.ts'
 import type { ConsumerOptions, EntryOf } from './consumer-options.ts'
@@ -30,6 +30,7 @@ export function splitOptions<Type extends ResearchEventType>(
   options: ConsumerJobOptions<Type>,
 ): [ConsumerOptions<Type>, DeliverOptions<EntryOf<Type>>] {
   checkOptions('options', options, OPTIONS)
+  if (options.signal !== undefined) checkSignal('signal', options.signal)
   const {
     types,
     where,

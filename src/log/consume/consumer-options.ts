@@ -8,6 +8,8 @@ import {
   checkList,
   checkOneOf,
   checkOptions,
+  checkScheduler,
+  checkSignal,
   checkText,
 } from '../../protocol/check.ts'
 import type { ResearchEvent, ResearchEventType } from '../../protocol/event.ts'
@@ -21,7 +23,7 @@ export type EntryOf<Type extends ResearchEventType> = Entry<Extract<ResearchEven
 export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventType> {
   /** Only entries of these types. Evaluated while reading, so a changed list holds from the cursor on. Default: all. */
   readonly types?: readonly Type[]
-  /** Only entries for which this returns true. Evaluated as `types` is. */
+  /** Only entries for which this returns true. Evaluated as `types` is. Default: all. */
   readonly where?: (entry: EntryOf<Type>) => boolean
   /** Start of a consumer with a new name. A known one resumes at its cursor. Default `start`. */
   readonly startAt?: StartAt
@@ -82,6 +84,12 @@ export type ConsumerSettings<Type extends ResearchEventType> = Required<
 > &
   Pick<ConsumerOptions<Type>, Optional>
 
+/** Types of entries: a list of at least one. */
+export function checkTypes(types: unknown): void {
+  checkList('types', types)
+  for (const type of types) checkText('types', type)
+}
+
 /** The settings with their defaults. Throws an ArgumentError for an invalid one. */
 export function consumerSettings<Type extends ResearchEventType>(
   name: string,
@@ -98,16 +106,16 @@ export function consumerSettings<Type extends ResearchEventType>(
     scheduler: asyncScheduler,
     ...options,
   } as const
-  const { types, where, startAt, revisions, maxUnacknowledged, stallTimeout, share } = settings
-  if (types !== undefined) {
-    checkList('types', types)
-    for (const type of types) checkText('types', type)
-  }
+  const { types, where, startAt, revisions, maxUnacknowledged, stallTimeout, wait, share, scheduler } =
+    settings
+  if (types !== undefined) checkTypes(types)
   if (where !== undefined) checkFunction('where', where)
   checkStart('startAt', startAt)
   checkOneOf('revisions', revisions, ['all', 'first'])
   checkInteger('maxUnacknowledged', maxUnacknowledged, 1, 5_000)
   checkDuration('stallTimeout', stallTimeout)
+  if (wait !== undefined) checkSignal('wait', wait)
   checkBoolean('share', share)
+  checkScheduler('scheduler', scheduler)
   return settings
 }

@@ -1,17 +1,14 @@
 import { createHash } from 'node:crypto'
-import { DatabaseSync } from 'node:sqlite'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkFunction, checkOptions, checkSignal } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/json.ts'
 import { LogError, LogUnsupportedError } from '../errors.ts'
-import { EffectDatabase } from '../sqlite/effect-database.ts'
 import type { EffectStore } from '../store/effect-store.ts'
 import { CopiedEffects } from './copied-effects.ts'
 import type { MovableEffects } from './copied-effects.ts'
 import { JoinedParts } from './joined-parts.ts'
 import { movedCheckpoint } from '../process/progress.ts'
 import type { LogStore } from '../store/contract.ts'
-import { COPY } from '../store/copy-store.ts'
 import type {
   CopiedEntry,
   CopiedRecord,
@@ -24,13 +21,13 @@ import type {
 /** Settings of {@link migrateLog}. */
 export interface MigrateOptions {
   /**
-   * The databases of the effects of all consumers with `exactlyOnce`: SQLite databases, whose connections have no open transaction, or stores
-   * of other databases that have `moved`. Default: none.
+   * The databases of the effects of all consumers with `exactlyOnce`: `sqliteEffects(database)` of `rivulet/log/sqlite`, or stores of other
+   * databases that have `moved`. Default: none.
    */
-  readonly effects?: readonly (DatabaseSync | EffectStore<never>)[]
-  /** Called with the number of copied entries, and of all. */
+  readonly effects?: readonly EffectStore<never>[]
+  /** Called with the number of copied entries, and of all. Default: nothing is called. */
   readonly onProgress?: (copied: number, entries: number) => void
-  /** Aborts the copy. The files or streams that were written are no log then. */
+  /** Aborts the copy. The files or streams that were written are no log then. Default: none. */
   readonly signal?: AbortSignal
 }
 
@@ -53,7 +50,7 @@ export interface Migrated {
 }
 
 /**
- * Copies a whole log into a new one, of any kind: entries with their times and revisions, upstream positions, consumers and processes with
+ * Copies a whole log into a new one, in any store that has `copying`: entries with their times and revisions, upstream positions, consumers and processes with
  * all that they have, dead letters, webhooks, and what is known of deleted entries. Everything goes on in the new log where it was in the
  * old one, which stays as it is. Then the new log is read again and compared.
  *
@@ -66,12 +63,12 @@ export interface Migrated {
  * from writing meanwhile; a log on a server rejects afterwards, if others have written to it. If it rejects or the process dies, there is no
  * new log: opening what was written rejects, and the next call begins anew.
  *
- * @param from A log of `sqliteStore` or `natsStore`. It need not be open, and is left open.
+ * @param from A log of `sqliteStore`, `natsStore` or a store of your own. It need not be open, and is left open.
  * @param to The same. A file must not exist; a log on a server may exist if nothing was ever recorded in it.
  */
 export async function migrateLog(
-  from: LogStore,
-  to: LogStore,
+  from: Pick<LogStore, 'copying'>,
+  to: Pick<LogStore, 'copying'>,
   options: MigrateOptions = {},
 ): Promise<Migrated> {
   checkOptions('options', options, ['effects', 'onProgress', 'signal'])
@@ -95,18 +92,19 @@ export async function migrateLog(
   }
 }
 
-function copyStoreOf(name: string, store: LogStore & { readonly [COPY]?: CopyStore }): CopyStore {
-  const found = store[COPY]
-  if (found === undefined) throw new ArgumentError(name, 'a log of sqliteStore or natsStore', store)
-  return found
+function copyStoreOf(name: string, store: Pick<LogStore, 'copying'> | undefined | null): CopyStore {
+  const copying = store?.copying
+  if (copying === undefined)
+    throw new ArgumentError(name, 'a store with `copying`, such as sqliteStore', store)
+  return copying
 }
 
 function effectStoresOf(effects: NonNullable<MigrateOptions['effects']>): readonly MovableEffects[] {
   if (!Array.isArray(effects)) throw new ArgumentError('effects', 'an array', effects)
-  return effects.map((given: DatabaseSync | EffectStore<never>) => {
-    if (given instanceof DatabaseSync) return new EffectDatabase(given)
-    const { moved } = given
-    if (moved === undefined) throw new ArgumentError('effects', 'databases with `moved`', given)
+  return effects.map((given: EffectStore<never>) => {
+    const moved = isObject(given) ? given.moved : undefined
+    if (moved === undefined)
+      throw new ArgumentError('effects', 'stores with `moved`, such as sqliteEffects', given)
     return { name: given.name, peek: (reader) => given.peek(reader), moved }
   })
 }

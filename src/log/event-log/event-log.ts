@@ -16,7 +16,7 @@ import type { LogProcess, ProcessOptions } from '../process/process.ts'
 import type { ProcessState } from '../process/process-state.ts'
 import type { StoredStates } from '../store/process-store.ts'
 import type { LogStats } from '../store/stats.ts'
-import type { Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
+import type { Entry, Page, Position, StartAt } from '../store/contract.ts'
 
 /** Result of {@link EventLog.forget}: what was deleted, and which processes still mention the source. */
 export interface Forgotten {
@@ -27,6 +27,14 @@ export interface Forgotten {
    * mentioned by chance.
    */
   readonly processes: readonly string[]
+}
+
+/** Settings of {@link EventLog.read}. */
+export interface LogReadOptions {
+  /** Maximum number of entries, from 1 to 10,000. A page of more than 1 MiB has fewer. Default 100. */
+  readonly limit?: number
+  /** Only entries of these types. Default: all. */
+  readonly types?: readonly string[] | undefined
 }
 
 /** A durable sequence of events with any number of readers, each at its own pace. */
@@ -135,11 +143,11 @@ export interface EventLog extends AsyncDisposable {
   state<State = unknown>(process: string): ProcessState<State>
   /**
    * Reads a page after a position, of any reader's or of {@link positionAt}, without a consumer. Rejects with a
-   * `LogPositionError`.
+   * `LogPositionError`, and with an `ArgumentError` for an option that cannot be right.
    *
-   * @param options `limit` from 1 to 10,000, default 100.
+   * @param options `limit`: maximum number of entries, from 1 to 10,000, default 100. `types`: only entries of these types, default all.
    */
-  read(after: Position, options?: Partial<ReadOptions>): Promise<Page>
+  read(after: Position, options?: LogReadOptions): Promise<Page>
   /** The position at which to begin. */
   positionAt(start: StartAt): Promise<Position>
   /**

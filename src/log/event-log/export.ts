@@ -1,4 +1,6 @@
+import { checkOptions, checkText } from '../../protocol/check.ts'
 import { isTimestamp } from '../../protocol/timestamp.ts'
+import { checkTypes } from '../consume/consumer-options.ts'
 import type { Entry, LogStore, Position } from '../store/contract.ts'
 
 /** Which entries to export. */
@@ -9,6 +11,15 @@ export interface ExportOptions {
   readonly until?: Position
   /** Only entries of these types. Default: all. */
   readonly types?: readonly string[]
+}
+
+/** Throws an ArgumentError for an option that cannot be right. */
+export function checkExportOptions(options: ExportOptions): void {
+  checkOptions('options', options, ['after', 'until', 'types'])
+  const { after, until, types } = options
+  if (after !== undefined) checkText('after', after)
+  if (until !== undefined) checkText('until', until)
+  if (types !== undefined) checkTypes(types)
 }
 
 /** Number of entries that are read at once. */

@@ -8,7 +8,7 @@ export type LogReader =
 
 /** The name of a reader in the store. */
 export function readerName(reader: LogReader): string {
-  checkOptions('reader', reader, ['consumer', 'process'])
+  checkOptions('reader', reader ?? null, ['consumer', 'process'])
   const { consumer, process } = reader
   if (consumer === undefined) {
     checkText('reader.process', process)

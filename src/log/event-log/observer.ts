@@ -1,3 +1,4 @@
+import { checkFunction, checkObject } from '../../protocol/check.ts'
 import type { Appended, Entry, NewEntry } from '../store/contract.ts'
 
 /**
@@ -20,4 +21,12 @@ export interface LogObserver {
     proceed: () => void | PromiseLike<unknown>,
     kind: 'consumer' | 'process',
   ): void | PromiseLike<unknown>
+}
+
+/** An observer: an object, whose methods may be missing. */
+export function checkObserver(observer: unknown): void {
+  checkObject('observer', observer)
+  for (const name of ['append', 'handle']) {
+    if (observer[name] !== undefined) checkFunction(`observer.${name}`, observer[name])
+  }
 }

@@ -8,17 +8,18 @@ import { Observers } from '../../protocol/observers.ts'
 import { isThenable } from '../../protocol/thenable.ts'
 import type { WebhookInbox } from '../../protocol/webhook.ts'
 import { ConsumerSubscription } from '../consume/consumer.ts'
-import { consumerSettings } from '../consume/consumer-options.ts'
+import { checkTypes, consumerSettings } from '../consume/consumer-options.ts'
 import type { ConsumerOptions, ConsumerSettings, EntryOf } from '../consume/consumer-options.ts'
 import { deadLettersOf } from './dead-letters.ts'
 import type { DeadLetterQueue } from './dead-letters.ts'
 import { ConsumerEffects, effectDelivery, hasEffects } from '../consume/effects.ts'
 import type { EffectHandler } from '../consume/effects.ts'
 import { LogInUseError } from '../errors.ts'
-import { exportLines } from './export.ts'
+import { checkExportOptions, exportLines } from './export.ts'
 import type { ExportOptions } from './export.ts'
 import { Job } from './job.ts'
 import type { LogJob } from './job.ts'
+import { checkObserver } from './observer.ts'
 import type { LogObserver } from './observer.ts'
 import { Recorder } from '../record/recorder.ts'
 import type { RecorderReports } from '../record/recorder.ts'
@@ -40,8 +41,8 @@ import { logStats } from './log-stats.ts'
 import type { StoredStates } from '../store/process-store.ts'
 import type { LogStats } from '../store/stats.ts'
 import { Turns } from '../record/turns.ts'
-import type { Entry, LogStore, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
-import type { EventLog, Forgotten } from './event-log.ts'
+import type { Entry, LogStore, Page, Position, StartAt } from '../store/contract.ts'
+import type { EventLog, Forgotten, LogReadOptions } from './event-log.ts'
 import { splitOptions } from '../consume/consumer-job-options.ts'
 import type { ConsumerJobOptions } from '../consume/consumer-job-options.ts'
 import { readerName } from './log-reader.ts'
@@ -179,9 +180,12 @@ export class OpenEventLog implements EventLog {
     return deadLettersOf(this.#store, readerName(of), of.process)
   }
 
-  async read(after: Position, options: Partial<ReadOptions> = {}): Promise<Page> {
+  async read(after: Position, options: LogReadOptions = {}): Promise<Page> {
+    checkText('after', after)
+    checkOptions('options', options, ['limit', 'types'])
     const { limit = 100, types } = options
     checkInteger('limit', limit, 1, 10_000)
+    if (types !== undefined) checkTypes(types)
     return this.#store.read(after, { limit, types })
   }
 
@@ -194,12 +198,13 @@ export class OpenEventLog implements EventLog {
   }
 
   observe(observer: LogObserver): () => void {
+    checkObserver(observer)
     return this.#observers.add(observer)
   }
 
   async forget(what: { readonly source: string }): Promise<Forgotten> {
-    checkOptions('what', what, ['source'])
-    checkText('what.source', what?.source)
+    checkOptions('what', what ?? null, ['source'])
+    checkText('what.source', what.source)
     const entries = await this.#store.retention.forget(what.source)
     return { entries, processes: await processesMentioning(this.#store, what.source) }
   }
@@ -209,7 +214,7 @@ export class OpenEventLog implements EventLog {
   }
 
   export(options: ExportOptions = {}): AsyncIterable<string> {
-    checkOptions('options', options, ['after', 'until', 'types'])
+    checkExportOptions(options)
     return exportLines(this.#store, options)
   }
 

@@ -1,17 +1,15 @@
-import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkOptions } from '../../protocol/check.ts'
-import { isObject } from '../../protocol/json.ts'
 import type { EventLog } from './event-log.ts'
 import { retentionSettings } from './retention.ts'
 import type { RetentionOptions } from './retention.ts'
 import { OpenEventLog } from './open-event-log.ts'
-import { checkedStore } from '../store/checked-store.ts'
+import { checkedStore, checkStore } from '../store/checked-store.ts'
 import type { LogStore } from '../store/contract.ts'
 import { sharedPages } from '../store/shared-pages.ts'
 
 /** Settings of {@link openLog}. */
 export interface LogOptions {
-  /** How long this log keeps what it records. Default: at most 8 GiB, whatever its age. */
+  /** How long this log keeps what it records: `maxAge` in ms, `maxBytes` in bytes. Default: any age, at most 8 GiB, 256 MiB in memory. */
   readonly retention?: RetentionOptions
 }
 
@@ -26,16 +24,10 @@ export interface LogOptions {
  * ```
  */
 export async function openLog(store: LogStore, options: LogOptions = {}): Promise<EventLog> {
-  checkStore(store)
+  checkStore('store', store)
   checkOptions('options', options, ['retention'])
   const retention = retentionSettings(options.retention)
   // A store that cannot be opened refuses this.
   await store.positionAt('start')
   return new OpenEventLog(checkedStore(sharedPages(store)), retention)
-}
-
-/** The first mistake of many is to give a path. */
-function checkStore(store: unknown): void {
-  if (isObject(store) && typeof store['positionAt'] === 'function') return
-  throw new ArgumentError('store', 'a store, such as sqliteStore(file) or memoryStore()', store)
 }

@@ -91,7 +91,7 @@ export interface NatsStoreOptions {
  * @throws {ArgumentError} for an option that cannot be right.
  */
 export function natsStore(options: NatsStoreOptions): LogStore {
-  checkOptions('options', options, [
+  checkOptions('options', options ?? null, [
     'servers',
     'name',
     'create',
@@ -120,6 +120,9 @@ export function natsStore(options: NatsStoreOptions): LogStore {
   // The client takes the scheme for a host's, and connects without TLS where the server does not offer it.
   const isSecure = tls !== undefined || servers.some((server) => server.startsWith('tls:'))
   checkOptions('tls', tls, ['ca', 'caFile', 'cert', 'certFile', 'key', 'keyFile'])
+  for (const [option, text] of Object.entries(tls ?? {})) {
+    if (!isText(text)) throw new ArgumentError(`tls.${option}`, 'a non-empty text', hidden(text))
+  }
   checkText('name', name)
   if (!/^[\w-]{1,64}$/.test(name)) {
     throw new ArgumentError('name', 'letters, digits, "-" and "_", at most 64', name)
@@ -130,7 +133,7 @@ export function natsStore(options: NatsStoreOptions): LogStore {
   if (lease !== undefined) checkInteger('lease', lease, 1_000, 3_600_000)
   checkText('owner', owner)
   checkFunction('clock', clock)
-  const authenticator = credentials && checkedAuthenticator(credentials)
+  const authenticator = credentials === undefined ? undefined : checkedAuthenticator(credentials)
   return new NatsLogStore({
     client: {
       servers,

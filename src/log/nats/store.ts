@@ -11,8 +11,6 @@ import type {
   StoredReader,
   StreamAppend,
 } from '../store/contract.ts'
-import { COPY } from '../store/copy-store.ts'
-import type { CopyableStore } from '../store/copy-store.ts'
 import type { DeadLetterStore } from '../store/dead-letter-store.ts'
 import type { InboxStore } from '../store/inbox-store.ts'
 import type { ProcessStore } from '../store/process-store.ts'
@@ -28,8 +26,8 @@ import { serverError } from './server/server-error.ts'
 import type { NatsWorkGroups } from './groups/work-groups.ts'
 
 /** A log on a NATS server. It is connected by the first call. */
-export class NatsLogStore implements LogStore, CopyableStore {
-  readonly [COPY]: NatsCopying
+export class NatsLogStore implements LogStore {
+  readonly copying: NatsCopying
   readonly deadLetters: DeadLetterStore
   readonly inbox: InboxStore
   readonly retention: RetentionStore
@@ -44,7 +42,7 @@ export class NatsLogStore implements LogStore, CopyableStore {
 
   constructor(settings: OpenNatsLogSettings) {
     this.#settings = settings
-    this[COPY] = new NatsCopying(settings)
+    this.copying = new NatsCopying(settings)
     this.name = logName(settings.log)
     this.deadLetters = this.#deadLetterStore()
     this.inbox = this.#inboxStore()

@@ -102,6 +102,7 @@ export class StoredProcessState<State> implements ProcessState<State> {
   }
 
   async get(key: string): Promise<State | undefined> {
+    if (typeof key !== 'string') throw new ArgumentError('key', 'a key', key)
     const [state] = await this.#states.states(this.#name, [key])
     return typeof state === 'string' ? parsed<State>(state) : undefined
   }

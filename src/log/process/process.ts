@@ -30,7 +30,7 @@ export interface ProcessOptions<
   readonly version: number
   /** Start of a process with a new name, and of one that is rebuilt. A known one resumes. Default `start`. */
   readonly startAt?: StartAt
-  /** The state of an earlier version in this one; null removes it. */
+  /** Returns the state of an earlier version in this one; null removes it. Default: none, and another version is refused or built again. */
   readonly migrate?: (state: unknown, fromVersion: number, key: string) => State | null
   /**
    * Builds the state of another version again from where the process began, where there is no `migrate`. What the earlier version has

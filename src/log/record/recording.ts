@@ -40,21 +40,21 @@ export interface RecordOptions {
   /**
    * Ids of monitors, each alone or with options of `monitors.follow`: `{ id, after, pollInterval, limit, include_completions }`. `pollInterval`
    * is in ms, default 60,000. Executions without news are recorded too, as `monitor.completion`. With `include_completions: false` they are not listed
-   * (§4.1), and only those that webhooks bring are recorded.
+   * (§4.1), and only those that webhooks bring are recorded. Default: none.
    */
   readonly monitors?: Watched<WatchedMonitor>
   /**
    * Ids of task groups, each alone or with options of `taskGroups.runs`: `{ id, include_input, include_output, until }`. Runs come with their
-   * output unless `include_output` is false, and until the group is done unless `until` is `closed`.
+   * output unless `include_output` is false, and until the group is done unless `until` is `closed`. Default: none.
    */
   readonly taskGroups?: Watched<WatchedGroup>
-  /** Ids of single runs. A run that has ended is not requested again by a later recording. */
+  /** Ids of single runs. A run that has ended is not requested again by a later recording. Default: none. */
   readonly runs?: Watched<WatchedRun>
-  /** Ids of FindAll runs, each alone or as `{ id, until }`. A run that has ended is not requested again by a later recording, unless its `until` is `closed`. */
+  /** Ids of FindAll runs, each alone or as `{ id, until }`. A run that has ended is not requested again by a later recording, unless its `until` is `closed`. Default: none. */
   readonly findAlls?: Watched<WatchedFindAll>
   /**
    * Records the webhooks of the log's inbox: the receiver with `log.inbox`, or true if it runs in another process. The recording
-   * then runs until it is stopped. One recording of a log does this at a time; the next one waits until it ends.
+   * then runs until it is stopped. One recording of a log does this at a time; the next one waits until it ends. Default: none are recorded.
    */
   readonly webhooks?: RecordedWebhooks | true
   /**

@@ -4,6 +4,7 @@ import { effectHandler } from '../consume/exactly-once.ts'
 import type { PlainEffect, PreparedEffect } from '../consume/exactly-once.ts'
 import type { EffectHandler } from '../consume/effects.ts'
 import type { Entry } from '../store/contract.ts'
+import type { EffectStore } from '../store/effect-store.ts'
 import { EffectDatabase } from './effect-database.ts'
 
 /**
@@ -54,9 +55,25 @@ export function exactlyOnce<E extends Entry, P>(
   database: DatabaseSync,
   effect: PreparedEffect<E, P, DatabaseSync> | PlainEffect<E, DatabaseSync>,
 ): EffectHandler<E> {
-  if (!(database instanceof DatabaseSync)) {
-    throw new ArgumentError('database', 'a DatabaseSync of node:sqlite', database)
-  }
+  checkDatabase(database)
   // A connection that is closed and opened again loses its statements.
   return effectHandler(() => new EffectDatabase(database), effect)
+}
+
+/**
+ * An SQLite database that has effects of consumers, as {@link exactlyOnce} stores them: `migrateLog` takes it, so that these consumers move
+ * along with their log.
+ *
+ * @param database A connection without an open transaction.
+ * @throws {ArgumentError} for another value.
+ */
+export function sqliteEffects(database: DatabaseSync): EffectStore<DatabaseSync> {
+  checkDatabase(database)
+  return new EffectDatabase(database)
+}
+
+/** Throws an ArgumentError for what is no database. */
+export function checkDatabase(database: DatabaseSync): void {
+  if (database instanceof DatabaseSync) return
+  throw new ArgumentError('database', 'a DatabaseSync of node:sqlite', database)
 }

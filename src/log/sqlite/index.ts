@@ -1,5 +1,5 @@
 /**
- * The event log in an SQLite file, and copies of a log in a file or on a server.
+ * The event log in an SQLite file, and effects in a database.
  *
  * @module rivulet/log/sqlite
  */
@@ -12,10 +12,8 @@ import { inboxLimits } from '../store/inbox-store.ts'
 import type { InboxLimits } from '../store/inbox-store.ts'
 import { SqliteLogStore } from './store.ts'
 
-export { exactlyOnce } from './exactly-once.ts'
+export { exactlyOnce, sqliteEffects } from './exactly-once.ts'
 export { rewindEffects } from './rewind-effects.ts'
-export { migrateLog } from '../copy/migrate.ts'
-export type { Migrated } from '../copy/migrate.ts'
 
 /** Settings of {@link sqliteStore}. */
 export interface SqliteStoreOptions {

@@ -1,11 +1,12 @@
-import { DatabaseSync } from 'node:sqlite'
-import { ArgumentError } from '../../protocol/argument-error.ts'
+import type { DatabaseSync } from 'node:sqlite'
 import { checkText } from '../../protocol/check.ts'
 import { deadLettersIn } from '../event-log/dead-letters.ts'
 import { LogPositionError, LogUnsupportedError } from '../errors.ts'
+import { checkStore } from '../store/checked-store.ts'
 import { namesOf } from '../consume/part-name.ts'
 import type { LogStore, Position } from '../store/contract.ts'
 import { EffectDatabase } from './effect-database.ts'
+import { checkDatabase } from './exactly-once.ts'
 
 /** Result of {@link rewindEffects} for one reader of a consumer: a consumer with `share` has one for each of its partitions. */
 interface RewoundEffects {
@@ -38,9 +39,8 @@ export async function rewindEffects(
   store: LogStore,
   consumer: string,
 ): Promise<readonly RewoundEffects[]> {
-  if (!(database instanceof DatabaseSync)) {
-    throw new ArgumentError('database', 'a DatabaseSync of node:sqlite', database)
-  }
+  checkDatabase(database)
+  checkStore('store', store)
   checkText('consumer', consumer)
   const effects = new EffectDatabase(database)
   const { readers } = await store.retention.stats()

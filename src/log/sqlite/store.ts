@@ -14,8 +14,6 @@ import type {
   StoredReader,
   StreamAppend,
 } from '../store/contract.ts'
-import { COPY } from '../store/copy-store.ts'
-import type { CopyableStore } from '../store/copy-store.ts'
 import type { ProcessStore } from '../store/process-store.ts'
 import { UNDIVIDED } from '../store/sharing-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
@@ -68,8 +66,8 @@ export interface SqliteStoreSettings extends OpenSqliteLogSettings {
 }
 
 /** A log in an SQLite file. The file is opened by the first call. */
-export class SqliteLogStore implements LogStore, CopyableStore {
-  readonly [COPY]: SqliteCopying
+export class SqliteLogStore implements LogStore {
+  readonly copying: SqliteCopying
   readonly deadLetters: DeadLetterStore
   readonly inbox: InboxStore
   readonly retention: RetentionStore
@@ -89,7 +87,7 @@ export class SqliteLogStore implements LogStore, CopyableStore {
 
   constructor(file: string, settings: SqliteStoreSettings) {
     this.name = file
-    this[COPY] = new SqliteCopying(file)
+    this.copying = new SqliteCopying(file)
     this.#settings = settings
     this.#patience = settings.patience ?? PATIENCE
     const transactions: Transactions = {

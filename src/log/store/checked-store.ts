@@ -8,6 +8,12 @@ import { MAX_APPEND_DONE, MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH, MAX_COMMIT_BYTE
 import type { Commit, LogStore, NewEntry } from './contract.ts'
 import { inFrontOf } from './in-front-of.ts'
 
+/** A store. The first mistake of many is to give a path. */
+export function checkStore(argument: string, store: unknown): void {
+  if (isObject(store) && typeof store['positionAt'] === 'function') return
+  throw new ArgumentError(argument, 'a store, such as sqliteStore(file) or memoryStore()', store)
+}
+
 /**
  * Puts the checks of arguments in front of a store: its calls reject with an ArgumentError for one that cannot be right, and with a
  * LogValueError for an append or a commit that is too large, and the store gets only valid ones. Three promises that all stores make are

@@ -1,4 +1,5 @@
 import type { LogClock, LogGap } from '../../protocol/event.ts'
+import type { CopyStore } from './copy-store.ts'
 import type { DeadLetterStore, NewDeadLetter } from './dead-letter-store.ts'
 import type { Entry, Position } from './entry.ts'
 import type { Fence } from './fence.ts'
@@ -193,6 +194,8 @@ export interface LogStore {
   readonly processes: ProcessStore
   /** Divides work among the open logs. */
   readonly sharing: SharingStore
+  /** What `migrateLog` needs of it. Default: the log cannot be copied as a whole. */
+  readonly copying?: CopyStore
   /**
    * Prepares for `close`: from now on, all calls together wait for at most a few seconds for a program that keeps others from writing.
    * Calls that could not save by then reject. Leave it out if no program can do so.

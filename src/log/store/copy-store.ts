@@ -4,17 +4,8 @@ import type { StateChange } from './process-store.ts'
 import type { Timer } from '../../streams/timers.ts'
 import type { Partitions } from './sharing-store.ts'
 
-/** The property of a store that can be copied as a whole, into another one. */
-export const COPY: unique symbol = Symbol('copy')
-
 /** How many entries a source reads at once, and after how many characters of their events it stops: there may be long ones. */
 export const COPIED_PAGE = { entries: 250, length: 1024 * 1024 } as const
-
-/** A store that can be copied as a whole. */
-export interface CopyableStore {
-  /** @hidden */
-  readonly [COPY]: CopyStore
-}
 
 /**
  * Reads or writes a whole log. Positions are numbers in the order of the log, 0 for its start; texts are those that were given, not as

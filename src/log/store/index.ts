@@ -1,13 +1,21 @@
 /**
- * What an author of a store of a log needs: the contract, its limits, what all stores share, and the suite that each store passes. See
- * `docs/reference/stores.md`.
+ * What an author of a store of a log needs: the contract, its limits, what all stores share, and the suite that each store passes; and copies
+ * of a log from one store into another. See `docs/reference/stores.md`.
  *
  * @module rivulet/log/store
  */
-export { CONFORMANCE_AREAS, storeConformance } from './conformance/suite.ts'
+export { storeConformance } from './conformance/suite.ts'
 export type { StoreHarness } from './conformance/suite.ts'
 export type { TestRunner } from './conformance/area.ts'
-export type { Commit, Fence, LogStore, ReaderState, StoredReader, StreamAppend } from './contract.ts'
+export type {
+  Commit,
+  Fence,
+  LogStore,
+  ReaderState,
+  ReadOptions,
+  StoredReader,
+  StreamAppend,
+} from './contract.ts'
 export { STORE_LIMITS } from './limits.ts'
 export { newEntry } from './new-entry.ts'
 export { isAtLeastAsComplete } from '../../protocol/event.ts'
@@ -15,6 +23,8 @@ export { mergeDuplicates } from './completeness.ts'
 export { identityKey } from './identity-key.ts'
 export { ageLimit, clockChangeOf, clockEntry, clocksOf, isTimeCertain, nextTime } from './log-clock.ts'
 export { gapPage } from './gap-page.ts'
+export { migrateLog } from '../copy/migrate.ts'
+export type { Migrated } from '../copy/migrate.ts'
 export type { DeadLetterStore, NewDeadLetter } from './dead-letter-store.ts'
 export type { Effect, EffectCommit, EffectState, EffectStore } from './effect-store.ts'
 export { inboxLimits } from './inbox-store.ts'

@@ -1,13 +1,15 @@
 import { isObservable } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkOptions } from '../../protocol/check.ts'
+import { checkFunction, checkOptions, checkText, checkTime } from '../../protocol/check.ts'
 import { viewOf } from '../cel/index.ts'
 import { eventTime } from '../evaluate/event-time.ts'
 import type { RuleInput } from '../evaluate/event-time.ts'
 import { InMemoryRules } from '../evaluate/in-memory.ts'
 import type { AlertEvent } from '../evaluate/in-memory.ts'
-import { compiledRules, RuleSet } from '../rule-set.ts'
+import { checkRuleSet } from '../check-arguments.ts'
+import { compiledRules } from '../rule-set.ts'
+import type { RuleSet } from '../rule-set.ts'
 import { Recorder } from './report.ts'
 import type { BacktestReport } from './report.ts'
 import { passTime } from './simulated-time.ts'
@@ -57,9 +59,13 @@ export async function backtest(
   events: BacktestEvents,
   options: BacktestOptions = {},
 ): Promise<BacktestReport> {
-  if (!(rules instanceof RuleSet)) throw new ArgumentError('rules', 'a RuleSet of loadRules()', rules)
+  checkRuleSet(rules)
+  checkEvents(events)
   checkOptions('options', options, ['onAlert', 'until', 'name'])
   const { onAlert, until, name = 'rules' } = options
+  if (onAlert !== undefined) checkFunction('options.onAlert', onAlert)
+  if (until !== undefined) checkTime('options.until', until)
+  checkText('options.name', name)
   const compiled = compiledRules(rules)
   const engine = new InMemoryRules(compiled, viewOf)
   const recorder = new Recorder(compiled)
@@ -86,6 +92,14 @@ export async function backtest(
     recorder.passed(until)
   }
   return recorder.report()
+}
+
+function checkEvents(events: unknown): void {
+  const isEvents =
+    typeof events === 'object' &&
+    events !== null &&
+    (isObservable(events) || Symbol.asyncIterator in events || Symbol.iterator in events)
+  if (!isEvents) throw new ArgumentError('events', 'an iterable or an Observable of events', events)
 }
 
 function timeOf(text: string): number {

@@ -1,5 +1,5 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkOptions } from '../../protocol/check.ts'
+import { checkOptions, checkTime } from '../../protocol/check.ts'
 import { executionOf } from '../../protocol/event.ts'
 import { isObject } from '../../protocol/json.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
@@ -60,7 +60,12 @@ export function placeHistory(
 ): PlacedHistory {
   checkOptions('options', options, ['frequency', 'now', 'since'])
   const { since = -Infinity, frequency } = options
+  if (since !== -Infinity) checkTime('options.since', since)
+  if (options.now !== undefined) checkTime('options.now', options.now)
+  checkEvents(newestFirst)
   const events = [...newestFirst].toReversed()
+  if (!events.every((event) => isObject(event)))
+    throw new ArgumentError('newestFirst', 'an iterable of events', events)
   if (events.length > MAX_EVENTS)
     throw new ArgumentError('newestFirst', `at most ${MAX_EVENTS} events`, events.length)
   const timed = events.map(ownTime)
@@ -101,6 +106,11 @@ export function placeHistory(
     index = end
   }
   return { events: placed.toSorted((a, b) => a.at - b.at).map(({ event }) => event), placed: counts, now }
+}
+
+function checkEvents(given: unknown): void {
+  if (typeof given !== 'object' || given === null || !(Symbol.iterator in given))
+    throw new ArgumentError('newestFirst', 'an iterable of events', given)
 }
 
 /** For each event, the number of its execution, from 0. */

@@ -1,3 +1,4 @@
+import { checkInteger, checkObject } from '../../protocol/check.ts'
 import type { PlacedCounts } from './place-history.ts'
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -51,6 +52,11 @@ export function keyText(key: Readonly<Record<string, string>>): string {
 }
 
 /** How the events of a history were placed, in a sentence. */
-export function placedText({ time, completion, date, unplaced }: PlacedCounts): string {
+export function placedText(counts: PlacedCounts): string {
+  checkObject('counts', counts)
+  const { time, completion, date, unplaced } = counts
+  for (const [name, count] of Object.entries({ time, completion, date, unplaced })) {
+    checkInteger(`counts.${name}`, count, 0)
+  }
   return `Placed by their own time: ${time}, by neighbouring completions: ${completion}, by event_date: ${date}; unplaced and left out: ${unplaced}.`
 }

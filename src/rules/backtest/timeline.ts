@@ -1,4 +1,6 @@
-import { checkOptions } from '../../protocol/check.ts'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkOptions, checkText } from '../../protocol/check.ts'
+import { isObject } from '../../protocol/json.ts'
 import { axisMarks } from './timeline-axis.ts'
 import { escaped, keyText, placedText, spanText, timeText } from './timeline-text.ts'
 import { STYLE } from './timeline-style.ts'
@@ -47,8 +49,12 @@ const MAX_MARKS = 10
  * ```
  */
 export function timelineHtml(report: BacktestReport, options: TimelineOptions = {}): string {
+  const given: unknown = report
+  if (!isObject(given) || !Array.isArray(given['rules']) || !Array.isArray(given['episodes']))
+    throw new ArgumentError('report', 'a report of backtest', given)
   checkOptions('options', options, ['title', 'placed'])
   const { title = 'Backtest of alert rules', placed } = options
+  checkText('options.title', title)
   const body = [
     `<h1>${escaped(title, 200)}</h1>`,
     summary(report, placed),

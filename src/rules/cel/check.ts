@@ -1,6 +1,7 @@
 import type { Expr, Expr_Call, Expr_Comprehension } from '@bufbuild/cel-spec/cel/expr/syntax_pb.js'
 import { nearestName } from '../../protocol/check.ts'
-import { dataShapes, ENVELOPE_FIELDS, EVENT_TYPES, type Shape } from './event-shape.ts'
+import { EVENT_TYPES, isOwnEventType } from '../../protocol/event-types.ts'
+import { dataShapes, ENVELOPE_FIELDS, type Shape } from './event-shape.ts'
 import type { ExpressionProblem } from './expression-error.ts'
 import { patternOf } from './pattern.ts'
 import { isEventField, pathOf, textConstant } from './rewrite.ts'
@@ -311,7 +312,7 @@ class Checker {
       const at = this.#at(node)
       const length = Math.abs(textLiteralAt(this.#syntax.text, at) ?? 1)
       // An application may have its own types: only a name that is nearly a known one is a mistake.
-      const known = EVENT_TYPES.includes(value) ? undefined : nearestName(value, EVENT_TYPES)
+      const known = isOwnEventType(value) ? undefined : nearestName(value, EVENT_TYPES)
       if (known !== undefined && types?.has(value) !== true) {
         this.#report(`There is no event type '${value}': did you mean '${known}'?`, at, length)
       } else if (types !== undefined && !types.has(value)) {

@@ -1,13 +1,14 @@
-import type { ResearchEvent, ResearchEventData, ResearchEventType } from '../../protocol/event.ts'
+import type { OwnEventData, ResearchEvent } from '../../protocol/event.ts'
+import { EVENT_TYPES } from '../../protocol/event-types.ts'
 
 /** The fields that an expression may use within a value: `any` is open, `value` has no fields, a list has the shape of its members. */
 export type Shape = 'any' | 'value' | readonly [Shape] | { readonly [field: string]: Shape }
 
 /**
  * The type that {@link DATA_SHAPES} must have, from the types of `src/protocol`. A test compares the two, so that no field is missing and
- * none is invented. They are not compared here, since an application may declare event types of its own.
+ * none is invented.
  */
-export type DataShapes = { readonly [Type in ResearchEventType]: ShapeOf<ResearchEventData[Type]> }
+export type DataShapes = { readonly [Type in keyof OwnEventData]: ShapeOf<OwnEventData[Type]> }
 
 /** The shape of a TypeScript type. */
 type ShapeOf<T> = unknown extends T ? 'any' : ShapeOfObject<Extract<Exclude<T, string>, object>>
@@ -296,7 +297,7 @@ export const DATA_SHAPES = {
   'gateway.session': { sub: 'value', grant: 'value', exchange: 'value' },
   'gateway.revoked': { sub: 'value', grant: 'value', at: 'value' },
   unknown: 'any',
-} as const
+} as const satisfies DataShapes
 
 /** The fields of an event besides `data`. `backfill` and `revision` come from its entry in a log. */
 export const ENVELOPE_FIELDS = {
@@ -309,9 +310,6 @@ export const ENVELOPE_FIELDS = {
   revision: 'value',
   backfill: 'value',
 } as const satisfies Partial<Record<keyof ResearchEvent, 'value'> & Record<'revision' | 'backfill', 'value'>>
-
-/** Every type of event. */
-export const EVENT_TYPES: readonly string[] = Object.keys(DATA_SHAPES)
 
 /** The shapes of `data` for these types; without types, the shapes for all but `unknown`. The shape for an application's own type is open. */
 export function dataShapes(types: ReadonlySet<string> | undefined): readonly Shape[] {

@@ -1,4 +1,5 @@
 import { hash, hashString } from '../../protocol/identity-hash.ts'
+import type { Json } from '../../protocol/json.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
 import { cutText } from '../../protocol/cut-text.ts'
 
@@ -40,4 +41,12 @@ export function truncated(text: string, maxLength: number): string {
 export function hashOf(text: string): string {
   hashString(text)
   return Array.from(hash, (word) => (word >>> 0).toString(16).padStart(8, '0')).join('')
+}
+
+/** Maximum length of a text that a state keeps of an event, in characters. */
+export const MAX_TEXT = 500
+
+/** A value as a state keeps it. */
+export function valueText(value: Json): string {
+  return truncated(typeof value === 'string' ? value : JSON.stringify(value), MAX_TEXT)
 }

@@ -2,19 +2,12 @@ import { contentHash, unorderedHash } from '../../protocol/identity.ts'
 import type { Json } from '../../protocol/json.ts'
 import { Problem } from '../cel/expression.ts'
 import type { EventView, Expression } from '../cel/expression.ts'
-import type { Window } from '../compiled-rule.ts'
 import { placedAt } from './event-time.ts'
 import type { RuleInput } from './event-time.ts'
-import { keyText, MAX_VALUE_TEXT, truncated } from './key.ts'
+import { keyText, MAX_TEXT, MAX_VALUE_TEXT, truncated } from './key.ts'
 import type { PreparedRule } from './prepared-rule.ts'
-import type { Cause, MatchedEvent, MatchResult, Parts, WindowMatch } from './state.ts'
-import { MAX_NEEDED } from './windows/window.ts'
-
-/** Maximum length of a text that a state keeps of an event, in characters. */
-const MAX_TEXT = 500
-
-/** Maximum length of a list that `new` reads, since a held event keeps the text of each member. */
-const MAX_MEMBERS = 100
+import type { Cause, MatchedEvent, MatchResult, Parts } from './state.ts'
+import { matchOf } from './windows/windows.ts'
 
 /** The number of problems while an event is evaluated for a rule. */
 export interface ProblemCounts {
@@ -109,65 +102,31 @@ function resultOf(
   const { rule } = prepared
   const evaluate = (expression: Expression) => evaluated(prepared, expression, view, combination)
   const holds = (expression: Expression) => isTrue(evaluate(expression), counts)
-  const matches = isMatch ? rule.windows.map((window) => matchOf(window, evaluate, holds, counts)) : null
+  const valueOf = (expression: Expression) => {
+    const value = evaluate(expression)
+    if (!(value instanceof Problem)) return value
+    counted(value, counts)
+    return undefined
+  }
+  const reading = { holds, valueOf }
+  const matches = isMatch ? rule.windows.map((window) => matchOf(window, reading)) : null
   const isNothing = matches !== null && matches.length > 0 && matches.every((match) => match === null)
   const isResolved = rule.resolve.when !== undefined && holds(rule.resolve.when)
   return { matches: isNothing ? null : matches, ...(isResolved && { resolves: true as const }) }
 }
 
-function matchOf(
-  window: Window,
-  evaluate: (expression: Expression) => Json | Problem,
-  holds: (expression: Expression) => boolean,
-  counts: ProblemCounts,
-): WindowMatch | null {
-  if (window.kind === 'absence') return 1
-  if (window.kind === 'sequence') {
-    const { steps, notThen } = window
-    const conditions = notThen === undefined ? steps : [...steps, notThen]
-    let bits = 0
-    for (const [index, condition] of conditions.entries()) if (holds(condition)) bits |= 1 << index
-    return bits === 0 ? null : bits
-  }
-  if (window.when !== undefined && !holds(window.when)) return null
-  switch (window.kind) {
-    case 'count':
-    case 'rate':
-    case 'spike':
-      return 1
-    case 'distinct': {
-      const value = evaluate(window.value)
-      if (value instanceof Problem) return counted(value, counts)
-      const members = Array.isArray(value) ? value.slice(0, MAX_NEEDED) : [value]
-      return members.length === 0 ? null : [...new Set(members.map((member) => unorderedHash(member)))]
-    }
-    case 'new': {
-      const value = evaluate(window.value)
-      if (value instanceof Problem) return counted(value, counts)
-      const members = Array.isArray(value) ? value.slice(0, MAX_MEMBERS) : [value]
-      const texts = new Map(members.map((member) => [unorderedHash(member), valueText(member)]))
-      return texts.size === 0 ? null : [...texts].flat()
-    }
-    case 'changed': {
-      const value = evaluate(window.value)
-      if (value instanceof Problem) return counted(value, counts)
-      return [unorderedHash(value), valueText(value)]
-    }
-  }
-}
-
 function evaluated(
-  { slots }: PreparedRule,
+  { watchedIndexes }: PreparedRule,
   expression: Expression,
   view: EventView,
   combination: number | undefined,
 ): Json | Problem {
   if (combination === undefined) return expression.evaluate(view)
-  const places = slots.get(expression)
-  if (places === undefined) return expression.evaluate(view)
+  const indexes = watchedIndexes.get(expression)
+  if (indexes === undefined) return expression.evaluate(view)
   return expression.evaluate(
     view,
-    places.map((place) => (combination & (1 << place)) !== 0),
+    indexes.map((index) => (combination & (1 << index)) !== 0),
   )
 }
 
@@ -210,14 +169,9 @@ function isTrue(value: Json | Problem, counts: ProblemCounts): boolean {
   return false
 }
 
-function counted({ kind }: Problem, counts: ProblemCounts): null {
+function counted({ kind }: Problem, counts: ProblemCounts): void {
   if (kind === 'missing') counts.missing++
   else counts.errors++
-  return null
-}
-
-function valueText(value: Json): string {
-  return truncated(typeof value === 'string' ? value : JSON.stringify(value), MAX_TEXT)
 }
 
 function hashOfValue(value: Json | Problem): string | null {

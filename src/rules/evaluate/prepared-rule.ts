@@ -1,5 +1,8 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
+import { familyOf } from '../../protocol/event-types.ts'
+import type { EventFamily } from '../../protocol/event-types.ts'
 import type { Expression } from '../cel/expression.ts'
+import { windowExpressions } from '../compiled-rule.ts'
 import type { CompiledRule, Window } from '../compiled-rule.ts'
 import { keyPrefix } from './key.ts'
 import type { WindowKind } from './windows/window.ts'
@@ -14,7 +17,7 @@ export interface PreparedRule {
   /** The beginning of the keys of its states. */
   readonly prefix: string
   readonly windows: readonly WindowKind[]
-  readonly absence: (Window & { readonly kind: 'absence' }) | undefined
+  readonly absence: Window<'absence'> | undefined
   /** `match`: each event that matches is a pulse. `pulse`, `hold`: the kind of its windows. */
   readonly family: 'match' | 'pulse' | 'hold'
   /** How long an event stays in the longest holding window that it matches, in ms. */
@@ -22,16 +25,17 @@ export interface PreparedRule {
   /** The expressions whose values are compared with those of the previous event. */
   readonly watched: readonly Expression[]
   /** For each expression that has such calls, the index of each call in `watched`. */
-  readonly slots: ReadonlyMap<Expression, readonly number[]>
+  readonly watchedIndexes: ReadonlyMap<Expression, readonly number[]>
 }
 
 export function prepareRule(rule: CompiledRule): PreparedRule {
   const windows = windowsOf(rule)
+  const [first] = windows
   const watched: Expression[] = []
-  const slots = new Map<Expression, readonly number[]>()
+  const watchedIndexes = new Map<Expression, readonly number[]>()
   for (const expression of expressionsOf(rule)) {
     if (expression.watched.length === 0) continue
-    slots.set(
+    watchedIndexes.set(
       expression,
       expression.watched.map((each) => {
         const known = watched.findIndex(({ text }) => text === each.text)
@@ -42,11 +46,19 @@ export function prepareRule(rule: CompiledRule): PreparedRule {
   if (watched.length > MAX_WATCHED)
     throw new ArgumentError(rule.name, `at most ${MAX_WATCHED} different changed(…)`, watched.length)
   const absence = rule.windows.find((window) => window.kind === 'absence')
-  const family = windows[0]?.family ?? 'match'
+  const family = first === undefined ? 'match' : first.holds === undefined ? 'pulse' : 'hold'
   const spans = rule.windows.map((window) => ('over' in window ? window.over : 0))
   const spanOf = (matches: readonly unknown[]) =>
     Math.max(0, ...spans.filter((_, index) => (matches[index] ?? null) !== null))
-  return { rule, prefix: keyPrefix(rule), windows, absence, family, spanOf, watched, slots }
+  return { rule, prefix: keyPrefix(rule), windows, absence, family, spanOf, watched, watchedIndexes }
+}
+
+/** Families of types of which a rule without `types` reads none. */
+const UNREAD: ReadonlySet<string> = new Set<EventFamily>(['alert', 'gateway', 'log', 'source'])
+
+/** Whether the rule reads events of a type. */
+export function readsType({ types }: CompiledRule, type: string): boolean {
+  return types === undefined ? !UNREAD.has(familyOf(type)) : types.has(type)
 }
 
 /** Whether events of the rule are held until none can come before them. */
@@ -57,11 +69,5 @@ export function isHeld({ rule }: PreparedRule): boolean {
 function* expressionsOf(rule: CompiledRule): Iterable<Expression> {
   const { when, windows, key, resolve } = rule
   for (const each of [when, resolve.when, ...key.map(({ value }) => value)]) if (each) yield each
-  for (const window of windows) {
-    if ('when' in window && window.when) yield window.when
-    if ('value' in window) yield window.value
-    if (window.kind !== 'sequence') continue
-    yield* window.steps
-    if (window.notThen) yield window.notThen
-  }
+  for (const window of windows) for (const [, expression] of windowExpressions(window)) yield expression
 }

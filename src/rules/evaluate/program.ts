@@ -12,7 +12,7 @@ import { matchEvent, displayKey } from './match-event.ts'
 import type { KeyedMatch, ProblemCounts } from './match-event.ts'
 import { keyPrefix, ruleOfKey, stateKey } from './key.ts'
 import { KeyAlert } from './key-alert.ts'
-import { prepareRule } from './prepared-rule.ts'
+import { prepareRule, readsType } from './prepared-rule.ts'
 import type { PreparedRule } from './prepared-rule.ts'
 import type { Counts, RuleState } from './state.ts'
 import { Timeline } from './timeline.ts'
@@ -45,9 +45,6 @@ interface Work {
   /** Why the rule could not be evaluated, which is a bug. */
   readonly failure?: { readonly error: unknown }
 }
-
-/** Types of which a rule without `types` reads none. */
-const OWN = /^(?:alert|gateway|log|source)\./
 
 const evidenceTypes: ReadonlySet<string> = new Set(EVIDENCE)
 
@@ -215,7 +212,7 @@ class Program implements RuleProgram {
     if (rules === undefined) {
       rules = this.#rules.filter(({ rule, absence }) => {
         if (absence !== undefined && isEvidence(type)) return false
-        return rule.types === undefined ? !OWN.test(type) : rule.types.has(type)
+        return readsType(rule, type)
       })
       this.#byType.set(type, rules)
     }

@@ -162,14 +162,14 @@ export class Timeline {
 
   #holds(window: PreparedRule['windows'][number], index: number, time: number): boolean {
     const own = this.#windows[index]
-    return own !== undefined && window.holds(own, time)
+    return own !== undefined && window.holds?.(own, time) === true
   }
 
   #value(time: number): number | string | null {
     const [window] = this.#prepared.windows
     const [own] = this.#windows
     if (window === undefined || own === undefined) return null
-    return window.value(own, time) ?? this.#state.lastValue ?? null
+    return window.value?.(own, time) ?? this.#state.lastValue ?? null
   }
 
   #pulse(time: number, by: Contribution): void {
@@ -207,7 +207,7 @@ export class Timeline {
       state.causesEndAt = state.causesEndAt.map(() => Number.MIN_SAFE_INTEGER)
     for (const [index, window] of this.#prepared.windows.entries()) {
       const own = this.#windows[index]
-      if (own !== undefined) window.reset(own)
+      if (own !== undefined) window.reset?.(own)
     }
   }
 
@@ -299,7 +299,7 @@ export class Timeline {
     if (trueSince !== undefined || lastPulse !== undefined || keptUntil !== undefined) return false
     return this.#prepared.windows.every((window, index) => {
       const own = this.#windows[index]
-      return own === undefined || window.isEmpty(own)
+      return own === undefined || (window.isEmpty?.(own) ?? own.times.length === 0)
     })
   }
 }

@@ -1,6 +1,7 @@
 import { checkDuration, checkInteger, checkOptions, checkText, checkWait } from '../../protocol/check.ts'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { LogClosedError } from '../../log/errors.ts'
+import { checkLog } from '../check-arguments.ts'
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import { Job } from '../../log/event-log/job.ts'
 import type { LogJob } from '../../log/event-log/job.ts'
@@ -74,7 +75,8 @@ const LAST_LOOK = 500
  * @throws ArgumentError at the call, for an invalid setting.
  */
 export function notifyAlertmanager(log: EventLog, options: AlertmanagerOptions): LogJob {
-  checkOptions('options', options, OPTIONS)
+  checkLog(log)
+  checkOptions('options', options ?? null, OPTIONS)
   const settings = notifierSettings('alertmanager', options)
   const { urls, auth, resend = 60_000, minOpen = 360_000, generatorUrl } = options
   const list: unknown = typeof urls === 'string' ? [urls] : urls

@@ -1,4 +1,5 @@
 import { checkOptions, checkText } from '../../protocol/check.ts'
+import { checkLog } from '../check-arguments.ts'
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import type { LogJob } from '../../log/event-log/job.ts'
 import { endpointOf } from './endpoint.ts'
@@ -34,7 +35,8 @@ export interface SlackOptions extends GroupedOptions {
  * @throws ArgumentError at the call, for an invalid setting.
  */
 export function notifySlack(log: EventLog, options: SlackOptions): LogJob {
-  checkOptions('options', options, [...GROUPED_OPTIONS, 'url', 'link'])
+  checkLog(log)
+  checkOptions('options', options ?? null, [...GROUPED_OPTIONS, 'url', 'link'])
   const { url, link } = options
   const endpoint = endpointOf('url', url)
   const settings = groupedSettings('slack', options, {})

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { checkOptions } from '../../protocol/check.ts'
+import { checkLog } from '../check-arguments.ts'
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import { cloudEvent } from '../../log/event-log/export.ts'
 import type { LogJob } from '../../log/event-log/job.ts'
@@ -44,7 +45,8 @@ const MAX_EVENTS = 100
  * @throws ArgumentError at the call, for an invalid setting.
  */
 export function notifyWebhook(log: EventLog, options: AlertWebhookOptions): LogJob {
-  checkOptions('options', options, [...GROUPED_OPTIONS, 'url', 'secrets', 'auth'])
+  checkLog(log)
+  checkOptions('options', options ?? null, [...GROUPED_OPTIONS, 'url', 'secrets', 'auth'])
   const { url, secrets, auth } = options
   const endpoint = endpointOf('url', url, auth)
   const settings = groupedSettings('alert-webhook', options)

@@ -1,4 +1,5 @@
 import { monitorSource } from '../../protocol/event.ts'
+import { isExpression } from '../compiled-rule.ts'
 import type { CompiledRule, Window } from '../compiled-rule.ts'
 import { keyNames } from './check-meaning.ts'
 import type { RuleEventType } from '../rule.ts'
@@ -139,25 +140,15 @@ function versionOf(rule: Omit<CompiledRule, 'version'>): string {
   return ((hash[0] ?? 0) >>> 0).toString(16).padStart(8, '0')
 }
 
+/** The settings of a window, in the order in which `windowsOf` writes them. */
 function windowParts(window: Window): readonly unknown[] {
-  switch (window.kind) {
-    case 'count':
-      return [window.kind, trimmedText(window.when), window.over, window.gte]
-    case 'rate':
-      return [window.kind, trimmedText(window.when), window.over, window.per, window.gte]
-    case 'distinct':
-      return [window.kind, trimmedText(window.when), trimmedText(window.value), window.over, window.gte]
-    case 'spike':
-      return [window.kind, trimmedText(window.when), window.over, window.factor, window.min]
-    case 'new':
-      return [window.kind, trimmedText(window.when), trimmedText(window.value), window.within]
-    case 'changed':
-      return [window.kind, trimmedText(window.when), trimmedText(window.value)]
-    case 'absence':
-      return [window.kind, window.within, window.of === undefined ? null : [...window.of].toSorted()]
-    case 'sequence':
-      return [window.kind, window.steps.map(trimmedText), trimmedText(window.notThen), window.within]
-  }
+  return Object.values(window).map(partOf)
+}
+
+function partOf(setting: unknown): unknown {
+  if (isExpression(setting)) return trimmedText(setting)
+  if (Array.isArray(setting)) return setting.map(partOf)
+  return setting instanceof Set ? [...setting].toSorted() : (setting ?? null)
 }
 
 function trimmedText(expression: Expression | undefined): string | null {

@@ -1,44 +1,19 @@
 import { nearestName } from '../../protocol/check.ts'
+import { EVENT_TYPES, familyOf } from '../../protocol/event-types.ts'
+import type { OwnEventType } from '../../protocol/event-types.ts'
 import type { RuleEventType } from '../rule.ts'
 
-/** The types of events that rules can read. Written by hand: add a new type here. */
-const TYPES = {
-  'monitor.event_stream': true,
-  'monitor.snapshot': true,
-  'monitor.completion': true,
-  'monitor.error': true,
-  'monitor.cancelled': true,
-  'task_group.status': true,
-  'task_run.state': true,
-  'task_run.progress_stats': true,
-  'task_run.progress_msg': true,
-  'findall.status': true,
-  'findall.candidate.generated': true,
-  'findall.candidate.matched': true,
-  'findall.candidate.unmatched': true,
-  'findall.candidate.discarded': true,
-  'findall.candidate.enriched': true,
-  'findall.schema.updated': true,
-  error: true,
-  'stream.gap': true,
-  'stream.oversized': true,
-  'source.failed': true,
-  'source.live': true,
-  'source.lost': true,
-  'log.gap': true,
-  'log.clock': true,
-  'gateway.search': true,
-  'gateway.session': true,
-  'gateway.revoked': true,
-  unknown: true,
-} satisfies Partial<Record<RuleEventType, true>>
+/** The types of events of this package that rules can read. */
+export const RULE_EVENT_TYPES = EVENT_TYPES.filter(
+  (type): type is OwnEventType & RuleEventType => familyOf(type) !== 'alert' && type !== 'log.tick',
+)
 
-// `Object.keys` returns strings; the record has no other keys.
-export const RULE_EVENT_TYPES = Object.keys(TYPES) as (keyof typeof TYPES)[]
+const FAMILIES = new Set(EVENT_TYPES.filter((type) => type.includes('.')).map(familyOf))
 
 /** A type that is not ours. The first words of our types are excluded: such a type is misspelled, or the service may get it later. */
-export const OWN_EVENT_TYPE =
-  /^(?!(?:monitor|task_group|task_run|findall|stream|source|log|alert|gateway)\.)[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}$/
+export const OWN_EVENT_TYPE = new RegExp(
+  `^(?!(?:${[...FAMILIES].join('|')})\\.)[\\w-]{1,60}(?:\\.[\\w-]{1,60}){1,5}$`,
+)
 
 /** Whether rules can read events of this type: one of ours, or one that does not look like a misspelled one of ours. */
 export function isEventType(type: string): boolean {

@@ -1,3 +1,6 @@
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkOptions, checkText } from '../../protocol/check.ts'
+import { checkedFiles } from '../check-arguments.ts'
 import type { Rule, RuleFile } from '../rule.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { checkRules } from './check-rules.ts'
@@ -23,7 +26,7 @@ import { yamlSource } from './yaml-source.ts'
  */
 export async function loadRules(files: string | readonly string[]): Promise<RuleSet> {
   const problems: RuleProblem[] = []
-  const paths = await pathsOf(typeof files === 'string' ? [files] : files, problems, isRuleFile)
+  const paths = await pathsOf(checkedFiles(files), problems, isRuleFile)
   const sources: Source[] = []
   for (const path of paths) {
     const text = await readText(path, problems)
@@ -53,6 +56,9 @@ export async function loadRules(files: string | readonly string[]): Promise<Rule
  * ```
  */
 export function parseRules(text: string, options: { readonly file?: string } = {}): RuleSet {
+  if (typeof text !== 'string') throw new ArgumentError('text', 'the text of a rule file', text)
+  checkOptions('options', options, ['file'])
+  if (options.file !== undefined) checkText('options.file', options.file)
   const problems: RuleProblem[] = []
   const source = yamlSource(text, options.file ?? null, problems)
   return checkRules(source === undefined ? [] : [source], problems)

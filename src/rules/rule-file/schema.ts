@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { WindowSettings } from '../compiled-rule.ts'
 import type { RuleEventType } from '../rule.ts'
 import { DURATION_PATTERN, MAX_DURATION } from './duration.ts'
 import { isEventType, OWN_EVENT_TYPE, RULE_EVENT_TYPES } from './event-types.ts'
@@ -136,6 +137,93 @@ const shared = {
   enabled: z.boolean({ error: 'true or false' }).meta({ description: 'Default true.' }).optional(),
 }
 
+/** The windows of a rule. */
+const windows = {
+  count: object(
+    { when: windowWhen, over, gte: whole(1, MAX_EVENTS, 'At least so many events.') },
+    'over: 1h, gte: 3',
+    'At least gte events within a time.',
+  ).optional(),
+  rate: object(
+    {
+      when: windowWhen,
+      over,
+      per: duration(1, 'The unit of the rate.'),
+      gte: atLeast(0.000_001, 'At least so many events in each per, on average.'),
+    },
+    'over: 1h, per: 1m, gte: 5',
+    'At least gte events in each per, on average over a time.',
+  ).optional(),
+  distinct: object(
+    {
+      when: windowWhen,
+      over,
+      value: cel('The value, in CEL. A list counts as its members.'),
+      gte: whole(1, MAX_VALUES, 'At least so many different values.'),
+    },
+    'over: 1h, value: hosts(data.output), gte: 2',
+    'At least gte different values within a time.',
+  ).optional(),
+  spike: object(
+    {
+      when: windowWhen,
+      over,
+      factor: atLeast(1, 'At least so many times the events of the window before.'),
+      min: whole(1, MAX_VALUES, 'At least so many events. Default: factor, rounded up.').optional(),
+    },
+    'over: 1h, factor: 3',
+    'More events than in the window before, by a factor.',
+  ).optional(),
+  new: object(
+    {
+      when: windowWhen,
+      value: cel('The value, in CEL. A list counts as its members.'),
+      within: duration(1, 'How long a value is known.'),
+    },
+    'value: data.output.content, within: 30d',
+    'A value that no event had within that time before.',
+  ).optional(),
+  changed: object(
+    { when: windowWhen, value: cel('The value, in CEL.') },
+    'value: data.output.content',
+    "A value that the key's last event did not have. Its first event is no change.",
+  ).optional(),
+  absence: object(
+    {
+      on: on(
+        'What counts as a report. Default: detections, snapshots and completions of monitors.',
+      ).optional(),
+      within: duration(1, 'How long a source may be silent.'),
+      of: list(
+        text(
+          'the id of a monitor, or a source',
+          600,
+          'The id of a monitor, or a source such as /v1/tasks/groups/…',
+        ),
+        'ids of monitors, such as [monitor_1]',
+        1_000,
+        'Ids of monitors, or sources. Default: all from which something came.',
+      ).optional(),
+    },
+    'within: 3h',
+    'No report of a source within a time. Its key is the source.',
+  ).optional(),
+  sequence: object(
+    {
+      steps: list(
+        cel('A step: an event for which this holds.'),
+        'CEL expressions',
+        MAX_STEPS,
+        'Events in this order.',
+      ),
+      not_then: cel('No such event within the same time after the last step.').optional(),
+      within: duration(1, 'The last step is at most that long after the first.'),
+    },
+    `steps: ["type == 'monitor.error'", "type == 'monitor.completion'"], within: 1h`,
+    'Events in an order; with not_then, and no such event after them.',
+  ).optional(),
+} satisfies { readonly [Kind in keyof WindowSettings]: z.ZodType }
+
 /** A rule, by its properties alone. Their combinations are checked in `check-meaning.ts`. */
 export const ruleSchema = object(
   {
@@ -146,89 +234,7 @@ export const ruleSchema = object(
     when: cel(
       'Only events for which this holds, in CEL. resolve.when is asked for the others, too.',
     ).optional(),
-    count: object(
-      { when: windowWhen, over, gte: whole(1, MAX_EVENTS, 'At least so many events.') },
-      'over: 1h, gte: 3',
-      'At least gte events within a time.',
-    ).optional(),
-    rate: object(
-      {
-        when: windowWhen,
-        over,
-        per: duration(1, 'The unit of the rate.'),
-        gte: atLeast(0.000_001, 'At least so many events in each per, on average.'),
-      },
-      'over: 1h, per: 1m, gte: 5',
-      'At least gte events in each per, on average over a time.',
-    ).optional(),
-    distinct: object(
-      {
-        when: windowWhen,
-        over,
-        value: cel('The value, in CEL. A list counts as its members.'),
-        gte: whole(1, MAX_VALUES, 'At least so many different values.'),
-      },
-      'over: 1h, value: hosts(data.output), gte: 2',
-      'At least gte different values within a time.',
-    ).optional(),
-    spike: object(
-      {
-        when: windowWhen,
-        over,
-        factor: atLeast(1, 'At least so many times the events of the window before.'),
-        min: whole(1, MAX_VALUES, 'At least so many events. Default: factor, rounded up.').optional(),
-      },
-      'over: 1h, factor: 3',
-      'More events than in the window before, by a factor.',
-    ).optional(),
-    new: object(
-      {
-        when: windowWhen,
-        value: cel('The value, in CEL. A list counts as its members.'),
-        within: duration(1, 'How long a value is known.'),
-      },
-      'value: data.output.content, within: 30d',
-      'A value that no event had within that time before.',
-    ).optional(),
-    changed: object(
-      { when: windowWhen, value: cel('The value, in CEL.') },
-      'value: data.output.content',
-      "A value that the key's last event did not have. Its first event is no change.",
-    ).optional(),
-    absence: object(
-      {
-        on: on(
-          'What counts as a report. Default: detections, snapshots and completions of monitors.',
-        ).optional(),
-        within: duration(1, 'How long a source may be silent.'),
-        of: list(
-          text(
-            'the id of a monitor, or a source',
-            600,
-            'The id of a monitor, or a source such as /v1/tasks/groups/…',
-          ),
-          'ids of monitors, such as [monitor_1]',
-          1_000,
-          'Ids of monitors, or sources. Default: all from which something came.',
-        ).optional(),
-      },
-      'within: 3h',
-      'No report of a source within a time. Its key is the source.',
-    ).optional(),
-    sequence: object(
-      {
-        steps: list(
-          cel('A step: an event for which this holds.'),
-          'CEL expressions',
-          MAX_STEPS,
-          'Events in this order.',
-        ),
-        not_then: cel('No such event within the same time after the last step.').optional(),
-        within: duration(1, 'The last step is at most that long after the first.'),
-      },
-      `steps: ["type == 'monitor.error'", "type == 'monitor.completion'"], within: 1h`,
-      'Events in an order; with not_then, and no such event after them.',
-    ).optional(),
+    ...windows,
     key: record(
       cel('The value, in CEL.'),
       'names and CEL expressions, such as { monitor: source }',

@@ -1,3 +1,4 @@
+import { checkedFiles } from '../check-arguments.ts'
 import { compare } from './compare.ts'
 import { loadTests } from './load-tests.ts'
 import type { LoadedTest, LoadedTests } from './load-tests.ts'
@@ -26,7 +27,7 @@ const MAX_HAPPENED = 100
  */
 export async function testRules(files: string | readonly string[]): Promise<RuleTestReport> {
   const begun = performance.now()
-  const loaded = await loadTests(typeof files === 'string' ? [files] : files)
+  const loaded = await loadTests(checkedFiles(files))
   const coverage = new Coverage(loaded.ruleFiles)
   const tests = loaded.tests.map((test) => resultOf(test, coverage))
   const passed = tests.filter((test) => test.passed).length

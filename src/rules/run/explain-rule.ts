@@ -1,15 +1,17 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import type { AlertCause } from '../../protocol/alert.ts'
-import { checkText } from '../../protocol/check.ts'
+import { checkObject, checkText } from '../../protocol/check.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { Json } from '../../protocol/json.ts'
 import { explain, Problem, viewOf } from '../cel/index.ts'
 import type { Explanation, Expression } from '../cel/index.ts'
+import { windowExpressions } from '../compiled-rule.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
 import { placedAt } from '../evaluate/event-time.ts'
 import type { RuleInput } from '../evaluate/event-time.ts'
 import { matchEvent, displayKey } from '../evaluate/match-event.ts'
-import { prepareRule } from '../evaluate/prepared-rule.ts'
+import { prepareRule, readsType } from '../evaluate/prepared-rule.ts'
+import { checkRuleSet } from '../check-arguments.ts'
 import { compiledRules } from '../rule-set.ts'
 import type { RuleSet } from '../rule-set.ts'
 
@@ -49,9 +51,6 @@ export interface RuleExplanation {
   readonly expressions: readonly { readonly name: string; readonly part: ExplainedPart }[]
 }
 
-/** The types of events that no rule reads. */
-const OWN = /^(?:alert|gateway|log|source)\./
-
 /**
  * Evaluates each part of the expressions of a rule for one event. It has no state: it evaluates the event, and does not decide whether an
  * alert fires.
@@ -71,13 +70,18 @@ const OWN = /^(?:alert|gateway|log|source)\./
  * @throws ArgumentError for an unknown name.
  */
 export function explainRule(rules: RuleSet, alert: string, event: RuleInput): RuleExplanation {
+  checkRuleSet(rules)
   checkText('alert', alert)
+  checkObject('event', event)
+  for (const name of ['source', 'id', 'type'] as const) {
+    if (typeof event[name] !== 'string') throw new ArgumentError(`event.${name}`, 'a text', event[name])
+  }
   const rule = compiledRules(rules).find(({ name }) => name === alert)
   if (rule === undefined) throw new ArgumentError('alert', `one of ${rules.names.join(', ')}`, alert)
   const prepared = prepareRule(rule)
   const view = viewOf(event)
   const { source, id, type, time } = event
-  const isRead = rule.types === undefined ? !OWN.test(type) : rule.types.has(type)
+  const isRead = readsType(rule, type)
   const isIgnored = rule.backfill === 'ignore' && event.backfill === true
   const counts = { missing: 0, errors: 0 }
   const keyed = isRead ? matchEvent(prepared, event, view, counts) : undefined
@@ -111,16 +115,8 @@ function explained({ text, value, parts }: Explanation): ExplainedPart {
 }
 
 function namedExpressions(rule: CompiledRule): readonly (readonly [name: string, expression: Expression])[] {
-  const named: [string, Expression | undefined][] = [['when', rule.when]]
-  for (const window of rule.windows) {
-    const { kind } = window
-    if (kind === 'sequence') {
-      for (const [index, step] of window.steps.entries()) named.push([`sequence.steps[${index}]`, step])
-      named.push(['sequence.not_then', window.notThen])
-    }
-    if ('when' in window) named.push([`${kind}.when`, window.when])
-    if ('value' in window) named.push([`${kind}.value`, window.value])
-  }
+  const named: (readonly [string, Expression | undefined])[] = [['when', rule.when]]
+  for (const window of rule.windows) named.push(...windowExpressions(window))
   for (const { name, value } of rule.key) named.push([`key.${name}`, value])
   named.push(['resolve.when', rule.resolve.when])
   return named.flatMap(([name, expression]) =>

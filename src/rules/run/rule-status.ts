@@ -1,6 +1,7 @@
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import { checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
 import type { Alert } from '../../protocol/alert.ts'
+import { checkLog } from '../check-arguments.ts'
 import { alertData, dataOf } from '../evaluate/alert-data.ts'
 import { ruleOfKey } from '../evaluate/key.ts'
 import type { RuleState } from '../evaluate/state.ts'
@@ -65,6 +66,7 @@ export async function ruleStatus(
     readonly limit?: number
   } = {},
 ): Promise<RuleStatus> {
+  checkLog(log)
   checkOptions('options', options, ['name', 'limit'])
   const { name = 'rules', limit = 10_000 } = options
   checkText('options.name', name)

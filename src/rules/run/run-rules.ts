@@ -4,9 +4,9 @@ import { Job } from '../../log/event-log/job.ts'
 import type { LogJob } from '../../log/event-log/job.ts'
 import type { StartAt } from '../../log/store/contract.ts'
 import { checkStart } from '../../log/store/checked-store.ts'
-import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkOptions, checkSignal, checkText } from '../../protocol/check.ts'
-import { RuleSet } from '../rule-set.ts'
+import { checkLog, checkRuleSet } from '../check-arguments.ts'
+import type { RuleSet } from '../rule-set.ts'
 import { RuleProcess } from './rule-process.ts'
 
 /** Settings of {@link runRules}. */
@@ -60,6 +60,7 @@ export interface RunningRules extends LogJob {
  * @throws ArgumentError at the call, for an invalid setting and for rules that cannot run.
  */
 export function runRules(log: EventLog, rules: RuleSet, options: RunRulesOptions = {}): RunningRules {
+  checkLog(log)
   checkOptions('options', options, ['name', 'startAt', 'wait'])
   const { name = 'rules', startAt = 'end', wait } = options
   checkText('options.name', name)
@@ -174,9 +175,7 @@ class RulesJob implements RunningRules {
 }
 
 function processOf(rules: RuleSet): RuleProcess {
-  // The caller may be JavaScript.
-  if (!(rules instanceof RuleSet))
-    throw new ArgumentError('rules', 'a RuleSet, of loadRules or defineRules', rules)
+  checkRuleSet(rules)
   return new RuleProcess(rules)
 }
 

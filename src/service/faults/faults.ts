@@ -1,5 +1,12 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkDuration, checkId, checkInteger, checkOneOf, checkText } from '../../protocol/check.ts'
+import {
+  checkDuration,
+  checkId,
+  checkInteger,
+  checkObject,
+  checkOneOf,
+  checkText,
+} from '../../protocol/check.ts'
 
 /** Options of every fault. */
 interface FaultOptions {
@@ -251,6 +258,7 @@ function isOf<Kind extends FaultKind>(fault: Fault, kinds: Kind | readonly Kind[
 }
 
 function checkFault(fault: Fault): void {
+  checkObject('fault', fault)
   checkOneOf('fault.kind', fault.kind, Object.keys(CHECKS))
   const checks: Readonly<Record<string, Check>> = CHECKS[fault.kind]
   const { kind, ...options } = fault

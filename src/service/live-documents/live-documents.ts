@@ -10,7 +10,7 @@ import { type HostPause, Refresh } from './refresh.ts'
 import { createRobots } from './robots-access.ts'
 import { shownUrl } from './source.ts'
 import type { SourceHeaders } from './source-headers.ts'
-import { SourceError } from './source-error.ts'
+import { DocumentSourceError } from './document-source-error.ts'
 import { type Failure, LiveStore, NO_VALIDATORS, type Resource, type StoreLimits } from './store.ts'
 import type { SourceState } from './source-state.ts'
 import { StatusError, visit, type VisitContext, type Visited } from './visit.ts'
@@ -36,7 +36,7 @@ export interface LiveDocumentsOptions {
   /** The delay between two requests to a host, in ms of real time; a longer `Crawl-delay` takes precedence. Default 500. */
   readonly hostDelay?: number
   readonly limits?: Partial<StoreLimits>
-  /** Called with a {@link SourceError}, or with an error of the database. */
+  /** Called with a {@link DocumentSourceError}, or with an error of the database. */
   readonly onError: (error: unknown) => void
 }
 
@@ -292,7 +292,7 @@ class SourceReports {
   /** Reports a failure of a source or a sitemap, once until it changes. Failures of pages are in the database. */
   failed({ url, role, error: before }: Resource, failure: Failure | null, cause?: Error): void {
     if (role === 'page' || failure === null || failure.message === before) return
-    this.#onError(new SourceError(url, failure.message, { cause }))
+    this.#onError(new DocumentSourceError(url, failure.message, { cause }))
   }
 
   /** Reports a source of which at least half of the URLs fail, once until fewer do: one broken page is no news. */
@@ -304,7 +304,7 @@ class SourceReports {
       else if (!this.#rotten.has(source)) {
         this.#rotten.add(source)
         this.#onError(
-          new SourceError(source, `${count} of its ${urls} URLs were not read by their last request`),
+          new DocumentSourceError(source, `${count} of its ${urls} URLs were not read by their last request`),
         )
       }
     }
@@ -317,7 +317,8 @@ class SourceReports {
       ...(unread > 0 ? [`${unread} of its items cannot be read, or not in time`] : []),
     ]
     const message = reasons.join('; ')
-    if (message !== '' && this.#left.get(url) !== message) this.#onError(new SourceError(url, message))
+    if (message !== '' && this.#left.get(url) !== message)
+      this.#onError(new DocumentSourceError(url, message))
     this.#left.set(url, message)
   }
 }

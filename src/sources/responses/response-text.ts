@@ -1,8 +1,10 @@
+import { checkObject } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/json.ts'
 import type { ResponseObject } from '../../protocol/response.ts'
 
 /** The text of a response (§1): all of its `output_text` parts, in order. */
 export function responseText(response: ResponseObject): string {
+  checkObject('response', response)
   let text = ''
   for (const item of listOf(response.output)) {
     if (!isObject(item)) continue

@@ -107,7 +107,7 @@ function iteratorOf(queries: SearchQueries, highWaterMark: number): QueryIterato
 }
 
 /** A search whose outcome is not emitted yet. */
-interface Slot {
+interface PendingSearch {
   outcome: SearchOutcome | undefined
 }
 
@@ -119,8 +119,8 @@ class Searches {
   readonly #gate: Gate | undefined
   readonly #concurrency: number
   readonly #ordered: boolean
-  /** The slots, in the order of their emission. */
-  readonly #slots: Slot[] = []
+  /** In the order of their emission. */
+  readonly #pending: PendingSearch[] = []
   #isReading = false
   #hasEnded = false
 
@@ -146,7 +146,7 @@ class Searches {
 
   /** Reads the next query, if there is room for it. */
   #read(): void {
-    const isFull = this.#slots.length >= this.#concurrency || this.#gate?.closed === true
+    const isFull = this.#pending.length >= this.#concurrency || this.#gate?.closed === true
     if (this.#isReading || this.#hasEnded || isFull || this.#subscriber.closed) return
     this.#isReading = true
     this.#next().then(
@@ -169,33 +169,33 @@ class Searches {
   }
 
   #search(request: SearchRequest): void {
-    const slot: Slot = { outcome: undefined }
-    this.#slots.push(slot)
+    const pending: PendingSearch = { outcome: undefined }
+    this.#pending.push(pending)
     try {
       this.#subscriber.add(
         search(this.#context, request).subscribe({
-          next: (response) => this.#settle(slot, { request, response }),
-          error: (error: unknown) => this.#failed(slot, request, error),
+          next: (response) => this.#settle(pending, { request, response }),
+          error: (error: unknown) => this.#failed(pending, request, error),
         }),
       )
     } catch (error) {
-      this.#failed(slot, request, error)
+      this.#failed(pending, request, error)
     }
   }
 
-  #failed(slot: Slot, request: SearchRequest, error: unknown): void {
+  #failed(pending: PendingSearch, request: SearchRequest, error: unknown): void {
     const isOfQuery = error instanceof RequestError || error instanceof ArgumentError
-    if (isOfQuery && !(error instanceof AuthenticationError)) this.#settle(slot, { request, error })
+    if (isOfQuery && !(error instanceof AuthenticationError)) this.#settle(pending, { request, error })
     else this.#subscriber.error(error)
   }
 
-  #settle(slot: Slot, outcome: SearchOutcome): void {
-    slot.outcome = outcome
+  #settle(pending: PendingSearch, outcome: SearchOutcome): void {
+    pending.outcome = outcome
     if (!this.#ordered) {
       // After the outcomes that wait for the consumer.
-      this.#slots.splice(this.#slots.indexOf(slot), 1)
-      const place = this.#slots.findIndex((other) => other.outcome === undefined)
-      this.#slots.splice(place === -1 ? this.#slots.length : place, 0, slot)
+      this.#pending.splice(this.#pending.indexOf(pending), 1)
+      const place = this.#pending.findIndex((other) => other.outcome === undefined)
+      this.#pending.splice(place === -1 ? this.#pending.length : place, 0, pending)
     }
     this.#emit()
   }
@@ -203,12 +203,12 @@ class Searches {
   /** Emits the outcomes whose turn it is, and continues to read. */
   #emit(): void {
     for (;;) {
-      const outcome = this.#slots[0]?.outcome
+      const outcome = this.#pending[0]?.outcome
       if (outcome === undefined || this.#gate?.closed === true || this.#subscriber.closed) break
-      this.#slots.shift()
+      this.#pending.shift()
       this.#subscriber.next(outcome)
     }
-    if (this.#hasEnded && this.#slots.length === 0) this.#subscriber.complete()
+    if (this.#hasEnded && this.#pending.length === 0) this.#subscriber.complete()
     else this.#read()
   }
 

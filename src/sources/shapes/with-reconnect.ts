@@ -13,7 +13,7 @@ import { ProtocolErrorLimit } from './protocol-error-limit.ts'
 export function withReconnect<T>(
   context: Context,
   source: string,
-  config: Pick<ReconnectOptions<T>, 'done' | 'onReconnect' | 'progress' | 'retryable' | 'serverDelay'> = {},
+  options: Pick<ReconnectOptions<T>, 'done' | 'onReconnect' | 'progress' | 'retryable' | 'serverDelay'> = {},
 ): MonoTypeOperatorFunction<T> {
   const { backoff, scheduler, random, report } = context
   return (attempts) =>
@@ -23,12 +23,12 @@ export function withReconnect<T>(
         reconnect({
           retryable: (error) => limit.permitsRetry(error) && isRetryable(error),
           ...backoff,
-          ...config,
+          ...options,
           scheduler,
           random,
           onReconnect(info) {
             report({ kind: 'reconnect', source, ...info })
-            config.onReconnect?.(info)
+            options.onReconnect?.(info)
           },
         }),
       )

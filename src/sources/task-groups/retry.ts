@@ -42,7 +42,7 @@ export interface RetryOptions extends AddRunsOptions {
   readonly where?: (run: TaskRun, input: RunInput) => boolean
   /**
    * The headers for a tool server of a run, which the service does not give back; `{}` for a server without. They may contain a
-   * credential: look at the server's `url`. Undefined means that they are not known, and causes a {@link MissingHeadersError}.
+   * credential: look at the server's `url`. Undefined means that they are not known, and causes a {@link MissingHeadersError}. Default: none are known.
    */
   readonly mcpHeaders?: (server: McpServer, run: TaskRun) => McpServer['headers']
 }

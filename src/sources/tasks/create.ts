@@ -18,7 +18,9 @@ import { UncertainRunError } from './errors.ts'
 
 /** Options of `tasks.create`. */
 export interface CreateRunOptions extends SourceOptions {
-  /** The schema of the output, sent as `task_spec.output_schema`. `tasks.result` takes the same schema to check the output. */
+  /**
+   * The schema of the output, sent as `task_spec.output_schema`. `tasks.result` takes the same schema to check the output. Default: none.
+   */
   readonly schema?: AnswerSchema<unknown>
   /** Whether the basis has an entry for each element of a list too (§2.3). Default false. */
   readonly basisPerElement?: boolean

@@ -53,7 +53,7 @@ const RESPONSE_TIME = 10_000
 const MIN_EARLY = 3
 
 /** `tasks.result`. Its overloads are declared here since an inferred type has no comments for them. */
-export interface RunResult {
+export interface GetRunResult {
   /** Emits the result of a run when it has completed. The schema validates and types the output. */
   <Content>(
     runId: string,
@@ -71,7 +71,7 @@ export interface RunResult {
  * `timeout`, and with an `OutputSchemaError` for an output that does not match the `schema`. If the service sends results of a run that has
  * not ended instead of a 408, for longer than the client's option `patience` allows, errors with a `ProtocolError`.
  */
-export function createResult(context: Context): RunResult {
+export function createResult(context: Context): GetRunResult {
   function result<Content>(
     runId: string,
     options: TypedRunResultOptions<Content>,

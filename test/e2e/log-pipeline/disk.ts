@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { memoryStore } from 'rivulet/log'
 import { sqliteStore } from 'rivulet/log/sqlite'
 import type { LogStore } from '../../../src/log/store/contract.ts'
+import { simulatedStore } from '../../../src/log/memory/store.ts'
 
 /** The storage of a log, which survives its processes. */
 export interface Disk {
@@ -36,7 +36,7 @@ export function openDisk(script: StorageScript, clock: () => number): Disk {
 }
 
 function memoryDisk(partitions: number, clock: () => number): Disk {
-  const root = memoryStore({ partitions, clock })
+  const root = simulatedStore({ partitions, clock })
   return {
     root,
     open() {

@@ -4,12 +4,11 @@ import { DatabaseSync } from 'node:sqlite'
 import { setImmediate as turn } from 'node:timers/promises'
 import { openLog } from 'rivulet/log'
 import type { Entry } from 'rivulet/log'
+import { migrateLog } from 'rivulet/log/store'
 import type { LogStore, EffectStore } from 'rivulet/log/store'
-import { exactlyOnce, migrateLog, sqliteStore } from 'rivulet/log/sqlite'
+import { exactlyOnce, sqliteEffects, sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { EffectDatabase } from '../../../src/log/sqlite/effect-database.ts'
-import { COPY } from '../../../src/log/store/copy-store.ts'
-import type { CopyStore } from '../../../src/log/store/copy-store.ts'
 import { change } from '../../operators/events.ts'
 import { append } from '../append.ts'
 import { scratchEffects } from '../effects/scratch-effects.ts'
@@ -29,7 +28,7 @@ function world() {
   const folder = scratchFolder()
   const { database, insert, effects } = scratchEffects(folder)
   const fileOf = (name: string) => join(folder, `${name}.db`)
-  const logOf = (name: string): LogStore & { readonly [COPY]?: CopyStore } => {
+  const logOf = (name: string): LogStore => {
     const store = sqliteStore(fileOf(name))
     onTestFinished(() => store.close())
     return store
@@ -101,8 +100,8 @@ function dying(database: DatabaseSync, when: 'before' | 'after'): EffectStore<ne
 }
 
 /** A log whose finishing fails, before it or after it. */
-function finishing(store: LogStore & { readonly [COPY]?: CopyStore }, when: 'before' | 'after') {
-  const copying = store[COPY]
+function finishing(store: LogStore, when: 'before' | 'after') {
+  const copying = store.copying
   if (copying === undefined) throw new Error('a file can be made')
   const target = async () => {
     const made = await copying.target()
@@ -113,7 +112,7 @@ function finishing(store: LogStore & { readonly [COPY]?: CopyStore }, when: 'bef
     }
     return made
   }
-  return Object.assign(store, { [COPY]: { source: () => copying.source(), target } })
+  return Object.assign(store, { copying: { source: () => copying.source(), target } })
 }
 
 /** The steps between which a migration can be killed. */
@@ -123,7 +122,9 @@ describe('migrateLog, with consumers that have exactlyOnce', () => {
   it('lets each go on: acknowledged entries, what is open, and dead letters have their effect once', async () => {
     const { begin, consume, database, expectOnce, logOf, record, refusal } = world()
     await begin()
-    expect(await migrateLog(logOf('old'), logOf('new'), { effects: [database] })).toMatchObject({
+    expect(
+      await migrateLog(logOf('old'), logOf('new'), { effects: [sqliteEffects(database)] }),
+    ).toMatchObject({
       readers: 1,
       deadLetters: 1,
     })
@@ -143,14 +144,14 @@ describe('migrateLog, with consumers that have exactlyOnce', () => {
     const target = logOf('new')
     const isAtEnd = kill.endsWith('end')
     const migrated = migrateLog(logOf('old'), isAtEnd ? finishing(target, when) : target, {
-      effects: [isAtEnd ? database : dying(database, when)],
+      effects: [isAtEnd ? sqliteEffects(database) : dying(database, when)],
     })
     await expect(migrated).rejects.toThrow('killed')
 
     if (kill !== 'after the end') {
       // The old log goes on, and the next migration ends what was begun.
       await consume('old', 8, { held: ['3'] })
-      await migrateLog(logOf('old'), logOf('new'), { effects: [database] })
+      await migrateLog(logOf('old'), logOf('new'), { effects: [sqliteEffects(database)] })
     }
     await record('new', '10')
     await consume('new', 10)
@@ -161,11 +162,11 @@ describe('migrateLog, with consumers that have exactlyOnce', () => {
   it('refuses the new log once its consumer went on in the old one, and copies it again', async () => {
     const { begin, consume, database, expectOnce, logOf, refusal } = world()
     await begin()
-    await migrateLog(logOf('old'), logOf('new'), { effects: [database] })
+    await migrateLog(logOf('old'), logOf('new'), { effects: [sqliteEffects(database)] })
     await consume('old', 8, { held: ['3'] })
 
     expect(await refusal('new')).toMatchObject({ name: 'LogPositionError' })
-    await migrateLog(logOf('old'), logOf('newer'), { effects: [database] })
+    await migrateLog(logOf('old'), logOf('newer'), { effects: [sqliteEffects(database)] })
     expect(await refusal('new')).toMatchObject({ name: 'LogPositionError' })
     await consume('newer', 9)
     expectOnce(9)
@@ -174,8 +175,8 @@ describe('migrateLog, with consumers that have exactlyOnce', () => {
   it('moves a log on that no consumer has begun in since it was made', async () => {
     const { begin, consume, database, expectOnce, logOf, record, refusal } = world()
     await begin()
-    await migrateLog(logOf('old'), logOf('second'), { effects: [database] })
-    await migrateLog(logOf('second'), logOf('third'), { effects: [database] })
+    await migrateLog(logOf('old'), logOf('second'), { effects: [sqliteEffects(database)] })
+    await migrateLog(logOf('second'), logOf('third'), { effects: [sqliteEffects(database)] })
     await record('third', '10')
     await consume('third', 10)
 
@@ -229,7 +230,9 @@ describe('migrateLog, with consumers that have exactlyOnce', () => {
     await begin()
     await other.begin()
     const refused = async (effects: readonly DatabaseSync[], message: RegExp) =>
-      expect(migrateLog(logOf('old'), logOf('new'), { effects })).rejects.toMatchObject({
+      expect(
+        migrateLog(logOf('old'), logOf('new'), { effects: effects.map(sqliteEffects) }),
+      ).rejects.toMatchObject({
         name: 'LogUnsupportedError',
         message: expect.stringMatching(message),
       })
@@ -249,7 +252,9 @@ describe('migrateLog, with consumers that have exactlyOnce', () => {
     await refused([log], /old\.db is the log that is copied, and has the effects too/)
 
     // Those that are not needed do no harm.
-    await migrateLog(logOf('old'), logOf('new'), { effects: [other.database, database, empty] })
+    await migrateLog(logOf('old'), logOf('new'), {
+      effects: [other.database, database, empty].map(sqliteEffects),
+    })
     await consume('new', 9)
     expectOnce(9)
     await other.consume('old', 9)
@@ -264,7 +269,7 @@ describe('migrateLog, with consumers that have exactlyOnce', () => {
       take: async () => ({}),
       commit: async () => ({}),
     }
-    for (const effects of [{}, [store]]) {
+    for (const effects of [{}, [store], [new DatabaseSync(':memory:')]]) {
       const options: object = { effects }
       await expect(migrateLog(logOf('old'), logOf('new'), options)).rejects.toMatchObject({
         argument: 'effects',

@@ -2,13 +2,14 @@ import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createClient } from 'rivulet'
-import { memoryStore, openLog } from 'rivulet/log'
+import { openLog } from 'rivulet/log'
 import type { ClientOptions, Diagnostic } from 'rivulet'
 import type { Entry, EventLog } from 'rivulet/log'
 import type { LogStore } from 'rivulet/log/store'
 import { VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import { answer, queryOf } from '../../support/serve.ts'
+import { simulatedStore } from '../../../src/log/memory/store.ts'
 
 /** Time that a test moves. */
 class TestTime extends VirtualTimeScheduler {
@@ -118,7 +119,7 @@ export const ended = (id: string, more: object = {}) => ({
 })
 
 /** A service, a client and an open log. */
-export async function recordingLog(options: ClientOptions = {}, root = memoryStore()) {
+export async function recordingLog(options: ClientOptions = {}, root = simulatedStore()) {
   const service = new ScriptedService()
   await service.start()
   onTestFinished(() => service.stop())

@@ -1,9 +1,10 @@
 import { AuthenticationError } from 'rivulet'
-import { memoryStore, openLog } from 'rivulet/log'
+import { openLog } from 'rivulet/log'
 import { createWebhookReceiver } from 'rivulet/webhooks'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { answer } from '../../support/serve.ts'
 import { completed, detected, ended, idsOf, recordingLog, run, settled, until } from './recording-log.ts'
+import { simulatedStore } from '../../../src/log/memory/store.ts'
 
 const EXPANSION = /event_group_id=/
 
@@ -84,7 +85,7 @@ describe('the webhooks of a log', () => {
   it('are recorded by the recording that had passed them on and lost its turn before they were appended', async () => {
     const { service, client, open, root, put, pending, entries, isDrained } = await recordingLog(
       {},
-      memoryStore({ partitions: 4 }),
+      simulatedStore({ partitions: 4 }),
     )
     const store = root.connect()
     const { log } = await open(store)

@@ -4,7 +4,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { join } from 'node:path'
 import { openLog } from 'rivulet/log'
 import type { Entry, EventLog } from 'rivulet/log'
-import { exactlyOnce, migrateLog, rewindEffects, sqliteStore } from 'rivulet/log/sqlite'
+import { exactlyOnce, rewindEffects, sqliteEffects, sqliteStore } from 'rivulet/log/sqlite'
+import { migrateLog } from 'rivulet/log/store'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { change } from '../../operators/events.ts'
 import { append } from '../append.ts'
@@ -221,7 +222,7 @@ describe('exactlyOnce after its log was put back', () => {
     await consume(2, { refused: ['4'] })
     putBack()
     const target = sqliteStore(`${file}-copy`)
-    await migrateLog(sqliteStore(file), target, { effects: [database] })
+    await migrateLog(sqliteStore(file), target, { effects: [sqliteEffects(database)] })
     await using log = await openLog(target)
     const job = consumer(log)
     while ((await log.deadLetters('ledger').count()) < 4) await turn()
@@ -338,7 +339,7 @@ describe('exactlyOnce after its log was put back', () => {
     const copied = async () => {
       const [from, to] = [sqliteStore(file), sqliteStore(`${file}-copy`)]
       try {
-        return await migrateLog(from, to, { effects: [database] })
+        return await migrateLog(from, to, { effects: [sqliteEffects(database)] })
       } finally {
         await Promise.all([from.close(), to.close()])
       }

@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { memoryStore } from '../../../src/log/memory/memory-log.ts'
 import { checkedStore } from '../../../src/log/store/checked-store.ts'
 import { MAX_APPEND_DONE, MAX_APPEND_ENTRIES, MAX_COMMIT_BYTES } from '../../../src/log/store/contract.ts'
 import type { LogStore } from '../../../src/log/store/contract.ts'
 import { change } from '../../operators/events.ts'
 import { newEntry } from '../../../src/log/store/new-entry.ts'
+import { simulatedStore } from '../../../src/log/memory/store.ts'
 
 const COUNTS = [0, -1, 1.5, Number.NaN, Infinity]
 const { signal } = new AbortController()
@@ -48,7 +48,7 @@ describe('a checked store', () => {
     'refuses each wrong %s, and the store gets no call',
     async (argument, calls) => {
       let reached = 0
-      const log = checkedStore(memoryStore({ latency: async () => (reached += 1) }))
+      const log = checkedStore(simulatedStore({ latency: async () => (reached += 1) }))
       for (const call of calls) {
         await expect(call(log)).rejects.toMatchObject({ name: 'ArgumentError', argument })
       }
@@ -57,7 +57,7 @@ describe('a checked store', () => {
   )
 
   it('refuses an append and a commit over the limits, and the store gets no call', async () => {
-    const store = memoryStore()
+    const store = simulatedStore()
     const fence = await store.claim('stream')
     const cursor = await store.positionAt('start')
     let reached = 0
@@ -80,7 +80,7 @@ describe('a checked store', () => {
   })
 
   it('refuses a partition that the log does not have', async () => {
-    const log = checkedStore(memoryStore({ partitions: 3 }))
+    const log = checkedStore(simulatedStore({ partitions: 3 }))
     const start = await log.positionAt('start')
     for (const partition of [3, -1, 0.5, Number.NaN]) {
       const refused = { name: 'ArgumentError', argument: 'partition' }
@@ -92,7 +92,7 @@ describe('a checked store', () => {
 
   it('rejects a wait whose signal is aborted while the answer is on its way', async () => {
     const turns: (() => void)[] = []
-    const store = memoryStore()
+    const store = simulatedStore()
     const far = checkedStore(
       store.connect({ latency: () => new Promise<void>((resolve) => turns.push(resolve)) }),
     )
@@ -112,7 +112,7 @@ describe('a checked store', () => {
   })
 
   it('leaves turns of the event loop to other work between pages', async () => {
-    const log = checkedStore(memoryStore())
+    const log = checkedStore(simulatedStore())
     const start = await log.positionAt('start')
     const processStart = await log.processes.start()
     let turns = 0

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { asyncProperty, assert, array, constantFrom, integer, oneof, record, tuple } from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { memoryStore, openLog } from 'rivulet/log'
+import { openLog } from 'rivulet/log'
 import type { ResearchEvent } from 'rivulet'
 import type { Entry, EventLog } from 'rivulet/log'
 import { liveEvent, lostEvent } from '../../../src/protocol/log-event.ts'
@@ -16,6 +16,7 @@ import { append } from '../../log/append.ts'
 import { readAll } from '../../log/conformance/fixture.ts'
 import { change, fullRun, bareRun } from '../../operators/events.ts'
 import { BEGIN, MINUTE } from './rule-log.ts'
+import { simulatedStore } from '../../../src/log/memory/store.ts'
 
 const M = '/v1/monitors/m'
 const key = { monitor: 'source' }
@@ -109,7 +110,7 @@ describe('rules over a log', () => {
     await assert(
       asyncProperty(steps, integer({ min: 1, max: 6 }), async (given, crash) => {
         const clock = { now: BEGIN }
-        const store = memoryStore({ clock: () => clock.now })
+        const store = simulatedStore({ clock: () => clock.now })
         const logs: EventLog[] = []
         const start = async (faults?: () => void) => {
           const connection = store.connect(faults === undefined ? {} : { faults })

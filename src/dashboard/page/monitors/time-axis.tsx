@@ -1,4 +1,3 @@
-import { useRef } from 'react'
 import type { ReactNode } from 'react'
 import { formats } from '../parts/format.ts'
 import { useNow } from '../parts/time.tsx'
@@ -18,8 +17,7 @@ export function TimeAxis({
   readonly entries: readonly TimelineEntry[]
   readonly timeOf: (entry: TimelineEntry) => number
 }): ReactNode {
-  const frame = useRef<HTMLDivElement>(null)
-  const width = useWidth(frame)
+  const { width, ref } = useWidth()
   const now = useNow()
   if (entries.length === 0) return null
 
@@ -35,7 +33,7 @@ export function TimeAxis({
   const isOfDays = to - from > 48 * HOUR
 
   return (
-    <div className="time-axis" ref={frame}>
+    <div className="time-axis" ref={ref}>
       {width > 0 && (
         <svg
           width={width}

@@ -1,3 +1,4 @@
+import type { ResearchEventType } from 'rivulet'
 import type { ActivityRow } from '../rows.ts'
 
 /** Families of event types, in the order in which a bar stacks them. */
@@ -6,14 +7,27 @@ export const FAMILIES = ['Monitors', 'Runs', 'Groups', 'Alerts', 'Sources', 'Oth
 /** A family of event types. */
 type Family = (typeof FAMILIES)[number]
 
-/** The family of an event type. */
-function familyOf(type: string): Family {
-  if (type.startsWith('monitor.')) return 'Monitors'
-  if (type.startsWith('task_run.') || type.startsWith('findall.')) return 'Runs'
-  if (type === 'task_group.status') return 'Groups'
-  if (type.startsWith('alert.')) return 'Alerts'
-  if (type.startsWith('source.') || type.startsWith('stream.') || type === 'error') return 'Sources'
-  return 'Other'
+type FirstWord<Type extends string> = Type extends `${infer First}.${string}` ? First : Type
+
+const FAMILY_OF: Readonly<Record<FirstWord<ResearchEventType>, Family>> = {
+  monitor: 'Monitors',
+  task_run: 'Runs',
+  findall: 'Runs',
+  task_group: 'Groups',
+  alert: 'Alerts',
+  source: 'Sources',
+  stream: 'Sources',
+  error: 'Sources',
+  log: 'Other',
+  gateway: 'Other',
+  unknown: 'Other',
+}
+
+const BARS: ReadonlyMap<string, Family> = new Map(Object.entries(FAMILY_OF))
+
+/** The bar of an event type. */
+function barOf(type: string): Family {
+  return BARS.get(type.split('.', 1)[0] ?? type) ?? 'Other'
 }
 
 /** The events recorded in one slice of time. */
@@ -51,7 +65,7 @@ export function slicesOf(
     const slice = slices[Math.floor((minute - start) / size)]
     if (slice === undefined) continue
     for (const [type, number] of Object.entries(types)) {
-      slice.counts[familyOf(type)] += number
+      slice.counts[barOf(type)] += number
       slice.total += number
     }
     slice.lag.count += lag.count

@@ -1,5 +1,5 @@
-import { useLayoutEffect, useRef, useState } from 'react'
-import type { KeyboardEvent, PointerEvent, ReactNode } from 'react'
+import { useCallback, useState } from 'react'
+import type { KeyboardEvent, PointerEvent, ReactNode, RefCallback } from 'react'
 import { formats } from '../parts/format.ts'
 import { timeTicks } from './ticks.ts'
 
@@ -56,14 +56,13 @@ export function Plot({
     /** The text for the slice with this index. */
     readonly readout: (index: number) => ReactNode
   }): ReactNode {
-  const frame = useRef<HTMLDivElement>(null)
-  const width = useWidth(frame)
+  const { width, ref } = useWidth()
   const { from, to, slice } = drawing
   const count = Math.round((to - from) / slice)
   const area = areaOf(drawing, width)
   const { chosen, handlers } = useSlice(count, area.width)
   return (
-    <div className="plot" ref={frame}>
+    <div className="plot" ref={ref}>
       <div
         className="plot-focus"
         role="group"
@@ -188,16 +187,15 @@ function Times({ from, to, area }: Pick<Axes, 'from' | 'to'> & { readonly area: 
   ))
 }
 
-/** The width of an element, in CSS pixels; 0 before it is known. */
-export function useWidth(element: { readonly current: HTMLElement | null }): number {
+/** The width of the element that has the ref, in CSS pixels; 0 before it is known. Another element may have the ref later. */
+export function useWidth(): { readonly width: number; readonly ref: RefCallback<HTMLElement> } {
   const [width, setWidth] = useState(0)
-  useLayoutEffect(() => {
-    const { current } = element
-    if (current === null) return undefined
-    setWidth(current.clientWidth)
-    const observer = new ResizeObserver(() => setWidth(current.clientWidth))
-    observer.observe(current)
+  const ref = useCallback((element: HTMLElement | null) => {
+    if (element === null) return undefined
+    setWidth(element.clientWidth)
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth))
+    observer.observe(element)
     return () => observer.disconnect()
-  }, [element])
-  return width
+  }, [])
+  return { width, ref }
 }

@@ -1,4 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import {
+  checkBoolean,
+  checkFunction,
+  checkList,
+  checkObject,
+  checkOneOf,
+  checkOptions,
+  checkText,
+} from '../../../protocol/check.ts'
 import { checkedStore } from '../checked-store.ts'
 import type { LogStore } from '../contract.ts'
 import { sharedPages } from '../shared-pages.ts'
@@ -20,7 +29,7 @@ import { testWaiting } from './waiting.ts'
 import type { Area, Open, OpenFreshLog, TestRunner } from './area.ts'
 
 /** The areas of the suite, in the order in which a store is written. */
-export const CONFORMANCE_AREAS = [
+const CONFORMANCE_AREAS = [
   'claims',
   'appending',
   'duplicates',
@@ -74,11 +83,21 @@ const AREAS: Readonly<Record<ConformanceArea, (area: Area) => void>> = {
 /**
  * Declares the tests that each store of a log passes, see `docs/reference/stores.md`. They call the store as `openLog` does, with the checks of
  * arguments in front of it.
+ *
+ * @throws {ArgumentError} for a setting that cannot be right.
  */
-export function storeConformance(
-  { describe, it }: TestRunner,
-  { name, open: openFresh, isExact = true, areas = CONFORMANCE_AREAS }: StoreHarness,
-): void {
+export function storeConformance(runner: TestRunner, harness: StoreHarness): void {
+  checkObject('runner', runner)
+  const { describe, it } = runner
+  checkFunction('runner.describe', describe)
+  checkFunction('runner.it', it)
+  checkOptions('harness', harness ?? null, ['name', 'open', 'isExact', 'areas'])
+  const { name, open: openFresh, isExact = true, areas = CONFORMANCE_AREAS } = harness
+  checkText('harness.name', name)
+  checkFunction('harness.open', openFresh)
+  checkBoolean('harness.isExact', isExact)
+  checkList('harness.areas', areas)
+  for (const each of areas) checkOneOf('harness.areas', each, CONFORMANCE_AREAS)
   const finishing = new AsyncLocalStorage<(() => Promise<void>)[]>()
   const open = opening(openFresh, (finish) => finishing.getStore()?.push(finish))
   const area: Area = {

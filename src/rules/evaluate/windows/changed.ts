@@ -1,13 +1,14 @@
 import type { WindowMatch, WindowState } from '../state.ts'
-import type { WindowKind } from './window.ts'
+import type { WindowKind, WindowType } from './window.ts'
+import type { WindowSettings } from '../../compiled-rule.ts'
+import { unorderedHash } from '../../../protocol/identity.ts'
+import { valueText } from '../key.ts'
 
 /** How long a value is kept without another event, in ms. */
 export const VALUE_KEPT = 30 * 24 * 3_600_000
 
 /** Matches an event whose value differs from the value of the event before. */
-export class ChangedWindow implements WindowKind {
-  readonly family = 'pulse'
-
+class ChangedWindow implements WindowKind {
   begin(): WindowState {
     return { times: [], hashes: [] }
   }
@@ -32,19 +33,12 @@ export class ChangedWindow implements WindowKind {
     }
     return false
   }
+}
 
-  holds(): boolean {
-    return false
-  }
-
-  value(): number | null {
-    return null
-  }
-
-  // Known values stay known.
-  reset(): void {}
-
-  isEmpty({ times }: WindowState): boolean {
-    return times.length === 0
-  }
+export const changed: WindowType<WindowSettings['changed']> = {
+  create: () => new ChangedWindow(),
+  match({ value: expression }, { valueOf }) {
+    const value = valueOf(expression)
+    return value === undefined ? null : [unorderedHash(value), valueText(value)]
+  },
 }

@@ -1,18 +1,18 @@
 import type { WindowMatch, WindowState } from '../state.ts'
 import { dropFirst, roomFor, upTo } from './window.ts'
-import type { WindowKind } from './window.ts'
+import type { WindowKind, WindowType } from './window.ts'
+import type { WindowSettings } from '../../compiled-rule.ts'
 
 /** Holds with at least `gte` events in (t − over, t]. */
 export class CountWindow implements WindowKind {
-  readonly family = 'hold'
   readonly #over: number
   readonly #gte: number
-  readonly #room: number
+  protected readonly room: number
 
   constructor(over: number, gte: number) {
     this.#over = over
     this.#gte = gte
-    this.#room = roomFor(gte)
+    this.room = roomFor(gte)
   }
 
   begin(): WindowState {
@@ -22,7 +22,7 @@ export class CountWindow implements WindowKind {
   apply(state: WindowState, time: number, _match: WindowMatch): boolean {
     this.at(state, time)
     state.times.push(time)
-    if (state.times.length > this.#room) {
+    if (state.times.length > this.room) {
       dropFirst(1, state.times)
       state.dropped = (state.dropped ?? 0) + 1
     }
@@ -51,8 +51,9 @@ export class CountWindow implements WindowKind {
   reset(state: WindowState): void {
     state.times = []
   }
+}
 
-  isEmpty({ times }: WindowState): boolean {
-    return times.length === 0
-  }
+export const count: WindowType<WindowSettings['count']> = {
+  create: ({ over, gte }) => new CountWindow(over, gte),
+  needed: ({ gte }) => gte,
 }

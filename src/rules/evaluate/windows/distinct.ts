@@ -1,16 +1,12 @@
 import type { WindowMatch, WindowState } from '../state.ts'
 import { CountWindow } from './count.ts'
-import { dropFirst, roomFor } from './window.ts'
+import { dropFirst, MAX_NEEDED, membersOf } from './window.ts'
+import type { WindowSettings } from '../../compiled-rule.ts'
+import type { WindowType } from './window.ts'
+import { unorderedHash } from '../../../protocol/identity.ts'
 
 /** Holds with at least `gte` different values in (t − over, t]: it counts values by their last times. */
-export class DistinctWindow extends CountWindow {
-  readonly #room: number
-
-  constructor(over: number, gte: number) {
-    super(over, gte)
-    this.#room = roomFor(gte)
-  }
-
+class DistinctWindow extends CountWindow {
   override begin(): WindowState {
     return { times: [], hashes: [] }
   }
@@ -30,7 +26,7 @@ export class DistinctWindow extends CountWindow {
       times.push(time)
       hashes.push(hash)
     }
-    const excess = times.length - this.#room
+    const excess = times.length - this.room
     if (excess > 0) {
       dropFirst(excess, times, hashes)
       state.dropped = (state.dropped ?? 0) + excess
@@ -42,4 +38,14 @@ export class DistinctWindow extends CountWindow {
     state.times = []
     state.hashes = []
   }
+}
+
+export const distinct: WindowType<WindowSettings['distinct']> = {
+  create: ({ over, gte }) => new DistinctWindow(over, gte),
+  needed: ({ gte }) => gte,
+  match({ value: expression }, { valueOf }) {
+    const value = valueOf(expression)
+    const members = value === undefined ? [] : membersOf(value, MAX_NEEDED)
+    return members.length === 0 ? null : [...new Set(members.map((member) => unorderedHash(member)))]
+  },
 }

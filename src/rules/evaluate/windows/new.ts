@@ -1,11 +1,15 @@
-import { MAX_VALUE_TEXT, truncated } from '../key.ts'
+import { MAX_VALUE_TEXT, truncated, valueText } from '../key.ts'
 import type { WindowMatch, WindowState } from '../state.ts'
-import { dropFirst, roomFor, upTo } from './window.ts'
-import type { WindowKind } from './window.ts'
+import { dropFirst, membersOf, roomFor, upTo } from './window.ts'
+import type { WindowKind, WindowType } from './window.ts'
+import type { WindowSettings } from '../../compiled-rule.ts'
+import { unorderedHash } from '../../../protocol/identity.ts'
+
+/** Maximum length of a list that is read, since a held event keeps the text of each member. */
+const MAX_MEMBERS = 100
 
 /** A value that no event before had in [t − within, t]. The value of the pulse is the text of all that are new. */
-export class NewWindow implements WindowKind {
-  readonly family = 'pulse'
+class NewWindow implements WindowKind {
   readonly #within: number
   readonly #room = roomFor(0)
 
@@ -50,19 +54,14 @@ export class NewWindow implements WindowKind {
     dropFirst(upTo(times, time - this.#within - 1), times, hashes)
     return false
   }
+}
 
-  holds(): boolean {
-    return false
-  }
-
-  value(): number | null {
-    return null
-  }
-
-  // Known values stay known.
-  reset(): void {}
-
-  isEmpty({ times }: WindowState): boolean {
-    return times.length === 0
-  }
+export const newValue: WindowType<WindowSettings['new']> = {
+  create: ({ within }) => new NewWindow(within),
+  match({ value: expression }, { valueOf }) {
+    const value = valueOf(expression)
+    const members = value === undefined ? [] : membersOf(value, MAX_MEMBERS)
+    const texts = new Map(members.map((member) => [unorderedHash(member), valueText(member)]))
+    return texts.size === 0 ? null : [...texts].flat()
+  },
 }

@@ -1,8 +1,10 @@
 import type { WindowState } from '../state.ts'
 import { CountWindow } from './count.ts'
+import type { WindowSettings } from '../../compiled-rule.ts'
+import type { WindowType } from './window.ts'
 
 /** Holds with at least `gte` events in each `per`, on average over (t − over, t]. */
-export class RateWindow extends CountWindow {
+class RateWindow extends CountWindow {
   readonly #over: number
   readonly #per: number
 
@@ -18,9 +20,14 @@ export class RateWindow extends CountWindow {
 }
 
 /** The least number of events n for which n · per ≥ gte · over. */
-export function eventsFor(over: number, per: number, gte: number): number {
+function eventsFor(over: number, per: number, gte: number): number {
   const needed = Math.ceil((gte * over) / per)
   // A quotient may be rounded.
   if (needed > 1 && (needed - 1) * per >= gte * over) return needed - 1
   return needed * per >= gte * over ? needed : needed + 1
+}
+
+export const rate: WindowType<WindowSettings['rate']> = {
+  create: ({ over, per, gte }) => new RateWindow(over, per, gte),
+  needed: ({ over, per, gte }) => eventsFor(over, per, gte),
 }

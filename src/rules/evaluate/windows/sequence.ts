@@ -1,9 +1,13 @@
+import { ArgumentError } from '../../../protocol/argument-error.ts'
 import type { Chain, MatchedEvent, WindowMatch, WindowState } from '../state.ts'
-import type { WindowKind } from './window.ts'
+import type { WindowKind, WindowType } from './window.ts'
+import type { WindowSettings } from '../../compiled-rule.ts'
+
+/** Maximum number of steps, since each is a bit. */
+const MAX_STEPS = 30
 
 /** Events that match steps one after the other, all `within` a time; with `not_then`, and no such event within that time after. */
-export class SequenceWindow implements WindowKind {
-  readonly family = 'pulse'
+class SequenceWindow implements WindowKind {
   readonly #steps: number
   readonly #hasNotThen: boolean
   readonly #within: number
@@ -75,14 +79,6 @@ export class SequenceWindow implements WindowKind {
     return true
   }
 
-  holds(): boolean {
-    return false
-  }
-
-  value(): number | null {
-    return null
-  }
-
   reset(state: WindowState): void {
     state.chains = []
     state.completed = null
@@ -97,4 +93,18 @@ export class SequenceWindow implements WindowKind {
     state.completed = null
     return completed ?? undefined
   }
+}
+
+export const sequence: WindowType<WindowSettings['sequence']> = {
+  create({ steps, notThen, within }) {
+    if (steps.length > MAX_STEPS)
+      throw new ArgumentError('sequence.steps', `at most ${MAX_STEPS} steps`, steps.length)
+    return new SequenceWindow(steps.length, notThen !== undefined, within)
+  },
+  match({ steps, notThen }, { holds }) {
+    const conditions = notThen === undefined ? steps : [...steps, notThen]
+    let bits = 0
+    for (const [index, condition] of conditions.entries()) if (holds(condition)) bits |= 1 << index
+    return bits === 0 ? null : bits
+  },
 }

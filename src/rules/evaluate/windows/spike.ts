@@ -1,20 +1,16 @@
 import type { WindowState } from '../state.ts'
 import { dropFirst, roomFor, upTo } from './window.ts'
-import type { WindowKind } from './window.ts'
+import type { WindowKind, WindowType } from './window.ts'
+import type { WindowSettings } from '../../compiled-rule.ts'
 
 /** Holds with at least `factor` times the events of (t − 2 · over, t − over] in (t − over, t], and at least `min`. */
-export class SpikeWindow implements WindowKind {
-  readonly family = 'hold'
+class SpikeWindow implements WindowKind {
+  readonly #settings: WindowSettings['spike']
   readonly #over: number
-  readonly #factor: number
-  readonly #min: number
-  readonly #room: number
 
-  constructor(over: number, factor: number, min: number) {
-    this.#over = over
-    this.#factor = factor
-    this.#min = min
-    this.#room = roomFor(min)
+  constructor(settings: WindowSettings['spike']) {
+    this.#settings = settings
+    this.#over = settings.over
   }
 
   begin(): WindowState {
@@ -24,7 +20,7 @@ export class SpikeWindow implements WindowKind {
   apply(state: WindowState, time: number): boolean {
     this.at(state, time)
     state.times.push(time)
-    if (state.times.length > this.#room) {
+    if (state.times.length > roomFor(this.#settings.min)) {
       state.lastDropped = state.times[0] ?? time
       dropFirst(1, state.times)
       state.dropped = (state.dropped ?? 0) + 1
@@ -51,10 +47,11 @@ export class SpikeWindow implements WindowKind {
 
   holds(state: WindowState, time: number): boolean {
     const { times, lastDropped } = state
+    const { min, factor } = this.#settings
     if (lastDropped !== undefined && lastDropped > time - 2 * this.#over) return false
     const before = upTo(times, time - this.#over)
     const old = upTo(times, time - 2 * this.#over)
-    return times.length - before >= Math.max(this.#min, this.#factor * (before - old))
+    return times.length - before >= Math.max(min, factor * (before - old))
   }
 
   value({ times }: WindowState, time: number): number | null {
@@ -69,4 +66,9 @@ export class SpikeWindow implements WindowKind {
   isEmpty({ times, lastDropped }: WindowState): boolean {
     return times.length === 0 && lastDropped === undefined
   }
+}
+
+export const spike: WindowType<WindowSettings['spike']> = {
+  create: (settings) => new SpikeWindow(settings),
+  needed: ({ min }) => min,
 }

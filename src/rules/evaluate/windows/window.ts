@@ -1,3 +1,5 @@
+import type { Json } from '../../../protocol/json.ts'
+import type { Expression } from '../../cel/expression.ts'
 import type { Contribution, MatchedEvent, WindowMatch, WindowState } from '../state.ts'
 
 /**
@@ -5,8 +7,6 @@ import type { Contribution, MatchedEvent, WindowMatch, WindowState } from '../st
  * never decrease for one state.
  */
 export interface WindowKind {
-  /** `hold`: {@link holds} says whether its condition holds. `pulse`: it holds from a pulse until something resolves it. */
-  readonly family: 'hold' | 'pulse'
   /** The state before the first event. */
   begin(): WindowState
   /** Takes an event that matches. Returns whether it is a pulse, or the value of the pulse if it has one. */
@@ -20,16 +20,34 @@ export interface WindowKind {
   deadline(state: WindowState, now: number): number | undefined
   /** Performs the actions that are due at this time. Returns whether it is a pulse. */
   at(state: WindowState, time: number): boolean
-  /** Whether its condition holds. Always false for a kind of pulses. */
-  holds(state: WindowState, time: number): boolean
-  /** The value that the window measures. */
-  value(state: WindowState, time: number): number | null
-  /** Resets the state after a resolving event. */
-  reset(state: WindowState): void
-  /** Whether the state has no content. */
-  isEmpty(state: WindowState): boolean
+  /** Whether its condition holds. Without this method, the condition holds from a pulse until something resolves it. */
+  holds?(state: WindowState, time: number): boolean
+  /** The value that the window measures. Default: it measures nothing. */
+  value?(state: WindowState, time: number): number | null
+  /** Resets the state after a resolving event. Default: known values stay known. */
+  reset?(state: WindowState): void
+  /** Whether the state has no content. Default: it has no times. */
+  isEmpty?(state: WindowState): boolean
   /** Takes the events of the pulse, if it has more of them than the last one. */
   takePulse?(state: WindowState): Contribution | undefined
+}
+
+/** Evaluates the expressions of a window for an event. */
+export interface Reading {
+  /** Whether a condition holds. */
+  holds(condition: Expression): boolean
+  /** Undefined if the expression has no value. */
+  valueOf(expression: Expression): Json | undefined
+}
+
+/** A kind of window in the table of all of them. */
+export interface WindowType<Settings> {
+  /** Undefined for a window that is evaluated elsewhere. */
+  create(settings: Settings): WindowKind | undefined
+  /** What an event for which `when` holds means for the window; null for nothing. Default: it counts. */
+  match?(settings: Settings, reading: Reading): WindowMatch | null
+  /** The number of events or values that the window needs, if it is a setting. */
+  needed?(settings: Settings): number
 }
 
 /** The number of events that a window has room for, at least. */
@@ -63,4 +81,9 @@ export function upTo(times: readonly number[], time: number): number {
     else high = middle
   }
   return low
+}
+
+/** The members of a value: those of a list, otherwise the value alone. */
+export function membersOf(value: Json, max: number): readonly Json[] {
+  return Array.isArray(value) ? value.slice(0, max) : [value]
 }

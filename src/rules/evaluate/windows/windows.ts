@@ -1,52 +1,51 @@
 import { ArgumentError } from '../../../protocol/argument-error.ts'
-import type { CompiledRule, Window } from '../../compiled-rule.ts'
-import { ChangedWindow } from './changed.ts'
-import { CountWindow } from './count.ts'
-import { DistinctWindow } from './distinct.ts'
-import { NewWindow } from './new.ts'
-import { eventsFor, RateWindow } from './rate.ts'
-import { SequenceWindow } from './sequence.ts'
-import { SpikeWindow } from './spike.ts'
+import type { CompiledRule, Window, WindowSettings } from '../../compiled-rule.ts'
+import type { WindowMatch } from '../state.ts'
+import { changed } from './changed.ts'
+import { count } from './count.ts'
+import { distinct } from './distinct.ts'
+import { newValue } from './new.ts'
+import { rate } from './rate.ts'
+import { sequence } from './sequence.ts'
+import { spike } from './spike.ts'
 import { MAX_NEEDED } from './window.ts'
-import type { WindowKind } from './window.ts'
+import type { Reading, WindowKind, WindowType } from './window.ts'
 
-/** Maximum number of steps of a sequence, since each is a bit. */
-const MAX_STEPS = 30
+/** The kinds of windows. A new one is a file and a line here. */
+const WINDOWS: { readonly [Kind in keyof WindowSettings]: WindowType<WindowSettings[Kind]> } = {
+  count,
+  rate,
+  distinct,
+  spike,
+  new: newValue,
+  changed,
+  sequence,
+  // Evaluated elsewhere: it is about time, not about events.
+  absence: { create: () => undefined },
+}
 
 /** The windows of a rule. Throws an ArgumentError for one that asks for more than a window has room for. */
 export function windowsOf({ name, windows }: CompiledRule): readonly WindowKind[] {
-  return windows.flatMap((window) => windowOf(name, window) ?? [])
+  return windows.flatMap((window) => created(name, window) ?? [])
 }
 
-function windowOf(rule: string, window: Window): WindowKind | undefined {
-  switch (window.kind) {
-    case 'count':
-      checkNeeded(rule, window.gte)
-      return new CountWindow(window.over, window.gte)
-    case 'rate':
-      checkNeeded(rule, eventsFor(window.over, window.per, window.gte))
-      return new RateWindow(window.over, window.per, window.gte)
-    case 'distinct':
-      checkNeeded(rule, window.gte)
-      return new DistinctWindow(window.over, window.gte)
-    case 'spike':
-      checkNeeded(rule, window.min)
-      return new SpikeWindow(window.over, window.factor, window.min)
-    case 'new':
-      return new NewWindow(window.within)
-    case 'changed':
-      return new ChangedWindow()
-    case 'sequence':
-      if (window.steps.length > MAX_STEPS)
-        throw new ArgumentError(`${rule}.sequence.steps`, `at most ${MAX_STEPS} steps`, window.steps.length)
-      return new SequenceWindow(window.steps.length, window.notThen !== undefined, window.within)
-    // Evaluated elsewhere: it is about time, not about events.
-    case 'absence':
-      return undefined
-  }
-}
-
-function checkNeeded(rule: string, needed: number): void {
+function created<Kind extends keyof WindowSettings>(
+  rule: string,
+  window: Window<Kind>,
+): WindowKind | undefined {
+  const type = WINDOWS[window.kind]
+  const needed = type.needed?.(window) ?? 0
   if (needed > MAX_NEEDED)
     throw new ArgumentError(rule, `at most ${MAX_NEEDED} events or values within a window`, needed)
+  return type.create(window)
+}
+
+/** What an event means for a window; null for nothing. */
+export function matchOf<Kind extends keyof WindowSettings>(
+  window: Window<Kind>,
+  reading: Reading,
+): WindowMatch | null {
+  const { match } = WINDOWS[window.kind]
+  if ('when' in window && window.when !== undefined && !reading.holds(window.when)) return null
+  return match === undefined ? 1 : match(window, reading)
 }

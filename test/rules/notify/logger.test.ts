@@ -1,15 +1,15 @@
 import { pino } from 'pino'
-import { logAlerts } from 'rivulet/rules'
+import { notifyLogger } from 'rivulet/rules'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { alertLog, episodeOf, inactiveOf, isReading, knownOf, unknownOf } from './alerts.ts'
-import type { LogAlertsOptions } from '../../../src/rules/notify/log-alerts.ts'
+import type { AlertLoggerOptions } from '../../../src/rules/notify/logger.ts'
 
-async function linesOf(count: number, options: (write: (line: string) => void) => LogAlertsOptions) {
+async function linesOf(count: number, options: (write: (line: string) => void) => AlertLoggerOptions) {
   const lines: string[] = []
   const { promise, resolve } = Promise.withResolvers<void>()
   const { open, append } = alertLog()
   const log = await open()
-  const job = logAlerts(
+  const job = notifyLogger(
     log,
     options((line) => {
       lines.push(line)
@@ -25,7 +25,7 @@ async function linesOf(count: number, options: (write: (line: string) => void) =
   return lines
 }
 
-describe('logAlerts', () => {
+describe('notifyLogger', () => {
   it('writes a line to a logger for each event', async () => {
     const lines = await linesOf(4, (write) => ({ logger: pino({ base: null, timestamp: false }, { write }) }))
 
@@ -63,8 +63,8 @@ describe('logAlerts', () => {
   it('refuses a logger that it cannot use', async () => {
     const { open } = alertLog()
     const log = await open()
-    const options: LogAlertsOptions = JSON.parse('{"logger":{"info":1}}')
-    expect(() => logAlerts(log, options)).toThrow(
+    const options: AlertLoggerOptions = JSON.parse('{"logger":{"info":1}}')
+    expect(() => notifyLogger(log, options)).toThrow(
       /^logger must be a logger with info and warn, got an object$/,
     )
   })

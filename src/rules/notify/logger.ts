@@ -1,6 +1,7 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkOptions, checkText } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/json.ts'
+import { checkLog } from '../check-arguments.ts'
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import type { LogJob } from '../../log/event-log/job.ts'
 import type { AlertEntry } from './alert-entry.ts'
@@ -15,8 +16,8 @@ interface AlertLogger {
   warn(fields: Readonly<Record<string, unknown>>, message: string): void
 }
 
-/** Settings of {@link logAlerts}. */
-export interface LogAlertsOptions {
+/** Settings of {@link notifyLogger}. */
+export interface AlertLoggerOptions {
   /** Name of the consumer in the log. Default `alert-log`. */
   readonly name?: string
   /** Logger that gets each alert event. Default: a line of text on stderr. */
@@ -31,7 +32,8 @@ export interface LogAlertsOptions {
  *
  * @throws ArgumentError at the call, for an invalid setting.
  */
-export function logAlerts(log: EventLog, options: LogAlertsOptions = {}): LogJob {
+export function notifyLogger(log: EventLog, options: AlertLoggerOptions = {}): LogJob {
+  checkLog(log)
   checkOptions('options', options, ['name', 'logger'])
   const { name = 'alert-log', logger } = options
   checkText('name', name)

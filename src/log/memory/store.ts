@@ -30,46 +30,56 @@ import { MemoryWorkGroups } from './work-groups.ts'
 import type { ProcessStore } from '../store/process-store.ts'
 import type { SharingStore } from '../store/sharing-store.ts'
 
-/** Settings of one open log in memory. */
-export interface MemoryStoreConnection {
-  /** The name in the `LogInUseError` of others. Default: a numbered one. */
-  readonly owner?: string
-  /**
-   * Awaited before and after the effect of each call, to test readers with a remote store. Default: calls resolve in microtasks.
-   */
-  readonly latency?: () => PromiseLike<unknown>
-  /**
-   * Called before and after the effect of each write. An error that it throws rejects the write. If it throws before the effect, nothing
-   * was written; if after, everything was, as when the process crashes before the writer gets the result.
-   */
-  readonly faults?: (write: MemoryStoreWrite, step: 'before' | 'after') => void
-}
-
 /** Settings of {@link memoryStore}. */
-export interface MemoryStoreOptions extends MemoryStoreConnection {
+export interface MemoryStoreOptions {
   /**
    * Number of partitions, 1 to 1,000. With more than one, sources alternate in another order than that of the appends; the
    * entries of each source keep theirs. Default 1.
    */
   readonly partitions?: number
+  /** Name in the `LogInUseError` of others. Default: a numbered one. */
+  readonly owner?: string
   /** Unix time in ms, for `recorded`. Default `Date.now`. */
   readonly clock?: () => number
   /** Maximum number and size of webhooks that are stored and not recorded yet. Default 10,000 of at most 256 MiB together. */
   readonly inbox?: InboxLimits
 }
 
-/** The writes of a log. */
-export type MemoryStoreWrite = 'claim' | 'release' | 'append' | 'commit' | 'deadLetters' | 'put' | 'retention'
-
 /** An open log in memory. */
 export interface MemoryStore extends LogStore {
   /**
-   * Opens the same log once more, as another process opens the same file. The log is there as long as one can be reached,
+   * Opens the same log once more, as another process opens the same file. The log is there as long as one of its stores can be reached,
    * open or closed.
    *
+   * @param options `owner`, as in {@link MemoryStoreOptions}.
    * @throws {ArgumentError} for an option that cannot be right.
    */
-  connect(options?: MemoryStoreConnection): MemoryStore
+  connect(options?: Pick<MemoryStoreOptions, 'owner'>): MemoryStore
+}
+
+/** Hooks into the calls of one open log, for tests. */
+interface Hooks {
+  /** Awaited before and after the effect of each call, as a remote store is. Default: calls resolve in microtasks. */
+  readonly latency?: () => PromiseLike<unknown>
+  /**
+   * Called before and after the effect of each write. An error that it throws rejects the write. If it throws before the effect, nothing
+   * was written; if after, everything was, as when the process crashes before the writer gets the result.
+   */
+  readonly faults?: (write: StoreWrite, step: 'before' | 'after') => void
+}
+
+/** Settings of {@link simulatedStore}. */
+export interface SimulatedStoreOptions extends MemoryStoreOptions, Hooks {}
+
+/** Settings of one more open log of {@link simulatedStore}. */
+export type SimulatedConnection = Pick<SimulatedStoreOptions, 'owner' | keyof Hooks>
+
+/** The writes of a log. */
+export type StoreWrite = 'claim' | 'release' | 'append' | 'commit' | 'deadLetters' | 'put' | 'retention'
+
+/** An open log in memory that can be delayed, failed and killed. */
+export interface SimulatedStore extends MemoryStore {
+  connect(options?: SimulatedConnection): SimulatedStore
   /**
    * Frees the claims of this open log without its knowledge, as when its process was killed, or was suspended and lost its locks. It
    * is fenced once another open log claims their names.
@@ -78,7 +88,6 @@ export interface MemoryStore extends LogStore {
 }
 
 const LOG = 'the log in memory'
-const CONNECTION_OPTIONS = ['owner', 'latency', 'faults']
 
 /**
  * A log in memory: for tests, and for events that need not survive the process.
@@ -86,7 +95,16 @@ const CONNECTION_OPTIONS = ['owner', 'latency', 'faults']
  * @throws {ArgumentError} for an option that cannot be right.
  */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
-  checkOptions('options', options, ['partitions', 'clock', 'inbox', ...CONNECTION_OPTIONS])
+  checkOptions('options', options, ['partitions', 'owner', 'clock', 'inbox'])
+  return simulatedStore(options)
+}
+
+/**
+ * A log in memory for the tests of this package, which delay, fail and kill it.
+ *
+ * @internal
+ */
+export function simulatedStore(options: SimulatedStoreOptions = {}): SimulatedStore {
   const { partitions = 1, clock = Date.now, inbox, ...connection } = options
   checkInteger('partitions', partitions, 1, 1_000)
   checkFunction('clock', clock)
@@ -124,7 +142,7 @@ class Contents {
   }
 }
 
-function connect(contents: Contents, options: MemoryStoreConnection): MemoryStore {
+function connect(contents: Contents, options: SimulatedConnection): SimulatedStore {
   contents.connections += 1
   const {
     owner = `memory log ${contents.connections}`,
@@ -132,12 +150,10 @@ function connect(contents: Contents, options: MemoryStoreConnection): MemoryStor
     faults = () => {},
   } = options
   checkText('owner', owner)
-  checkFunction('latency', latency)
-  checkFunction('faults', faults)
   return new OpenMemoryLog(contents, { owner, latency, faults })
 }
 
-class OpenMemoryLog implements MemoryStore {
+class OpenMemoryLog implements SimulatedStore {
   readonly name = LOG
   readonly processes: ProcessStore
   readonly owner: string
@@ -145,12 +161,12 @@ class OpenMemoryLog implements MemoryStore {
   readonly retention: RetentionStore
   readonly #contents: Contents
   readonly #latency: () => PromiseLike<unknown>
-  readonly #faults: (write: MemoryStoreWrite, step: 'before' | 'after') => void
+  readonly #faults: (write: StoreWrite, step: 'before' | 'after') => void
   readonly deadLetters: DeadLetterStore
   readonly sharing: SharingStore
   #isClosed = false
 
-  constructor(contents: Contents, { owner, latency, faults }: Required<MemoryStoreConnection>) {
+  constructor(contents: Contents, { owner, latency, faults }: Required<SimulatedConnection>) {
     this.#contents = contents
     this.owner = owner
     this.#latency = latency
@@ -165,8 +181,8 @@ class OpenMemoryLog implements MemoryStore {
     this.sharing = this.#sharingStore(contents)
   }
 
-  connect(options: MemoryStoreConnection = {}): MemoryStore {
-    checkOptions('options', options, CONNECTION_OPTIONS)
+  connect(options: SimulatedConnection = {}): SimulatedStore {
+    checkOptions('options', options, ['owner', 'latency', 'faults'])
     return connect(this.#contents, options)
   }
 
@@ -342,7 +358,7 @@ class OpenMemoryLog implements MemoryStore {
   }
 
   /** One change of the log. Its effect is all there or not at all. */
-  #write<Result>(write: MemoryStoreWrite, effect: () => Result | Promise<Result>): Promise<Result> {
+  #write<Result>(write: StoreWrite, effect: () => Result | Promise<Result>): Promise<Result> {
     return this.#call(async () => {
       this.#faults(write, 'before')
       const result = await effect()
