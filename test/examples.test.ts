@@ -150,6 +150,13 @@ describe('the examples', () => {
     expect(readFileSync('examples/own-table.js', 'utf8').trim().split('\n').length).toBeLessThan(40)
   })
 
+  it('are each listed once in their README', () => {
+    const listed = [...readFileSync('examples/README.md', 'utf8').matchAll(/^\| \[([^\]]+)\]\(\1\)/gm)]
+    const programs = readdirSync('examples').filter((name) => name !== 'README.md')
+
+    expect(listed.map(([, name]) => name).toSorted()).toEqual(programs.toSorted())
+  })
+
   it('import from at most four entry points', () => {
     const placesOf = (file: string) => new Set(readFileSync(file, 'utf8').match(/(?<=from ')rivulet[^']*/g))
     const numbers = globSync('examples/**/*.{js,jsx}').map((file) => placesOf(file).size)

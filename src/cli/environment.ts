@@ -44,7 +44,7 @@ function secret(meaning: string, usedBy: string, defaultValue = ''): Variable {
   return { ...setting(meaning, usedBy, defaultValue), isSecret: true }
 }
 
-/** The value of an environment variable. An empty one counts as not set. */
+/** The value of an environment variable. Undefined for an empty one. */
 export function variable(name: keyof typeof VARIABLES): string | undefined {
   return process.env[name] || undefined
 }

@@ -296,7 +296,7 @@ class RunningGateway {
  * Runs a process until the signal is aborted or the log closed. Waits while another gateway runs it, in any process
  * that opens the log, and continues when that gateway ends. Rejects with an error that is not transient.
  *
- * @param name Of the process.
+ * @param name The name of the process.
  */
 async function runProcess(
   log: EventLog,

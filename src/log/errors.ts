@@ -254,8 +254,8 @@ export class LogFileError extends LogError {
 /**
  * A NATS server or its streams cannot be used, or not now. `cause` is the client's error. Neither has credentials.
  *
- * A write that was rejected with it may have been stored in part, where the server could not be reached any more after the
- * first part. Written again, nothing is doubled.
+ * A write that was rejected with it may have been stored in part, if the server became unreachable after the first part.
+ * Written again, nothing is doubled.
  */
 export class LogServerError extends LogError {
   override readonly name = 'LogServerError'

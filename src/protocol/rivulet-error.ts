@@ -12,7 +12,7 @@ export abstract class RivuletError extends Error implements Retryable {
   readonly retryable: boolean = false
 
   /**
-   * Whether it is the error with this `code`, of whichever copy of the package, and of any entry point. It narrows to the class, of which only
+   * Whether it is the error with this `code`, from any copy of the package and any entry point. It narrows to the class, of which only
    * the type is needed.
    *
    * ```ts

@@ -12,7 +12,7 @@ import type { Timer } from './timers.ts'
 /** Maximum number of keys of one entry. */
 const MAX_KEYS = 10_000
 
-/** Where a function is called, for the error if it fails. */
+/** The place of a call, for the error if it fails. */
 type Place = ConstructorParameters<typeof ProcessError>[1]
 
 /**

@@ -203,7 +203,7 @@ describe('docs/reference/live.md', () => {
 
     expect(namesBelow(pages.live, '## `connect(options)`')).toEqual(CONNECT_OPTIONS)
     expect(shown(pages.live, '## `connect(options)`', defaults)).toEqual(defaults)
-    expect(Object.keys(defaults)).toEqual(['share', 'offline'])
+    expect(Object.keys(defaults)).toEqual(['share', 'offline', 'initial'])
   })
 
   it('has the members of a connection and of a view, and the states of both', () => {

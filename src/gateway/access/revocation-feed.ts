@@ -185,7 +185,7 @@ export class RevocationFeed {
     }
   }
 
-  /** Follows the state of the process, in whichever gateway it runs. */
+  /** Follows the state of the process, whichever gateway runs it. */
   async #followKept(): Promise<void> {
     const { signal } = this.#stopping
     const state = this.#log.state<KeptState>(PROCESS)

@@ -4,7 +4,7 @@ export class Ending {
   readonly #release: (() => void)[]
 
   /**
-   * @param signals Of the gateway and the request.
+   * @param signals The signals of the gateway and the request.
    * @param release Called at the end, to release resources.
    */
   constructor(

@@ -13,7 +13,7 @@ import type { ViewAge } from './view-age.ts'
 export interface AlertRow extends Alert {
   /** When the last change was recorded, in Unix ms. */
   readonly changed: number
-  /** The resolved alert that was there before one that is pending or unknown. It is there again if that one does not fire. */
+  /** The resolved alert that was there before one that is pending or unknown. It returns if that one does not fire. */
   readonly last?: AlertRow
   /** Set if a part was too long for the row. */
   readonly truncated?: true

@@ -46,7 +46,7 @@ export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventT
   readonly wait?: AbortSignal
   /**
    * Divides the entries with all open logs that run this consumer with `share`, in any number of processes: each source is read by
-   * one of them, in order. Where one joins, it takes its share over; where one stops, or dies and its lease runs out, the others
+   * one of them, in order. When one joins, it takes its share over; when one stops, or dies and its lease runs out, the others
    * do. {@link maxUnacknowledged} holds for this one alone. Default false: it reads all entries, and is the only one.
    *
    * If the log does not divide its sources, as in a file, one of them reads and the others stand by. Once a consumer was divided, it runs with

@@ -48,7 +48,7 @@ export interface Effects<E> {
    * with a `FencedError` if a later one is known, or if there is no state in a copy of the log.
    */
   take(fence: Fence, consumer: EffectConsumer, from: EffectOrigin): Promise<EffectState>
-  /** Those of the positions of a reader that are given up and not handled: see `EffectStore.givenUp`. */
+  /** The positions of a reader, out of these, that are given up and not handled: see `EffectStore.givenUp`. */
   givenUp(reader: string, positions: readonly Position[]): Promise<readonly Position[]>
   /** Prepares and applies the effect of an entry. */
   handle(entry: E, signal: AbortSignal): Promise<void>
@@ -83,7 +83,7 @@ export class ConsumerEffects<E extends Entry> {
   /**
    * Assigns effects to the entries of a reader.
    *
-   * @param onFenced What becomes of the reader once another process has taken it over. Default: the job fails.
+   * @param onFenced Called once another process has taken the reader over. Default: the job fails.
    */
   assign(effects: Effects<E>, reader: Acknowledger, onFenced?: (error: FencedError) => void): void {
     this.#of.set(reader, { effects, onFenced })

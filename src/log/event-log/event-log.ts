@@ -49,9 +49,9 @@ export interface EventLog extends AsyncDisposable {
    * the position of its stream. Each stream resumes from its position in the log.
    *
    * `done` resolves when the lists have completed, every group and run is done and every monitor is cancelled, and when the
-   * log is closed. It rejects with a `LogInUseError` if another recording has one of the streams, with the reason of `wait` if that is
-   * aborted first, with the error of an append that the log refuses, with a `LogError` for a position in the log that
-   * cannot be read, and with the errors of `client.watch`.
+   * log is closed. It rejects with a `LogInUseError` if another recording has one of the streams; with the reason of `wait` if that is
+   * aborted first; with the error of an append that the log refuses; with a `LogError` for a position in the log that
+   * cannot be read; and with the errors of `client.watch`.
    *
    * ```ts
    * import { createClient } from 'rivulet'
@@ -157,8 +157,8 @@ export interface EventLog extends AsyncDisposable {
    */
   wait(after: Position, signal: AbortSignal): Promise<void>
   /**
-   * Deletes a consumer or process that is gone: its position and its dead letters. Retention keeps nothing for it any
-   * more, and the name begins anew. Without effect for an unknown one. Rejects with a `LogInUseError` while it is running,
+   * Deletes a consumer or process that is gone: its position and its dead letters. Retention no longer keeps
+   * anything for it, and the name begins anew. Without effect for an unknown one. Rejects with a `LogInUseError` while it is running,
    * here or in another process.
    *
    * @throws ArgumentError for anything but one name.
@@ -211,12 +211,12 @@ export interface EventLog extends AsyncDisposable {
    * A writer of upstream streams, which recordings and gateways use.
    *
    * @internal
-   * @param onFailure Called once, when the log has refused an append. Nothing is recorded any more.
+   * @param onFailure Called once, when the log has refused an append. Recording has ended.
    */
   recorder(onFailure: (error: unknown) => void, reports?: RecorderReports): Recorder
   /**
    * Stops every job as its `stop` does, completes every consumer, saves what was acknowledged, and closes the store. Rejects
-   * where something could not be saved.
+   * if something could not be saved.
    */
   close(): Promise<void>
 }

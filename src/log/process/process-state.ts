@@ -57,7 +57,7 @@ export interface StatePage<State> {
 
 /** The state of a process, as of its last commit. It can be read in any process of the operating system that opens the log. */
 export interface ProcessState<State> {
-  /** The state of a key; undefined where it has none. */
+  /** The state of a key; undefined if it has none. */
   get(key: string): Promise<State | undefined>
   /**
    * All states, and the position from which {@link changes} go on. Rejects with a `SnapshotTooLargeError` for more keys than
@@ -71,14 +71,14 @@ export interface ProcessState<State> {
    * Reads states in the order of their keys, such as those whose keys begin with the same text, page by page. Pages are of
    * different moments: what has changed between them is among the {@link changes} after the position of the first one.
    *
-   * Rejects with a `LogPositionError` where the state was built again after `since`.
+   * Rejects with a `LogPositionError` if the state was built again after `since`.
    */
   page(options?: StatePageOptions): Promise<StatePage<State>>
   /**
    * The changes after a position, or of all keys without one. Each change has its own position, from which reading goes on. A
    * reader that is behind gets only the last state of each key.
    *
-   * Errors with a `LogPositionError` for a position of another log or of an earlier build of the state, and for one that is so
+   * Errors with a `LogPositionError` for a position of another log or of an earlier build of the state. Also for one that is so
    * old that removed keys were forgotten since, 10,000 of them at least: take a new snapshot. Completes when the log is closed.
    */
   changes(

@@ -34,7 +34,7 @@ export interface ProcessOptions<
   readonly migrate?: (state: unknown, fromVersion: number, key: string) => State | null
   /**
    * Builds the state of another version again from where the process began, where there is no `migrate`. What the earlier version has
-   * appended is not appended again. Refused where the log no longer has these entries; with `available` it is built from those that
+   * appended is not appended again. Refused if the log no longer has these entries; with `available` it is built from those that
    * the log still has, after a `log.gap`. Default false.
    */
   readonly rebuild?: boolean | 'available'
@@ -49,7 +49,7 @@ export interface ProcessOptions<
   /**
    * Divides the keys with all open logs that run this process with `share`, in any number of processes of the operating system: into eight
    * parts, each of which runs at one of them. Each part reads all entries, since they are the time of the process. State, timers and output are
-   * the same as without. Where an open log joins, it takes its share over; where one stops, or dies and its lease runs out, the others do. Default false.
+   * the same as without. When an open log joins, it takes its share over; when one stops, or dies and its lease runs out, the others do. Default false.
    *
    * If the log does not divide its sources, as in a file, one of them runs all and the others stand by. Once a process was divided, it runs with
    * `share` only: without, it rejects with a `LogUnsupportedError`.

@@ -296,7 +296,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     else await this.#apply(fence, key, effects)
   }
 
-  /** Calls a function within the observers. Returns what it changes, or why nothing of it is kept. */
+  /** Calls a function within the observers. Returns what it changes, or why its changes are not kept. */
   #observed(entry: Entry, run: () => ProcessEffects<State>): ProcessEffects<State> | ProcessError {
     // Without observers, a call costs one check.
     if (this.#observers.isEmpty) return effectsOf(run)

@@ -113,7 +113,7 @@ export class Recorder {
   /** The time of the log at the last append that looked at the clock, and the monotonic clock then, both in ms. */
   #lookedAt: { readonly time: number; readonly monotonic: number } | undefined
 
-  /** @param onFailure Called once, when the log has refused an append. Nothing is recorded any more. */
+  /** @param onFailure Called once, when the log has refused an append. Recording has ended. */
   constructor(
     store: LogStore,
     onFailure: (error: unknown) => void,
@@ -358,7 +358,7 @@ export class Recorder {
     this.#isFlushing = false
   }
 
-  /** Goes on without the stream that another recorder has claimed. Throws the error where that is not expected. */
+  /** Goes on without the stream that another recorder has claimed. Throws the error if that is not expected. */
   async #loseFenced(error: unknown): Promise<void> {
     if (!(error instanceof FencedError)) throw error
     const fenced = Array.from(this.#streams).find(({ fence }) => fence.name === error.claimed)
@@ -423,7 +423,7 @@ export class Recorder {
     if (batch.some(({ entry }) => entry !== undefined)) this.#lookAt(ahead, clock)
   }
 
-  /** Reports what has become of the wall clock, also if another writer of the log, such as a process, has noticed it first. */
+  /** Reports what happened to the wall clock, also if another writer of the log, such as a process, has noticed it first. */
   #lookAt(ahead: number, noticed: LogClock | undefined): void {
     const [time, monotonic, before, last] = [
       Date.now() - ahead,

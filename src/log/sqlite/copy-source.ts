@@ -22,7 +22,7 @@ export interface CopiedFile {
   /** The file in errors. */
   readonly name: string
   readonly epoch: string
-  /** Throws where it was removed. */
+  /** Throws if it was removed. */
   check(): void
   close(): void
 }

@@ -57,7 +57,7 @@ export class SqliteCopyTarget implements CopyTarget {
   #name: OpenName = { generation: 0, redelivered: [] }
   #inbox = { last: 0, pending: 0, bytes: 0 }
 
-  /** @throws {LogFileError} where there is a file, or where another process makes it. */
+  /** @throws {LogFileError} if there is a file, or if another process makes it. */
   constructor(file: string) {
     if (existsSync(file)) throw existing(file)
     checkPlace(file)
@@ -191,7 +191,7 @@ export class SqliteCopyTarget implements CopyTarget {
     }
   }
 
-  /** Takes the file for itself, until it is closed. What an interrupted one has left is there only where that had committed. */
+  /** Takes the file for itself, until it is closed. What an interrupted one has left is there only if that had committed. */
   #begin(): void {
     const database = this.#database
     database.exec(

@@ -288,7 +288,7 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
   /**
    * Runs the work in one transaction, again while the database is busy. The event loop is free between two attempts.
    *
-   * Rejects with an EffectError while the user has a transaction open, with SQLite's own error where the commit violates a
+   * Rejects with an EffectError while the user has a transaction open, with SQLite's own error if the commit violates a
    * deferred constraint, and with a LogFileError for what SQLite refuses otherwise.
    */
   #transaction<Result>(work: (statements: ReturnType<typeof prepare>) => Result): Promise<Result> {

@@ -34,7 +34,7 @@ import { EffectDatabase } from './effect-database.ts'
  * are applied in the order in which they are prepared; with `key`, in the order of the log within each key. Default
  * `concurrency`: 8 with `prepare`, 256 without.
  *
- * The job rejects with an `EffectError` where an effect returns a promise or begins or ends a transaction, and while another
+ * The job rejects with an `EffectError` if an effect returns a promise or begins or ends a transaction, and while another
  * transaction is open on the connection; with a `FencedError` once another process has taken the consumer over; and with a
  * `LogPositionError` for a cursor of another log. These are not retried and never become dead letters. An effect that commits by
  * itself counts as applied, and so do those before it.

@@ -33,7 +33,7 @@ const NETWORK_FILE_SYSTEMS: Readonly<Record<number, string>> = {
 }
 
 /**
- * The name of the network file system that a file is on; undefined where it is on none, and where that is not known: FUSE may
+ * The name of the network file system that a file is on; undefined if it is on none, and if that is not known: FUSE may
  * be both, and only Linux has stable numbers.
  */
 export function networkFileSystemOf(file: string): string | undefined {
@@ -185,7 +185,7 @@ export class FileIdentity {
     this.#inode = found?.ino
   }
 
-  /** The size of the file in bytes; undefined where another file is at the path, or none. It takes 3 µs. */
+  /** The size of the file in bytes; undefined if another file is at the path, or none. It takes 3 µs. */
   size(): number | undefined {
     const found = stat(this.#path)
     if (found === undefined || found.dev !== this.#device || found.ino !== this.#inode) return undefined

@@ -41,7 +41,7 @@ const OTHERS: readonly Table[] = [
   { name: 'rivulet_webhook', key: 'number', text: 'payload', isEvent: false },
 ]
 
-/** Deletes what the log has of a source, so that its text is not in the file any more. Returns the number of entries. */
+/** Deletes what the log has of a source, so that its text is no longer in the file. Returns the number of entries. */
 export async function forget(transactions: Transactions, source: string): Promise<number> {
   const entries = await forgetEntries(transactions, source)
   for (const table of OTHERS) await forgetIn(transactions, table, source)

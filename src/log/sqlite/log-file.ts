@@ -141,7 +141,7 @@ export class LogFile {
   /**
    * SQLite does not notice in WAL mode that its file was removed or replaced. It would write on into a file without a name.
    *
-   * @throws {LogFileError} where that happened.
+   * @throws {LogFileError} if that happened.
    */
   checkPresent(): void {
     if (this.#present.size() !== undefined && this.#wal.size() !== undefined) return

@@ -12,8 +12,8 @@ export type TokenOf = (number: number) => string
 
 /**
  * Runs say since which number an open log was the last one to begin to append: entries, or changes of a process. The random token of a run is
- * in each of its positions. When the file is put back to an earlier state, each log that is opened from then on begins a run of its own, so
- * a position of the state that was lost is refused, although another entry has its number by now.
+ * in each of its positions. When the file is put back to an earlier state, each log that is opened from then on begins a run of its own. So a
+ * position of the state that was lost is refused, although another entry has its number by now.
  *
  * A row is added for each start of a program, and stays: a position always has the same text. All methods run within a transaction.
  */

@@ -165,7 +165,7 @@ export class SqliteTrimming {
     return true
   }
 
-  /** The next sweep; undefined where it would not delete enough. */
+  /** The next sweep; undefined if it would not delete enough. */
   #nextSweep(): Sweep | undefined {
     const { minUptime, minNewer } = this.#limits
     const log = this.#statements.identities.get()

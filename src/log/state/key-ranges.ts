@@ -1,6 +1,6 @@
 import { compareStored, storedText } from '../../protocol/stored-text.ts'
 
-/** Keys as they are stored: those from `from` on and before `to`, which is undefined where all after `from` are meant. */
+/** Keys as they are stored: those from `from` on and before `to`, which is undefined if all after `from` are meant. */
 export interface KeyRange {
   readonly from: string
   readonly to: string | undefined

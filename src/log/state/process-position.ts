@@ -17,7 +17,7 @@ export interface ProcessGeneration {
   /** The generation of the state: each build of it has a greater one. */
   readonly generation: number
   /**
-   * Returns a random text that is the same for all changes of one run: those of one open log, until another one goes on. Empty where it is
+   * Returns a random text that is the same for all changes of one run: those of one open log, until another one goes on. Empty if it is
    * not known, and in a log that cannot be put back to an earlier state.
    */
   tokenOf(change: number): string
@@ -73,9 +73,9 @@ export class ProcessPositions {
   /**
    * The number of the change after which to read.
    *
-   * @param changes Those of the process; undefined for an unknown one.
+   * @param changes The changes of the process; undefined for an unknown one.
    * @param present Whether only keys that have a state are read.
-   * @throws {LogPositionError} where changes after the position cannot be read.
+   * @throws {LogPositionError} if changes after the position cannot be read.
    */
   resume(position: Position, changes: ProcessChanges | undefined, present = false): number {
     const { generation, change, token } = this.parse(position)

@@ -1,4 +1,4 @@
-/** Which member has each part; null where none has it. */
+/** Which member has each part; null if none has it. */
 export type Assignment = readonly (string | null)[]
 
 /**

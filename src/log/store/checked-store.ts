@@ -17,8 +17,8 @@ export function checkStore(argument: string, store: unknown): void {
 /**
  * Puts the checks of arguments in front of a store: its calls reject with an ArgumentError for one that cannot be right, and with a
  * LogValueError for an append or a commit that is too large, and the store gets only valid ones. Three promises that all stores make are
- * kept here as well: later changes of a commit by the caller have no effect, a wait rejects if its signal is aborted in the moment in which
- * it ends, and each page that is read leaves a turn of the event loop to other work.
+ * kept here as well. Later changes of a commit by the caller have no effect. A wait rejects if its signal is aborted in the moment in which
+ * it ends. Each page that is read leaves a turn of the event loop to other work.
  */
 export function checkedStore(store: LogStore): LogStore {
   const { deadLetters, inbox, processes, retention, sharing } = store

@@ -17,7 +17,7 @@ export type { NewEntry } from './new-entry.ts'
 export interface StreamAppend {
   /** The fence of the claim of the stream's name. */
   readonly fence: Fence
-  /** The stream's upstream position in the log; null where it has none. Another one is refused with a `LogConflictError`. */
+  /** The stream's upstream position in the log; null if it has none. Another one is refused with a `LogConflictError`. */
   readonly expect: string | null
   /** The upstream position after these entries. Default: it stays. */
   readonly position?: string
@@ -108,7 +108,7 @@ export interface Commit extends ReaderState {
   readonly deadLetters?: readonly NewDeadLetter[]
   /** Positions of redelivered dead letters that are handled. Default: none. */
   readonly redelivered?: readonly Position[]
-  /** State and timers of a process. Default: the reader is none. */
+  /** State and timers of a process. Absent if the reader is not a process. */
   readonly process?: ProcessCommit
   /**
    * Appended in the same transaction, which survives a power cut then. At most {@link MAX_APPEND_ENTRIES}. Default: none.

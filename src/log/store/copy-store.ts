@@ -17,7 +17,7 @@ export interface CopyStore {
    * open log has claimed anything of it.
    */
   source(): Promise<CopySource>
-  /** Begins a new log, which cannot be opened before it is finished. Rejects where there is one that is not empty. */
+  /** Begins a new log, which cannot be opened before it is finished. Rejects if there is one that is not empty. */
   target(): Promise<CopyTarget>
 }
 
@@ -61,7 +61,7 @@ export interface CopiedIdentity {
 export interface CopiedName {
   readonly kind: 'name'
   readonly name: string
-  /** The upstream position; null where it is no stream. */
+  /** The upstream position; null if it is no stream. */
   readonly position: string | null
   /** Null for a name that is no reader. */
   readonly reader: CopiedReader | null

@@ -25,11 +25,11 @@ export interface EffectStore<Connection> {
    * `FencedError` if a later fence is known.
    */
   take(fence: Fence): Promise<EffectState>
-  /** Those of at most 500 positions whose rows are not handled: dead letters of which the log may have lost its copy. */
+  /** The positions, out of at most 500, whose rows are not handled: dead letters of which the log may have lost its copy. */
   givenUp(reader: string, positions: readonly Position[]): Promise<readonly Position[]>
   /**
    * Applies effects and stores the state behind them, in one transaction: all of it or nothing. One commit of a reader runs at a time.
-   * Rejects with a `FencedError` if the reader is not that of the fence any more, which is checked in the transaction, and with an
+   * Rejects with a `FencedError` if the reader is no longer that of the fence, which is checked in the transaction, and with an
    * `EffectError` for a redelivered dead letter without a row.
    */
   commit(fence: Fence, commit: EffectCommit<Connection>): Promise<EffectResult>

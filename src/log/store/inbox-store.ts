@@ -23,8 +23,8 @@ export interface PendingDelivery extends WebhookDelivery {
  */
 export interface InboxStore {
   /**
-   * Stores a delivery in a transaction that survives a power cut. Concurrent calls share one. Resolves with `full` where
-   * {@link InboxLimits} are reached; rejects where nothing was stored.
+   * Stores a delivery in a transaction that survives a power cut. Concurrent calls share one. Resolves with `full` if
+   * {@link InboxLimits} are reached; rejects if nothing was stored.
    *
    * @param json The text that the payload was parsed from.
    */

@@ -108,8 +108,8 @@ export function isTimeCertain({ jump }: LogTime): boolean {
 /**
  * Returns the time before which entries may be deleted by their age.
  *
- * The entries that were recorded while a jump forward was not confirmed have times that are too early by this jump, and also by the
- * next one if the clock had jumped again before the confirmation. They count as recorded so much later.
+ * The entries that were recorded while a jump forward was not confirmed have times that are too early by this jump. If the clock
+ * had jumped again before the confirmation, they are too early by the next jump too. They count as recorded so much later.
  *
  * @param recordedBefore The same, by the times of the entries alone.
  * @param changes All changes of the clock that the log still has, in order.

@@ -96,11 +96,11 @@ export interface TimersOptions {
  * 10,000 of a process. A position before a forgotten one is refused; one before the first change is not.
  */
 export interface ProcessStore {
-  /** The states of keys, as JSON; null where there is none. */
+  /** The states of keys, as JSON; null if there is none. */
   states(name: string, keys: readonly string[]): Promise<readonly (string | null)[]>
-  /** Timers, in the order of `compareTimers`: fewer than the limit only where there are no more. */
+  /** Timers, in the order of `compareTimers`: fewer than the limit only if there are no more. */
   timers(name: string, options: TimersOptions): Promise<readonly Timer[]>
-  /** The position of a process before its first change. It is good for each of its generations. */
+  /** The position of a process before its first change. It is the same for each of its generations. */
   start(): Promise<Position>
   /** The position of a process after its last change. */
   end(name: string): Promise<Position>

@@ -18,12 +18,12 @@ export interface SharingStore {
   partitions(): Promise<Partitions>
   /**
    * Makes this open log a member of a group, which divides so many parts among its members, until the signal is aborted. Yields the
-   * numbers of its own parts at once, and again whenever they have changed. A part of a member that does not live any more is that of
+   * numbers of its own parts at once, and again whenever they have changed. A part of a member that no longer lives is that of
    * another one soon after its lease has run out. Completes when the signal is aborted.
    *
    * If sources are not divided, work need not be divided either: each member may have every part then, and the claims decide.
    *
-   * Throws a `LogInUseError` where this open log is a member already, and a `LogClosedError` once it is closed.
+   * Throws a `LogInUseError` if this open log is a member already, and a `LogClosedError` once it is closed.
    */
   share(group: string, parts: number, signal: AbortSignal): AsyncIterable<ReadonlySet<number>>
 }

@@ -34,7 +34,7 @@ export interface ReaderStats {
 /** An upstream stream that was recorded. */
 interface StreamStats {
   readonly name: string
-  /** The service's position after what was recorded; null where it has none. */
+  /** The service's position after what was recorded; null if it has none. */
   readonly position: string | null
   /** Process and host of its recorder, or the name that was given to the log; null if it is not being recorded. */
   readonly owner: string | null

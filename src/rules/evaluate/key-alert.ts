@@ -121,7 +121,7 @@ export class KeyAlert {
   }
 
   /**
-   * Appends what becomes of an alert that does not fire. Once, at the end of the call: the id of an output has its place among the outputs
+   * Appends the changes of an alert that does not fire. Once, at the end of the call: the id of an output has its place among the outputs
    * of its call, and these must not move those that fire and end alerts.
    */
   flush(): void {

@@ -219,7 +219,7 @@ class Program implements RuleProgram {
     return rules
   }
 
-  /** A rule as a whole misses no entries any longer. */
+  /** A rule as a whole no longer misses entries. */
   #known(state: RuleState, context: RuleContext): void {
     const alert = new KeyAlert(context.key, state, context)
     alert.known()

@@ -145,7 +145,7 @@ export class Timeline {
     if (state.trueSince === undefined) delete state.isExpired
   }
 
-  /** The level of the rule at this time, and what becomes of the alert. */
+  /** The level of the rule at this time, and what the alert does then. */
   #step(time: number): void {
     const state = this.#state
     const { rule, family } = this.#prepared

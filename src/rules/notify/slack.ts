@@ -25,7 +25,7 @@ export interface SlackOptions extends GroupedOptions {
  * the log.
  *
  * A message has the alerts of a group that fire or have ended, up to 48. By default alerts of one name are a group, which waits 5 s and
- * is notified at most once a minute. Text of an alert is escaped, so that it has no mention and no link.
+ * is notified at most once a minute. Text of an alert is escaped, so that it has neither a mention nor a link.
  *
  * An alert may be in two messages, after a restart for instance. After 429 the next attempt is after `Retry-After`. If Slack refuses a
  * message for its content, its alerts are sent again one by one, and each that is refused again is a dead letter of the consumer.

@@ -18,7 +18,7 @@ export interface Transition {
   readonly events: readonly string[]
 }
 
-/** Undefined for an event that no test expects: what becomes of an alert that does not fire. */
+/** Undefined for an event that no test expects: the change of an alert that does not fire. */
 export function transitionOf(event: AlertEvent): Transition | undefined {
   // When it was emitted: after a downtime, later than it was due.
   const at = Date.parse(event.received)

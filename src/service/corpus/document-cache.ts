@@ -5,7 +5,7 @@ import { toKind } from './document-kind.ts'
 import { isCopied } from './names.ts'
 import { ALLOWED_DOCUMENTS, type Restriction } from './restriction.ts'
 
-/** Maximum number of cached documents. A document takes about 1 KB. */
+/** Maximum number of cached documents. A document takes about 1 kB. */
 const MAX_CACHED = 8_192
 
 /** A visible document as the scores need it. */

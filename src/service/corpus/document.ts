@@ -29,8 +29,8 @@ const MAX_TITLE_LENGTH = 300
 /**
  * Parses a file into a document; undefined if it is binary, not UTF-8, empty, or a manifest without content.
  *
- * Its URL is the URL that the document states, else its URL on the site of its folder, else its URL on the site whose domain
- * is the name of its first folder, else its `file:` URL.
+ * Its URL is the URL that the document states; else its URL on the site of its folder; else its URL on the site whose domain
+ * is the name of its first folder; else its `file:` URL.
  */
 export function parseDocument(file: SourceFile, bytes: Uint8Array): CorpusDocument | undefined {
   const source = decode(bytes)

@@ -9,7 +9,7 @@ import { searchTerms } from '../corpus/query-terms.ts'
 import { rankTexts } from '../corpus/text-ranking.ts'
 import { type Row, transaction } from '../database.ts'
 
-/** Maximum number of memories of a scope. Together with the lengths, it bounds what a retrieval indexes: about 700 KB. */
+/** Maximum number of memories of a scope. Together with the lengths, it bounds what a retrieval indexes: about 700 kB. */
 const MAX_MEMORIES = 500
 /** Maximum number of events of all monitors of a scope. */
 const MAX_EVENTS = 500

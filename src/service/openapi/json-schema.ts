@@ -21,7 +21,7 @@ export class Components {
   readonly #prefix: string
   readonly #added = new Map<string, Component['schema'] | Shape>()
 
-  /** @param prefix Of references. */
+  /** @param prefix The beginning of references. */
   constructor(prefix = '#/components/schemas/') {
     this.#prefix = prefix
   }

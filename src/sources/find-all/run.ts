@@ -101,7 +101,7 @@ export interface RunFindAll {
  * result. An objective is ingested first; the enrichments that the service proposes for it are not requested. Beyond the
  * interface document.
  *
- * Each subscription and each `await` creates one run, and never a second: after the creation it only reads, with retries. Unsubscribing
+ * Each subscription and each `await` creates one run. After the creation it only reads: a retry never creates another run. Unsubscribing
  * does not cancel the run, unless `cancelOnUnsubscribe` is true.
  *
  * Errors with a {@link FindAllFailedError} for a run that failed or was cancelled, and with a {@link FindAllInterruptedError}

@@ -20,8 +20,8 @@ export type StreamKind = 'runs' | 'events'
  * The runs stream is done when the number of distinct runs seen with each status equals the inactive group's counts. The events stream is
  * done with the status that has these counts. If fewer were seen, events are missing.
  *
- * Completeness is unknown if the caller chose the first cursor, if the group has no usable counts, or if more runs were seen before a
- * restart than the saved position holds, so that one may count twice. Then time without a new event decides.
+ * Completeness is unknown if the caller chose the first cursor or the group has no usable counts. It is unknown too if more runs were seen
+ * before a restart than the saved position holds, so that one may count twice. Then time without a new event decides.
  */
 export class GroupPosition extends ResumedPosition<TaskGroupStatus> {
   readonly #kind: StreamKind

@@ -63,11 +63,11 @@ export interface RunTask {
  * Creates `tasks.run`, which creates a run, emits its events and completes when it has completed; an `await` returns its
  * result. Beyond the interface document. The first event is the state in which the run was created.
  *
- * Each subscription and each `await` creates one run, and never a second: after the creation it only reads, with retries. If the service
+ * Each subscription and each `await` creates one run. After the creation it only reads: a retry never creates another run. If the service
  * refuses the stream of events, the result is read without it.
  *
- * Errors with a {@link RunFailedError} for a run that failed or was cancelled, with an `OutputSchemaError` for an output that
- * does not match the `schema`, with an `UncertainRunError` if the service may have created the run, and with a
+ * Errors with a {@link RunFailedError} for a run that failed or was cancelled; with an `OutputSchemaError` for an output that
+ * does not match the `schema`; with an `UncertainRunError` if the service may have created the run; and with a
  * {@link RunInterruptedError} if a created run cannot be followed to its end. The last three are not retryable.
  */
 export function createRunTask(context: Context): RunTask {

@@ -269,7 +269,7 @@ export class NatsCopyTarget implements CopyTarget {
     }
   }
 
-  /** Sends messages that follow each other. Where an answer is missing, it goes on after the last one that is stored. */
+  /** Sends messages that follow each other. If an answer is missing, it goes on after the last one that is stored. */
   async #send(messages: readonly NumberedMessage[]): Promise<void> {
     for (let at = 0; at < messages.length; at += WINDOW) {
       const window = messages.slice(at, at + WINDOW)
@@ -283,7 +283,7 @@ export class NatsCopyTarget implements CopyTarget {
   }
 
   /**
-   * Returns why a message may not be stored. The first one is refused where others have written: this process may have been suspended
+   * Returns why a message may not be stored. The first one is refused if others have written: this process may have been suspended
    * for longer than its lease, and what it makes be another one's. On a single server, what follows such a one is refused too.
    */
   async #sendOnce(messages: readonly NumberedMessage[]): Promise<unknown> {

@@ -74,7 +74,7 @@ type Outcome =
 /**
  * Appends entries to the stream, each once and those of a source in order, whatever other writers do.
  *
- * The first entry of a source is stored only where the last message of its source is the one that this writer knows, and a source without
+ * The first entry of a source is stored only if the last message of its source is the one that this writer knows, and a source without
  * one gets a barrier first (see `barrier.ts`); each other entry only directly after the one before, by that one's id: an expected number
  * would be a guess, and could be that of another writer's message. So all can be sent at once: what follows a refused one is refused too.
  * After a refusal, what others have written is read, and the rest is sent again.

@@ -104,7 +104,7 @@ export function typeField(type: string): string {
   return /^[\w.-]{1,100}$/.test(type) ? type : `#${hashOf(type)}`
 }
 
-/** The entry that a reader gets; undefined where the text is not a JSON object. */
+/** The entry that a reader gets; undefined if the text is not a JSON object. */
 export function entryOf(
   json: string,
   { revision, isBackfill }: EntryFields,

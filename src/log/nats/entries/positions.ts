@@ -12,13 +12,13 @@ const MAX_KNOWN = 1_000
 export interface StreamPlace {
   /** The number of the message before the place. */
   readonly sequence: number
-  /** The token of that message (see `continuity.ts`); empty where it was gone when the place was named, and for 0. */
+  /** The token of that message (see `continuity.ts`); empty if it was gone when the place was named, and for 0. */
   readonly token: string
 }
 
 /**
  * The positions of a log: its epoch, the number of a message of its stream, which is in the order of all its sources, and the token of that
- * message. Some numbers have no entry any more.
+ * message. Some numbers no longer have an entry.
  *
  * A log that its server has put back to an earlier state has the same epoch, and gives the same numbers again. Then the token of a
  * position that was kept elsewhere is not the one that the log has at that place.
@@ -82,7 +82,7 @@ export class NatsPositions {
 
   /**
    * The place of a position. Rejects with a LogPositionError for one that is not of this log, beyond its end, or of a state that was lost.
-   * Where the message was deleted since, and is not the last one that was trimmed, nothing is left to compare, and the position is accepted.
+   * If the message was deleted since, and is not the last one that was trimmed, nothing is left to compare, and the position is accepted.
    * After the server was put back, its reader may have missed more than the gap says.
    */
   async check(position: Position): Promise<StreamPlace> {

@@ -38,7 +38,7 @@ export class GroupRecord {
   /**
    * Divides the parts among other members.
    *
-   * @returns The new state; undefined where another one was faster.
+   * @returns The new state; undefined if another one was faster.
    */
   async change(
     { assignment, sequence }: GroupState,

@@ -55,7 +55,7 @@ export class DeadLetterCopies {
     })
   }
 
-  /** The entry of a dead letter, as JSON; undefined where it was removed meanwhile. */
+  /** The entry of a dead letter, as JSON; undefined if it was removed meanwhile. */
   async read(reader: string, position: Position): Promise<string | undefined> {
     const { jsm, names } = this.#connection
     const query = { last_by_subj: names.deadLetter(reader, position) }

@@ -154,7 +154,7 @@ type EncodedMessage = Omit<JournalMessage, 'commit'> & { readonly commit?: Retur
  * Reads a message of a journal.
  *
  * @param sequence Its number.
- * @throws {SyntaxError} where it is damaged.
+ * @throws {SyntaxError} if it is damaged.
  */
 export function decodeMessage(payload: Uint8Array, sequence: number): JournalMessage {
   const texts = new TextReader(payload)

@@ -82,7 +82,7 @@ class SnapshotPart {
 /**
  * Restores the contents of one part. Call it for all parts in their order.
  *
- * @throws {SyntaxError} where it is damaged.
+ * @throws {SyntaxError} if it is damaged.
  */
 export function restorePart(state: JournalState, payload: Uint8Array): void {
   const texts = new TextReader(payload)

@@ -302,7 +302,7 @@ export class Journal {
   }
 
   /**
-   * Stores what the journal makes, and a message that names it. Returns the number of that; undefined where others have
+   * Stores what the journal makes, and a message that names it. Returns the number of that; undefined if others have
    * written meanwhile.
    *
    * @param isRollup Whether the earlier messages are deleted with it.

@@ -43,7 +43,7 @@ export class ReadAhead {
   readonly #connection: Connection
   readonly #times: RecordedTimes
   readonly #order: SourceOrder
-  /** When the last entry was recorded; undefined where that is not known. */
+  /** When the last entry was recorded; undefined if that is not known. */
   #recorded: number | undefined
   #last: number
   #token: string
@@ -74,7 +74,7 @@ export class ReadAhead {
     return { sequence: this.#last, token: this.#token }
   }
 
-  /** The next message; undefined where no more were read. It stays the next one until {@link take}. */
+  /** The next message; undefined if no more were read. It stays the next one until {@link take}. */
   get next(): StreamMessage | undefined {
     return this.#messages[this.#next]
   }

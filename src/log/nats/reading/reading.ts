@@ -153,7 +153,7 @@ export class Reading {
     return gap
   }
 
-  /** The entry of a message; undefined where it is gone. */
+  /** The entry of a message; undefined if it is gone. */
   async entryAt(sequence: number): Promise<Entry | undefined> {
     const { jsm, names } = this.#connection
     if (sequence === 0) return undefined

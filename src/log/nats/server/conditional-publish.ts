@@ -39,7 +39,7 @@ const WRONG_LAST_SEQUENCE = 10_071
  * moved; so the last message decides: the own id means that it is stored. Within the server's window for duplicates the repetition is
  * acknowledged instead; nothing relies on that.
  *
- * @returns The number of the message; undefined where the subject has another last message. Rejects with a LogServerError.
+ * @returns The number of the message; undefined if the subject has another last message. Rejects with a LogServerError.
  */
 export async function publishConditionally(
   connection: Connection,

@@ -11,7 +11,7 @@ import { retryTransient } from './retry-transient.ts'
 export interface StreamMessage {
   readonly sequence: number
   readonly subject: string
-  /** The payload. Empty where only fields are read. */
+  /** The payload. Empty if only fields are read. */
   readonly data: Uint8Array
   /** See `tokenOf`. */
   readonly token: string
@@ -88,7 +88,7 @@ export class MessageCursor {
   }
 
   /**
-   * Reads on: at most `limit` messages, fewer where there are no more or their size together is large. Not to be called
+   * Reads on: at most `limit` messages, fewer if there are no more or their size together is large. Not to be called
    * again before it has resolved. They are in {@link messages} then: those of many pages stay in memory until a full collection
    * where they are the value of a promise, which took a fifth of a reader's time.
    *

@@ -56,7 +56,7 @@ export async function isThere(
   return found !== null && streams[0] !== undefined
 }
 
-/** The configuration of a stream; undefined where there is none. */
+/** The configuration of a stream; undefined if there is none. */
 export async function configOf(host: StreamHost, stream: string): Promise<StreamConfig | undefined> {
   return retryTransient(host, async () => {
     try {

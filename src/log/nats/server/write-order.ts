@@ -47,7 +47,7 @@ export interface LastMessage {
 /**
  * Whether a message of a subject is the next one after another number.
  *
- * A single server stores a message only where the last one of its subject is as expected. The leader of a stream with copies looks at
+ * A single server stores a message only if the last one of its subject is as expected. The leader of a stream with copies looks at
  * that before it sends the message to the copies, by what it has stored itself; so of several messages that are sent at the same
  * moment, it takes all. In the order of the stream, the first one of them is next to the one that its writer knew, and counts. The others
  * are without effect: their writers see that, and so does each reader.
