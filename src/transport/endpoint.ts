@@ -42,16 +42,19 @@ export interface ApiRequest {
 export interface EndpointSettings {
   /**
    * Address of the service, `https://host` or `https://host/prefix`, without credentials, query or fragment. In a browser
-   * also a path on the page's own host, such as `/api`.
+   * also a path on the page's own host, such as `/api`. Default: the environment variable `RIVULET_BASE_URL`.
    */
   readonly baseUrl: string
-  /** Sent with every request as `x-api-key` (§5), and nowhere else. `null` sends none, for a gateway that adds the key. */
+  /**
+   * Sent with every request as `x-api-key` (§5), and nowhere else. `null` sends none, for a proxy that adds the key.
+   * Default: the environment variable `RIVULET_API_KEY`.
+   */
   readonly apiKey: string | null
   /** Name of the header that requests beta features (§9). Default `service-beta`. */
   readonly betaHeader?: string | undefined
-  /** More headers for every request. */
+  /** Additional headers for every request. `x-api-key`, `accept`, `content-type` and the headers of HTTP itself are refused. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Allows plain http to other machines, which exposes secrets to the network. Default false. */
+  /** Allows plain http to other machines with a key or another secret header. Loopback addresses are always allowed. Default false. */
   readonly allowInsecure?: boolean | undefined
   /** Timeouts of each request, in ms; see {@link Timeouts} for the defaults. Infinity disables one. */
   readonly timeouts?: Partial<Timeouts> | undefined

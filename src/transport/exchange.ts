@@ -2,11 +2,15 @@ import type { ConnectionError, ProtocolError } from './errors.ts'
 
 /** Timeouts of a request, each in ms. */
 export interface Timeouts {
-  /** Timeout of making the connection. */
+  /** Timeout of making the connection, in ms. Default 10,000. */
   readonly connect: number
-  /** Timeout from the request to the status line and headers. */
+  /** Timeout from the request to the status line and headers, in ms. Default 30,000. */
   readonly headers: number
-  /** Timeout between two chunks of a body; does not run while the flow is paused. Default 60,000. */
+  /**
+   * Timeout between two chunks of a body, in ms. Comments of a stream are chunks; time for which a slow consumer pauses the stream does
+   * not count. Then a request that may be repeated is retried, and a group's stream resumes; `client.stream` errors with a
+   * `ConnectionError`. Default 60,000.
+   */
   readonly silence: number
 }
 
