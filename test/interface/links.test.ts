@@ -77,9 +77,7 @@ describe('a link within the repository', () => {
   })
 
   it('is reported if it does not', () => {
-    expect(
-      faultOf({ page: 'docs/reference/wire.md', target: '../../README.md#which-services' }),
-    ).toBeUndefined()
+    expect(faultOf({ page: 'docs/reference/wire.md', target: '../../README.md#services' })).toBeUndefined()
     expect(faultOf({ page: 'README.md', target: 'docs/none.md' })).toBe('README.md: no file docs/none.md')
     expect(faultOf({ page: 'README.md', target: 'docs/reference/wire.md#s4.9' })).toContain('no heading')
     expect(faultOf({ page: 'README.md', target: 'docs/reference/log.md#all-figures-for-people' })).toContain(

@@ -1,6 +1,4 @@
-import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from 'rivulet'
@@ -9,20 +7,10 @@ import { filter, firstValueFrom, mergeMap } from 'rxjs'
 import { expect, it, onTestFinished } from 'vitest'
 import { ROOT } from '../package/build.ts'
 import { sharedPackage } from '../package/installed.ts'
-import { save, stepsOf, Terminal } from './tutorial.ts'
+import { freePort, save, stepsOf, Terminal } from './tutorial.ts'
 
 // A dozen processes, one after another.
 const TIMEOUT = 600_000
-
-/** A port that nothing listens on. */
-async function freePort(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = Object(server.address())
-  server.close()
-  await once(server, 'close')
-  return String(port)
-}
 
 /** Resolves once a monitor of the service has a finding with this text. */
 function isFound(baseUrl: string, text: string): Promise<unknown> {

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { delimiter, dirname, join } from 'node:path'
 import MarkdownIt from 'markdown-it'
 
@@ -100,9 +101,10 @@ export class Terminal implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#shell.exitCode !== null || this.#shell.pid === undefined) return
+    const { exitCode, signalCode, pid } = this.#shell
+    if (exitCode !== null || signalCode !== null || pid === undefined) return
     const exited = once(this.#shell, 'exit')
-    process.kill(-this.#shell.pid, 'SIGKILL')
+    process.kill(-pid, 'SIGKILL')
     await exited
   }
 
@@ -134,4 +136,14 @@ const WAIT = 120_000
 export async function save(folder: string, file: string, text: string): Promise<void> {
   await mkdir(dirname(join(folder, file)), { recursive: true })
   await writeFile(join(folder, file), text)
+}
+
+/** A port that nothing listens on. */
+export async function freePort(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = Object(server.address())
+  server.close()
+  await once(server, 'close')
+  return String(port)
 }

@@ -25,22 +25,18 @@ import { pause } from './wake.ts'
 
 /** Settings of {@link notifyAlertmanager}. */
 export interface AlertmanagerOptions extends NotifierOptions {
-  /**
-   * One or several instances, such as `http://127.0.0.1:9093`. All instances of a cluster are listed, as for Prometheus: each gets every
-   * alert. `/api/v2/alerts` is appended to the path.
-   */
+  /** Instances, such as `http://127.0.0.1:9093`: all those of a cluster, since each gets every alert. `/api/v2/alerts` is appended. */
   readonly urls: string | readonly string[]
   /** Name of the process and of the consumer in the log. Default `alertmanager`. */
   readonly name?: string
   /** Credentials for all instances. Default: the user and the password of each URL, if any. */
   readonly auth?: Credentials
-  /** How often open alerts are sent again, in ms. An open alert ends at an instance that gets none for four times as long. Default 60,000. */
+  /** Interval at which open alerts are sent again, in ms. An instance ends an alert that it gets no more for four times as long. Default 60,000. */
   readonly resend?: number
   /**
-   * How long an alert stays open at least from when an instance accepted it, in ms. Set it above `group_wait` and `group_interval` of
-   * Alertmanager together: a shorter episode is not notified at all otherwise. For a cluster add its `peer-timeout` for each
-   * instance after the first: otherwise several may notify a shorter one. Default 360,000: Alertmanager's defaults are 30 s,
-   * 5 min and 15 s.
+   * Minimum time that an alert stays open after an instance accepted it, in ms. Set it above `group_wait` plus `group_interval` of
+   * Alertmanager: otherwise a shorter episode is not notified. For a cluster, add its `peer-timeout` for each instance after the first:
+   * otherwise several notify it. Default 360,000, for Alertmanager's defaults: 30 s, 5 min and 15 s.
    */
   readonly minOpen?: number
   /** `generatorURL` of all alerts: an http or https URL at which a person finds the rules. Default: none. */

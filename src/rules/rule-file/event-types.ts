@@ -10,7 +10,7 @@ export const RULE_EVENT_TYPES = EVENT_TYPES.filter(
 
 const FAMILIES = new Set(EVENT_TYPES.filter((type) => type.includes('.')).map(familyOf))
 
-/** Applications cannot use the first words of our types: such types are misspelled, or the service may get them later. */
+/** A type that is not ours. The first words of our types are excluded: such a type is misspelled, or the service may get it later. */
 export const OWN_EVENT_TYPE = new RegExp(
   `^(?!(?:${[...FAMILIES].join('|')})\\.)[\\w-]{1,60}(?:\\.[\\w-]{1,60}){1,5}$`,
 )

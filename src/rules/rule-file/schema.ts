@@ -75,10 +75,9 @@ function object<Shape extends z.core.$ZodLooseShape>(shape: Shape, example: stri
   return z.strictObject(shape, { error: `properties, such as { ${example} }` }).meta({ description })
 }
 
-const EVENT_TYPE_EXPECTED =
-  'a type of events, such as monitor.event_stream, or one of your own, such as tank.full'
+const EVENT_TYPE_EXPECTED = 'a type of events, such as monitor.event_stream'
 
-/** A type of events, or an application's own, which TypeScript does not know here. */
+/** A type of events, also one that TypeScript does not know here. */
 export const eventType = z
   .string({ error: EVENT_TYPE_EXPECTED })
   .refine(isEventType, { error: EVENT_TYPE_EXPECTED, params: { values: RULE_EVENT_TYPES } })

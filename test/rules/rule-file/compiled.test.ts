@@ -33,7 +33,7 @@ describe('a compiled rule', () => {
     expect(compiled({ alert: 'A', when: 'true' }).types).toBeUndefined()
   })
 
-  it('reads events that an application appends itself, with any fields', () => {
+  it('reads events of types that are not ours, with any fields', () => {
     const [rule] = compiledRules(
       parseRules('version: 1\nrules: [{ alert: A, on: [tank.full, error], when: data.level > 0.9 }]'),
     )

@@ -17,7 +17,7 @@ describe('a rule is refused, with one problem that says what to write instead,',
     [['on: [error]', 'severity: high'], '5:5 This has no property severity: write labels: { severity: … }.'],
     [
       ['on: [monitor.complete]'],
-      '4:10 on[0] must be a type of events, such as monitor.event_stream, or one of your own, such as tank.full, not monitor.complete: did you mean monitor.completion?',
+      '4:10 on[0] must be a type of events, such as monitor.event_stream, not monitor.complete: did you mean monitor.completion?',
     ],
     [['on: [alert.firing]'], '4:10 on[0] must be a type of events'],
     [['on: [monitor.progress]'], '4:10 on[0] must be a type of events'],
