@@ -180,6 +180,7 @@ function connection(options: ClientOptions): Connection {
     ...settings,
     baseUrl: settings.baseUrl ?? fromEnvironment('RIVULET_BASE_URL', 'baseUrl'),
     apiKey: settings.apiKey === undefined ? fromEnvironment('RIVULET_API_KEY', 'apiKey') : settings.apiKey,
+    betaHeader: settings.betaHeader ?? (environment('RIVULET_BETA_HEADER') || undefined),
     backoff,
     onRetry: (info) => report({ kind: 'retry', ...info }),
     onQuotaWait: (wait) => report({ kind: 'quota', ...wait }),

@@ -17,6 +17,7 @@ export const VARIABLES = {
     `${CLIENT}; serve, which requires it of its clients`,
     'random for serve',
   ),
+  RIVULET_BETA_HEADER: setting('name of the header that enables beta features', CLIENT, 'service-beta'),
   RIVULET_WEBHOOK_SECRET: secret(
     'secret that signs webhooks',
     'watch and record, with --webhook-port; serve',

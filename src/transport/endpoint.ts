@@ -50,7 +50,10 @@ export interface EndpointSettings {
    * Default: the environment variable `RIVULET_API_KEY`.
    */
   readonly apiKey: string | null
-  /** Name of the header that requests beta features (§9). Default `service-beta`. */
+  /**
+   * Name of the header that requests beta features (§9). Default: the environment variable `RIVULET_BETA_HEADER`, else
+   * `service-beta`.
+   */
   readonly betaHeader?: string | undefined
   /** Additional headers for every request. `x-api-key`, `accept`, `content-type` and the headers of HTTP itself are refused. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined

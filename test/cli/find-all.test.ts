@@ -4,12 +4,12 @@ import { describe, expect, it } from 'vitest'
 import { folderOf, rivulet } from './command.ts'
 
 /** A service over two documents, and the environment of a command that uses it. */
-async function scene() {
+async function scene(options: readonly string[] = []) {
   const docs = await folderOf({
     'streams.md': '# streams\n\nA library of streams, written in TypeScript.\n',
     'parser.md': '# parser\n\nA library with a parser, written in Rust.\n',
   })
-  const service = rivulet(['serve', '--json', '--docs', docs])
+  const service = rivulet(['serve', '--json', '--docs', docs, ...options])
   const { service: printed } = JSON.parse(await service.stdoutLine())
   return { RIVULET_BASE_URL: String(printed.url), RIVULET_API_KEY: String(printed.api_key) }
 }
@@ -26,6 +26,18 @@ describe('rivulet find-all', () => {
     expect(stdout).toContain('written_in_typescript: A library of streams, written in TypeScript.')
     expect(stdout).not.toContain('parser')
     expect(stdout).toContain('1 of 2 candidates match, candidates_exhausted')
+  })
+
+  it('sends the beta header of the service by the name in the environment', async () => {
+    const env = await scene(['--beta-header', 'other-beta'])
+    const refused = await rivulet(['find-all', OBJECTIVE], env).ended
+    const { code, stdout } = await rivulet(['find-all', OBJECTIVE], {
+      ...env,
+      RIVULET_BETA_HEADER: 'other-beta',
+    }).ended
+
+    expect(refused.stderr).toContain('other-beta')
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('streams\n') })
   })
 
   it('prints each event as JSON', async () => {
