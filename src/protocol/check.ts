@@ -79,8 +79,10 @@ export function checkMethods(
   expected: string,
   methods: readonly string[],
 ): void {
+  // A text has methods too, such as `search`. A gateway is a function.
+  const isPrimitive = Object(value) !== value
   const has = (method: string) => typeof Object(value)[method] === 'function'
-  if (!methods.every(has)) throw new ArgumentError(argument, expected, hidden(value))
+  if (isPrimitive || !methods.every(has)) throw new ArgumentError(argument, expected, hidden(value))
 }
 
 /** True or false. */
