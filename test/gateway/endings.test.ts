@@ -222,7 +222,7 @@ describe('a gateway that is closed', () => {
 
     await expect(gateway.revoke({ sub: 'user' })).rejects.toMatchObject({
       code: 'log_closed',
-      message: 'the gateway is closed: open it again',
+      message: 'the gateway is closed: stop what uses it first, then close it',
     })
   })
 })
