@@ -1,20 +1,9 @@
-/**
- * Fills the tables of options in docs: `npm run docs:options`. A page names an interface, and the table between the two comments has its
- * members with their types and doc comments, so that a page and an editor say the same:
- *
- *     <!-- options DedupeOptions -->
- *     <!-- end -->
- *
- * Members of the interfaces that an interface extends are among its members. `DedupeOptions of operators/dedupe.ts` says which one, if several have the name,
- * and `-signal` after it leaves a member out. With `--check`, it writes nothing and fails for a table that is not up to date.
- */
-import { globSync, readFileSync, writeFileSync } from 'node:fs'
+/** Tables of the members of interfaces, from their doc comments. */
+import { globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import { parseSync } from 'rolldown/utils'
 
 const ROOT = resolve(import.meta.dirname, '..')
-const TABLE = /<!-- options (\w+)(?: of (\S+))?((?: -\w+)*) -->\n[^]*?<!-- end -->/g
 
 type Program = ReturnType<typeof parseSync>
 type Statement = Program['program']['body'][number]
@@ -38,35 +27,23 @@ interface Option {
 
 const declarations = readDeclarations()
 
-if (import.meta.main) {
-  const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } })
-  const changed = globSync('docs/**/*.md', { cwd: ROOT }).filter((page) => {
-    const before = readFileSync(join(ROOT, page), 'utf8')
-    const after = withTables(before)
-    if (!values.check && after !== before) writeFileSync(join(ROOT, page), after)
-    return after !== before
-  })
-  if (values.check && changed.length > 0) {
-    process.stderr.write(`options: ${changed.join(', ')}: npm run docs:options writes the tables\n`)
-    process.exitCode = 1
-  }
+/** Which interface a table is of, and which of its members it leaves out. */
+interface Wanted {
+  readonly name: string
+  /** Its file, if several files declare the name. */
+  readonly file: string | undefined
+  readonly omitted: ReadonlySet<string>
 }
 
-/** A page with its tables as the sources have them. */
-export function withTables(page: string): string {
-  return page.replaceAll(TABLE, (_, name: string, file: string | undefined, without: string) => {
-    const omitted = new Set(without.split(' -'))
-    const options = optionsOf(declared(name, file)).filter((option) => !omitted.has(option.name))
-    if (options.length === 0) throw new Error(`${name} has no members`)
-    const rows = options.map(({ name: option, type, text }) => `| \`${option}\` | \`${type}\` | ${text} |`)
-    const head = ['| Option | Type | What it does |', '| --- | --- | --- |']
-    const title = `options ${name}${file === undefined ? '' : ` of ${file}`}${without}`
-    return generated(title, [...head, ...rows].join('\n'))
+/** A table of the members of an interface. Members of the interfaces that it extends are among them. */
+export function optionTable({ name, file, omitted }: Wanted): string {
+  const options = optionsOf(declared(name, file)).filter((option) => !omitted.has(option.name))
+  if (options.length === 0) throw new Error(`${name} has no members`)
+  const rows = options.map(({ name: option, type, text }) => {
+    if (text === '') throw new Error(`${name}.${option} has no doc comment`)
+    return `| \`${option}\` | \`${type}\` | ${text} |`
   })
-}
-
-function generated(title: string, text: string): string {
-  return `<!-- ${title} -->\n<!-- oxfmt-ignore-start -->\n\n${text}\n\n<!-- oxfmt-ignore-end -->\n<!-- end -->`
+  return ['| Option | Type | What it does |', '| --- | --- | --- |', ...rows].join('\n')
 }
 
 function readDeclarations(): ReadonlyMap<string, readonly Declaration[]> {
@@ -131,9 +108,9 @@ function optionsOfReference(
     case 'Pick':
     case 'Omit': {
       if (type === undefined || keys === undefined) return []
-      const named = new Set(
-        [...from.code.slice(keys.start, keys.end).matchAll(/'([^']+)'/g)].map(([, key]) => key),
-      )
+      const text = from.code.slice(keys.start, keys.end)
+      const named = new Set([...text.matchAll(/'([^']+)'/g)].map(([, key]) => key))
+      if (named.size === 0) throw new Error(`${from.file}: the keys are not written out: ${text}`)
       return optionsOfType(type, from).filter((option) => named.has(option.name) === (name === 'Pick'))
     }
     case 'Partial':
@@ -177,7 +154,7 @@ function commentBefore(start: number, { code, comments }: Declaration): string {
 }
 
 /** A text within a cell of a table. */
-function cell(text: string): string {
+export function cell(text: string): string {
   return text.replaceAll('|', '\\|')
 }
 

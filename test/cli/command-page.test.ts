@@ -4,7 +4,6 @@ import type { Command } from 'commander'
 import { sqliteStore } from 'rivulet/log/sqlite'
 import { createResearchService } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
-import { optionsOf, optionTables } from '../../build/command-page.ts'
 import { VARIABLES } from '../../src/cli/environment.ts'
 import { EXIT } from '../../src/cli/exit-codes.ts'
 import { createProgram } from '../../src/cli/program.ts'
@@ -51,17 +50,6 @@ describe('docs/reference/command.md', () => {
     )
     // What begins with "each" is a line for each, everything else is one value.
     for (const { json } of commands) expect(json).toMatch(/\bprint,? .* as one line of JSON/)
-  })
-
-  it('has the options of each command, in the words of its help: npm run command-page writes them', () => {
-    const words = (text: string) =>
-      text
-        .replaceAll(/ {2,}|(?<=-)-+/g, ' ')
-        .replaceAll(/\s+/g, ' ')
-        .trim()
-
-    expect(words(optionsOf(PAGE) ?? '')).toBe(words(optionTables()))
-    expect(optionTables()).toContain('| `--log <file\\|url>`, required |')
   })
 
   it('has the exit codes', () => {
