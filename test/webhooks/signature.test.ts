@@ -111,6 +111,13 @@ describe('signedRequest', () => {
 })
 
 describe('verifySignature', () => {
+  it.each([
+    ['id', { id: '' }],
+    ['timestamp', { timestamp: '' }],
+  ])('is false for an empty %s, which a sender may send', async (_, empty) => {
+    expect(await verifySignature({ ...VECTOR_CONTENT, ...empty }, VECTOR.signature, SECRET)).toBe(false)
+  })
+
   it('accepts the signature of OpenSSL', async () => {
     expect(await verifySignature(VECTOR_CONTENT, VECTOR.signature, SECRET)).toBe(true)
   })
