@@ -36,11 +36,13 @@ function flipTextBit(text: string, at: number): string {
 
 describe('signWebhook', () => {
   it('returns the same signature as OpenSSL', async () => {
-    expect(await signWebhook({ ...VECTOR, secrets: SECRET })).toEqual({
+    const { signature, ...webhook } = VECTOR
+
+    expect(await signWebhook({ ...webhook, secrets: SECRET })).toEqual({
       'content-type': 'application/json',
       'webhook-id': VECTOR.id,
       'webhook-timestamp': '1760000000',
-      'webhook-signature': VECTOR.signature,
+      'webhook-signature': signature,
     })
   })
 
