@@ -24,6 +24,7 @@ const secrets = 'webhook-secret'
 const functions = { key: () => 'k', init: () => 0, event: () => {} }
 const aView = { version: 1, key: () => ['a'], reduce: () => 1 }
 const items = gateway.view(aView)
+const client = rivulet.createClient({ baseUrl: 'http://127.0.0.1', apiKey: null })
 const started = gateway.createGateway({ log, views: { items }, tokens: { secret } })
 const getToken = () => 'token'
 const page = live.connect<{ items: live.ViewShape<unknown, 'item'> }>({ url: '/live', getToken })
@@ -52,6 +53,8 @@ const WRONG_CALLS: Readonly<Record<string, Readonly<Record<string, readonly Wron
     createClient: [
       ['options', () => rivulet.createClient(5 as Untyped)],
       ['baseURL', () => rivulet.createClient({ baseURL: 'http://127.0.0.1' } as Untyped)],
+      ['observer', () => client.observe(wrong)],
+      ['observer.request', () => client.observe({ request: 5 } as Untyped)],
     ],
     createMonitorClient: [['retrys', () => rivulet.createMonitorClient({ retrys: 1 } as Untyped)]],
     outputSchema: [['schema', () => rivulet.outputSchema(wrong)]],
@@ -91,6 +94,10 @@ const WRONG_CALLS: Readonly<Record<string, Readonly<Record<string, readonly Wron
       ['heartbeat', gatewayOf({ heartbeat: 0 })],
       ['maxConnections', gatewayOf({ maxConnections: 0 })],
       ['observer', () => started.observe(wrong)],
+      ...['request', 'refused', 'connected', 'encoded', 'sent'].map((name): WrongCall => [
+        `observer.${name}`,
+        () => started.observe({ [name]: 5 } as Untyped),
+      ]),
       ['grant', () => started.grant(wrong)],
       ['grant', () => started.ticket(wrong)],
       ['revocation', () => started.revoke(wrong)],

@@ -5,6 +5,7 @@ import { createGateway } from '../gateway/gateway.ts'
 import type { GatewayClient } from '../gateway/gateway-options.ts'
 import type { Grant } from '../gateway/grant.ts'
 import { refusalResponse } from '../gateway/http-answer.ts'
+import { checkLog } from '../log/event-log/check-log.ts'
 import type { EventLog } from '../log/event-log/event-log.ts'
 import { ArgumentError, hidden } from '../protocol/argument-error.ts'
 import { checkFunction, checkMethods, checkOptions, checkText } from '../protocol/check.ts'
@@ -83,7 +84,7 @@ export function createDashboard(options: DashboardOptions): Dashboard {
   checkOptions('options', options ?? null, OPTIONS)
   const { log, client, documents, origins } = options
   const key = options.key ?? randomBytes(32).toString('base64url')
-  checkMethods('log', log, 'an open log', ['process', 'consume'])
+  checkLog(log)
   checkText('key', key)
   if (key.length < MIN_KEY) {
     throw new ArgumentError('key', `of at least ${MIN_KEY} characters`, hidden(key))

@@ -9,6 +9,7 @@ import {
   checkText,
 } from '../protocol/check.ts'
 import { FencedError, LogFileError, LogInUseError, LogServerError } from '../log/errors.ts'
+import { checkLog } from '../log/event-log/check-log.ts'
 import type { EventLog } from '../log/event-log/event-log.ts'
 import type { ProcessOptions } from '../log/process/process.ts'
 import { RequestContext } from '../log/event-log/request-context.ts'
@@ -70,7 +71,7 @@ export function createGateway<const V extends Views>(options: GatewayOptions<V>)
   checkOptions('options', options ?? null, OPTIONS)
   const { log, views, name, tokens, path = '/live', origins, client, maxConnections } = options
   const { holdsRetention = true, heartbeat = 15_000 } = options
-  checkMethods('log', log, 'an open log', ['process', 'consume'])
+  checkLog(log)
   checkObject('views', views)
   checkNames(name, Object.keys(views))
   for (const [at, each] of Object.entries(views)) {

@@ -3,6 +3,7 @@ import { metrics, trace } from '@opentelemetry/api'
 import type { Meter, Tracer } from '@opentelemetry/api'
 import type { ResearchClient } from '../client.ts'
 import type { GatewayObserver } from '../gateway/observer.ts'
+import { checkLog } from '../log/event-log/check-log.ts'
 import type { EventLog } from '../log/event-log/event-log.ts'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkBoolean, checkMethods, checkOptions } from '../protocol/check.ts'
@@ -77,7 +78,7 @@ export function instrument(options: InstrumentOptions): Instrumentation {
   checkBoolean('propagate', propagate)
   const { meter = metrics.getMeter('rivulet'), tracer = trace.getTracer('rivulet') } = options
   if (client !== undefined) checkMethods('client', client, 'a client', ['observe'])
-  if (log !== undefined) checkMethods('log', log, 'an open log', ['observe', 'stats'])
+  if (log !== undefined) checkLog(log, ['observe', 'stats'])
   if (gateway !== undefined) checkMethods('gateway', gateway, 'a gateway', ['observe'])
   checkMethods('meter', meter, 'a meter', ['createCounter'])
   checkMethods('tracer', tracer, 'a tracer', ['startSpan'])

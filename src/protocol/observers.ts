@@ -1,18 +1,27 @@
-import { checkObject } from './check.ts'
+import { checkFunction, checkObject } from './check.ts'
 import { isThenable } from './thenable.ts'
 
 /** The observers of one object. Without observers, a notification costs one check. */
 export class Observers<Observer extends object> {
   /** Each observer is in its own object, since the same one may be added twice. */
   #list: readonly { readonly observer: Observer }[] = []
+  readonly #methods: readonly string[]
+
+  /** @param methods The methods of an observer, each of which may be missing. */
+  constructor(methods: Readonly<Record<keyof Observer & string, true>>) {
+    this.#methods = Object.keys(methods)
+  }
 
   get isEmpty(): boolean {
     return this.#list.length === 0
   }
 
-  /** Adds an observer, until the returned function is called. */
+  /** Adds an observer, until the returned function is called. Throws an ArgumentError for what is none. */
   add(observer: Observer): () => void {
     checkObject('observer', observer)
+    for (const name of this.#methods) {
+      if (observer[name] !== undefined) checkFunction(`observer.${name}`, observer[name])
+    }
     const own = { observer }
     this.#list = [...this.#list, own]
     return () => {

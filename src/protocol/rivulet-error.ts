@@ -13,7 +13,7 @@ export abstract class RivuletError extends Error implements Retryable {
 
   /**
    * Whether it is the error with this `code`, from any copy of the package and any entry point. It narrows to the class, of which only
-   * the type is needed.
+   * the type is needed. A class that others extend, such as `LogError`, does not compile: its type stands for their codes too.
    *
    * ```ts
    * import { RivuletError } from 'rivulet'
@@ -25,8 +25,11 @@ export abstract class RivuletError extends Error implements Retryable {
    */
   static is<Class extends Error & { readonly code: string }>(
     error: unknown,
-    code: Class['code'],
-  ): error is Class {
+    code: string extends Class['code'] ? never : Class['code'],
+  ): error is Class
+  /** Whether it is an error with this `code`, of any class. */
+  static is(error: unknown, code: string): error is Error & { readonly code: string }
+  static is(error: unknown, code: string): boolean {
     return error instanceof Error && 'code' in error && error.code === code
   }
 

@@ -1,18 +1,11 @@
-import { ArgumentError } from '../protocol/argument-error.ts'
+import { ArgumentError, hidden } from '../protocol/argument-error.ts'
 import { checkList, checkText } from '../protocol/check.ts'
-import { isObject } from '../protocol/json.ts'
 import { RuleSet } from './rule-set.ts'
-
-/** An open log. */
-export function checkLog(log: unknown): void {
-  if (!isObject(log) || typeof log['consume'] !== 'function')
-    throw new ArgumentError('log', 'an open log, of openLog', log)
-}
 
 /** Rules that were checked. */
 export function checkRuleSet(rules: unknown): void {
   if (!(rules instanceof RuleSet))
-    throw new ArgumentError('rules', 'a RuleSet, of loadRules, parseRules or defineRules', rules)
+    throw new ArgumentError('rules', 'a RuleSet, of loadRules, parseRules or defineRules', hidden(rules))
 }
 
 /** One path or pattern, or a list of at least one. */

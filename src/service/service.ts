@@ -7,10 +7,10 @@ import {
   checkFunction,
   checkInteger,
   checkList,
+  checkMethods,
   checkOptions,
   checkText,
 } from '../protocol/check.ts'
-import { isObject } from '../protocol/json.ts'
 import { monitorEvent } from '../protocol/event.ts'
 import { MAX_STREAM_DURATION } from '../protocol/limits.ts'
 import { createApp } from './app.ts'
@@ -568,8 +568,10 @@ function checked(options: ResearchServiceOptions) {
     }
     checkModel(options.model)
   }
-  if (options.processor !== undefined) checkMethods('processor', options.processor, ['run'])
-  if (clock !== undefined) checkMethods('clock', clock, ['now', 'schedule'])
+  if (options.processor !== undefined)
+    checkMethods('processor', options.processor, 'an object with run', ['run'])
+  if (clock !== undefined)
+    checkMethods('clock', clock, 'an object with now and schedule', ['now', 'schedule'])
   if (options.faults !== undefined && !Array.isArray(options.faults))
     throw new ArgumentError('faults', 'an array', options.faults)
   for (const name of ['include', 'enter', 'onError'] as const) {
@@ -601,12 +603,6 @@ function checked(options: ResearchServiceOptions) {
     quotas: serviceLimits(quotas),
     betaHeader: betaHeader.toLowerCase(),
   }
-}
-
-/** An object with these methods. */
-function checkMethods(argument: string, value: unknown, methods: readonly string[]): void {
-  if (!isObject(value) || !methods.every((method) => typeof value[method] === 'function'))
-    throw new ArgumentError(argument, `an object with ${methods.join(' and ')}`, value)
 }
 
 /** Returns one or more folders as a non-empty list. */

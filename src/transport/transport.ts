@@ -115,7 +115,7 @@ export function createTransport(settings: TransportSettings): Transport {
 /** Sends requests in the order of their quotas, and retries them within one budget. Its methods are fields, so that a copy of the object has them. */
 class RetryingTransport implements Transport {
   readonly redact: Redact
-  readonly observers = new Observers<ClientObserver>()
+  readonly observers = new Observers<ClientObserver>({ request: true })
   readonly maxBodyBytes: number
   readonly #endpoint: Endpoint
   readonly #limits: Pick<ResponseContext, 'maxBodyBytes' | 'maxEventLength' | 'readers' | 'now'>

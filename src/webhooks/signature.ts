@@ -1,6 +1,6 @@
 import { hmac } from '#hmac'
 import { ArgumentError, hidden } from '../protocol/argument-error.ts'
-import { checkInteger, checkObject, checkOptions, checkText } from '../protocol/check.ts'
+import { checkInteger, checkObject, checkOptions } from '../protocol/check.ts'
 
 /**
  * The key of signatures (§6.1): a text is the key itself, in UTF-8, and is not decoded. Senders by Standard Webhooks have a text that
@@ -74,6 +74,10 @@ export function secretList(secrets: WebhookSecrets): readonly WebhookSecret[] {
   return list
 }
 
+function checkString(argument: string, value: unknown): void {
+  if (typeof value !== 'string') throw new ArgumentError(argument, 'a string', hidden(value))
+}
+
 function checkBody(body: unknown): void {
   if (typeof body === 'string' || body instanceof Uint8Array) return
   throw new ArgumentError('body', 'text or bytes', hidden(body))
@@ -134,7 +138,8 @@ export async function signedRequest(
  * Whether an entry of the signature header was made with one of the secrets (§6.1). Entries of versions other than
  * `v1` are ignored; a header of more than 32 entries is refused. The timestamp's age is not checked.
  *
- * Rejects with an {@link ArgumentError} for missing secrets or a missing part of the content.
+ * False for an empty `webhook-id` or `webhook-timestamp`, which a sender may send. Rejects with an {@link ArgumentError} for missing secrets
+ * or a missing part of the content.
  */
 export async function verifySignature(
   content: SignedContent,
@@ -142,12 +147,12 @@ export async function verifySignature(
   secrets: WebhookSecrets,
 ): Promise<boolean> {
   checkObject('content', content)
-  checkText('content.id', content.id)
-  checkText('content.timestamp', content.timestamp)
+  checkString('content.id', content.id)
+  checkString('content.timestamp', content.timestamp)
   checkBody(content.body)
-  if (typeof signatureHeader !== 'string')
-    throw new ArgumentError('signatureHeader', 'a string', hidden(signatureHeader))
-  return verifyEntries(content, signatureEntries(signatureHeader), secrets)
+  checkString('signatureHeader', signatureHeader)
+  const isComplete = content.id !== '' && content.timestamp !== ''
+  return verifyEntries(content, isComplete ? signatureEntries(signatureHeader) : [], secrets)
 }
 
 /** Like {@link verifySignature}, for the result of {@link signatureEntries}. */

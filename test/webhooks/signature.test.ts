@@ -36,9 +36,9 @@ function flipTextBit(text: string, at: number): string {
 
 describe('signWebhook', () => {
   it('returns the same signature as OpenSSL', async () => {
-    const { signature, ...signed } = VECTOR
+    const { signature, ...webhook } = VECTOR
 
-    expect(await signWebhook({ ...signed, secrets: SECRET })).toEqual({
+    expect(await signWebhook({ ...webhook, secrets: SECRET })).toEqual({
       'content-type': 'application/json',
       'webhook-id': VECTOR.id,
       'webhook-timestamp': '1760000000',
@@ -113,6 +113,13 @@ describe('signedRequest', () => {
 })
 
 describe('verifySignature', () => {
+  it.each([
+    ['id', { id: '' }],
+    ['timestamp', { timestamp: '' }],
+  ])('is false for an empty %s, which a sender may send', async (_, empty) => {
+    expect(await verifySignature({ ...VECTOR_CONTENT, ...empty }, VECTOR.signature, SECRET)).toBe(false)
+  })
+
   it('accepts the signature of OpenSSL', async () => {
     expect(await verifySignature(VECTOR_CONTENT, VECTOR.signature, SECRET)).toBe(true)
   })

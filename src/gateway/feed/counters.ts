@@ -4,7 +4,13 @@ import type { GatewayEndpoint, GatewayObserver } from '../observer.ts'
 
 /** Counts the work of a gateway, for its observers. */
 export class Counters {
-  readonly observers = new Observers<GatewayObserver>()
+  readonly observers = new Observers<GatewayObserver>({
+    request: true,
+    refused: true,
+    connected: true,
+    encoded: true,
+    sent: true,
+  })
 
   /** Frames with rows were encoded. */
   encoded(bytes: number): void {

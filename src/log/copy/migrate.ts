@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { ArgumentError } from '../../protocol/argument-error.ts'
+import { ArgumentError, hidden } from '../../protocol/argument-error.ts'
 import { checkFunction, checkOptions, checkSignal } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/json.ts'
 import { LogError, LogUnsupportedError } from '../errors.ts'
@@ -95,16 +95,16 @@ export async function migrateLog(
 function copyStoreOf(name: string, store: Pick<LogStore, 'copying'> | undefined | null): CopyStore {
   const copying = store?.copying
   if (copying === undefined)
-    throw new ArgumentError(name, 'a store with `copying`, such as sqliteStore', store)
+    throw new ArgumentError(name, 'a store with `copying`, such as sqliteStore', hidden(store))
   return copying
 }
 
 function effectStoresOf(effects: NonNullable<MigrateOptions['effects']>): readonly MovableEffects[] {
-  if (!Array.isArray(effects)) throw new ArgumentError('effects', 'an array', effects)
+  if (!Array.isArray(effects)) throw new ArgumentError('effects', 'an array', hidden(effects))
   return effects.map((given: EffectStore<never>) => {
     const moved = isObject(given) ? given.moved : undefined
     if (moved === undefined)
-      throw new ArgumentError('effects', 'stores with `moved`, such as sqliteEffects', given)
+      throw new ArgumentError('effects', 'stores with `moved`, such as sqliteEffects', hidden(given))
     return { name: given.name, peek: (reader) => given.peek(reader), moved }
   })
 }

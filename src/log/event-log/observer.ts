@@ -1,4 +1,4 @@
-import { checkFunction, checkObject } from '../../protocol/check.ts'
+import { Observers } from '../../protocol/observers.ts'
 import type { Appended, Entry, NewEntry } from '../store/contract.ts'
 
 /**
@@ -23,10 +23,7 @@ export interface LogObserver {
   ): void | PromiseLike<unknown>
 }
 
-/** An observer: an object, whose methods may be missing. */
-export function checkObserver(observer: unknown): void {
-  checkObject('observer', observer)
-  for (const name of ['append', 'handle']) {
-    if (observer[name] !== undefined) checkFunction(`observer.${name}`, observer[name])
-  }
+/** The observers of a log, none yet. */
+export function logObservers(): Observers<LogObserver> {
+  return new Observers<LogObserver>({ append: true, handle: true })
 }

@@ -4,7 +4,6 @@ import { deliver } from '../../../operators/deliver.ts'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
 import type { ResearchEventType } from '../../protocol/event.ts'
-import { Observers } from '../../protocol/observers.ts'
 import { isThenable } from '../../protocol/thenable.ts'
 import type { WebhookInbox } from '../../protocol/webhook.ts'
 import { ConsumerSubscription } from '../consume/consumer.ts'
@@ -19,7 +18,7 @@ import { checkExportOptions, exportLines } from './export.ts'
 import type { ExportOptions } from './export.ts'
 import { Job } from './job.ts'
 import type { LogJob } from './job.ts'
-import { checkObserver } from './observer.ts'
+import { logObservers } from './observer.ts'
 import type { LogObserver } from './observer.ts'
 import { Recorder } from '../record/recorder.ts'
 import type { RecorderReports } from '../record/recorder.ts'
@@ -74,7 +73,7 @@ export class OpenEventLog implements EventLog {
   readonly #processes = new Set<string>()
   readonly #retention: Retention
   readonly #turns = new Turns()
-  readonly #observers = new Observers<LogObserver>()
+  readonly #observers = logObservers()
 
   constructor(store: LogStore, retention: RetentionOptions) {
     this.#store = store
@@ -198,7 +197,6 @@ export class OpenEventLog implements EventLog {
   }
 
   observe(observer: LogObserver): () => void {
-    checkObserver(observer)
     return this.#observers.add(observer)
   }
 

@@ -1,6 +1,6 @@
 import { firstValueFrom, fromEvent, race, timer as after } from 'rxjs'
 import type { ResearchEvent, ResearchEventType } from '../../protocol/event.ts'
-import { Observers } from '../../protocol/observers.ts'
+import type { Observers } from '../../protocol/observers.ts'
 import { advanced } from '../../streams/clocks.ts'
 import type { Clocks } from '../../streams/clocks.ts'
 import { entryOccasion, EXPIRY, RefusedEffect, timerOccasion } from '../../streams/effects.ts'
@@ -93,7 +93,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     name: string,
     settings: ProcessSettings<State, Type>,
     stop: AbortSignal,
-    observers: Observers<LogObserver> = new Observers(),
+    observers: Observers<LogObserver>,
     part?: number,
   ) {
     const whole = `process:${name}`

@@ -1,11 +1,12 @@
 import type { LogClock, ResearchEvent } from '../../protocol/event.ts'
 import { Gate } from '../../protocol/gate.ts'
-import { Observers } from '../../protocol/observers.ts'
+import type { Observers } from '../../protocol/observers.ts'
 import type { StreamPosition } from '../../protocol/stream-position.ts'
 import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from '../store/contract.ts'
 import type { Fence, LogStore, NewEntry, Position, StreamAppend } from '../store/contract.ts'
 import { FencedError, LogError, LogInUseError, LogValueError } from '../errors.ts'
 import type { InboxStore } from '../store/inbox-store.ts'
+import { logObservers } from '../event-log/observer.ts'
 import type { LogObserver } from '../event-log/observer.ts'
 import { TOLERANCE } from '../store/log-clock.ts'
 import { newEntry } from '../store/new-entry.ts'
@@ -118,7 +119,7 @@ export class Recorder {
     store: LogStore,
     onFailure: (error: unknown) => void,
     {
-      observers = new Observers(),
+      observers = logObservers(),
       retention,
       onPause = () => {},
       onClock = () => {},

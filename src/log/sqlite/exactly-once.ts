@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import { ArgumentError } from '../../protocol/argument-error.ts'
+import { ArgumentError, hidden } from '../../protocol/argument-error.ts'
 import { effectHandler } from '../consume/exactly-once.ts'
 import type { PlainEffect, PreparedEffect } from '../consume/exactly-once.ts'
 import type { EffectHandler } from '../consume/effects.ts'
@@ -75,5 +75,5 @@ export function sqliteEffects(database: DatabaseSync): EffectStore<DatabaseSync>
 /** Throws an ArgumentError for what is no database. */
 export function checkDatabase(database: DatabaseSync): void {
   if (database instanceof DatabaseSync) return
-  throw new ArgumentError('database', 'a DatabaseSync of node:sqlite', database)
+  throw new ArgumentError('database', 'a DatabaseSync of node:sqlite', hidden(database))
 }

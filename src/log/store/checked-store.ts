@@ -1,5 +1,5 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkInteger, checkSignal, checkText } from '../../protocol/check.ts'
+import { checkInteger, checkMethods, checkSignal, checkText } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/json.ts'
 import { macrotask } from '../../protocol/macrotask.ts'
 import { LogValueError } from '../errors.ts'
@@ -10,8 +10,7 @@ import { inFrontOf } from './in-front-of.ts'
 
 /** A store. The first mistake of many is to give a path. */
 export function checkStore(argument: string, store: unknown): void {
-  if (isObject(store) && typeof store['positionAt'] === 'function') return
-  throw new ArgumentError(argument, 'a store, such as sqliteStore(file) or memoryStore()', store)
+  checkMethods(argument, store, 'a store, such as sqliteStore(file) or memoryStore()', ['positionAt'])
 }
 
 /**
