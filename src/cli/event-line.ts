@@ -10,6 +10,7 @@ import type {
   TaskRunState,
 } from 'rivulet'
 import type { AlertData } from 'rivulet/rules'
+import { withCode } from './exit.ts'
 import { jsonText } from './json-text.ts'
 import type { Output, Style } from './output.ts'
 import { oneLine, withoutMarkup } from './plain.ts'
@@ -99,7 +100,7 @@ const DESCRIPTIONS: {
   error: ['✖', 'red', 'error', ({ error }) => error.message],
   'stream.gap': ['!', 'yellow', 'gap', ({ reason }) => reason],
   'stream.oversized': ['!', 'yellow', 'too long', ({ limit }) => `over ${limit} characters`],
-  'source.failed': ['✖', 'red', 'failed', ({ error }) => error.message],
+  'source.failed': ['✖', 'red', 'failed', ({ error }) => withCode(error)],
   'source.live': ['▸', 'dim', 'reached'],
   'source.lost': ['!', 'yellow', 'lost', ({ message }) => message],
   'log.tick': ['·', 'dim', 'tick'],

@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander'
 import { ArgumentError, AuthenticationError, ConnectionError, NotFoundError, RivuletError } from 'rivulet'
 import { LogFileError, LogInUseError, LogPositionError, LogServerError } from 'rivulet/log'
+import type { RuleError } from 'rivulet/rules'
 import { EXIT } from './exit-codes.ts'
 
 /** The command line or the environment is not valid. */
@@ -11,25 +12,27 @@ export class UsageError extends Error {
 /** Another process records the same sources into the log. */
 export class RecordedElsewhere extends Error {
   override readonly name = 'RecordedElsewhere'
-  readonly code = 'log_in_use'
+  readonly code: LogInUseError['code']
 
-  constructor({ claimed, owner }: LogInUseError) {
+  constructor({ claimed, owner, code }: LogInUseError) {
     super(
       `${JSON.stringify(claimed)} is held by ${owner}: end that process first, or wait for it with --wait`,
     )
+    this.code = code
   }
 }
 
 /** The log to copy is in use. */
 export class CopiedLogInUse extends Error {
   override readonly name = 'CopiedLogInUse'
-  readonly code = 'log_in_use'
+  readonly code: LogInUseError['code']
 
-  constructor({ claimed, owner }: LogInUseError) {
+  constructor({ claimed, owner, code }: LogInUseError) {
     super(
       `${JSON.stringify(claimed)} is held by ${owner}: end all that uses the log, and copy it then. On a server, a process that was ` +
         'killed holds it until its lease has run out, 10 s by default',
     )
+    this.code = code
   }
 }
 
@@ -69,7 +72,7 @@ export function exitCodeOf(thrown: unknown): number {
   // Commander throws for --help and --version too, with exit code 0.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done.code : EXIT.usage.code
   if (error instanceof UsageError || error instanceof ArgumentError) return EXIT.usage.code
-  if (error instanceof LogPositionError) return EXIT.usage.code
+  if (error instanceof LogPositionError || RivuletError.is<RuleError>(error, 'rule')) return EXIT.usage.code
   if (error instanceof AuthenticationError) return EXIT.authentication.code
   if (error instanceof NotFoundError) return EXIT.notFound.code
   if (error instanceof ConnectionError) return EXIT.unreachable.code
@@ -93,9 +96,14 @@ export function errorMessageOf(thrown: unknown): string | undefined {
   if (error instanceof OutputClosed || error instanceof Interrupted) return
   if (error instanceof CommanderError || error instanceof ProblemsReported) return
   if (!(error instanceof Error)) return String(error)
-  const isCoded =
-    error instanceof RivuletError || error instanceof RecordedElsewhere || error instanceof CopiedLogInUse
-  return isCoded ? `${error.message} [${error.code}]` : error.message
+  return withCode(error)
+}
+
+/** The message of an error, with its code if it has one of this package. An error of a log is a plain object. */
+export function withCode(error: Error): string {
+  const code: unknown = 'code' in error ? error.code : undefined
+  // Codes of Node and of other packages are in capitals, or numbers.
+  return typeof code === 'string' && /^[a-z_]+$/.test(code) ? `${error.message} [${code}]` : error.message
 }
 
 /** The original error. `await using` wraps it in a SuppressedError if cleaning up fails too. */

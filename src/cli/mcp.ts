@@ -7,7 +7,7 @@ import { createLog } from './log.ts'
 import { openLogAt } from './opened-log.ts'
 import { addCommonOptions, outputOf, portNumber } from './options.ts'
 import type { CommonOptions } from './options.ts'
-import { readRules } from './rules/problems.ts'
+import { readRules } from './rules/rule-files.ts'
 
 interface McpOptions extends CommonOptions {
   readonly baseUrl?: string

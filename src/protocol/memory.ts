@@ -16,7 +16,7 @@ export interface MemoryScope {
 export interface MemoryRetrieveRequest extends MemoryScope {
   /** The topic of the memories. Absent, null or empty: the most recent ones. */
   readonly query?: string | null
-  /** Only memories of this kind. Default: of each. */
+  /** Only memories of this kind. Default: memories of each kind. */
   readonly kind?: MemoryKind | null
   /** The maximum number of memories. Default: the service's. */
   readonly limit?: number

@@ -25,7 +25,7 @@ export interface ToolServerOptions {
   readonly resources: readonly ReadableResource[]
   /** The limits of the service that the tools call, if they are known. */
   readonly limits?: Limits
-  /** The JSON Schema of each tool's result, by its name, where the service promises one. */
+  /** The JSON Schema of each tool's result, by its name, if the service promises one. */
   readonly results?: Readonly<Record<string, JsonSchema>>
 }
 

@@ -1,4 +1,4 @@
-import { groupEvent, monitorEvent } from 'rivulet'
+import { groupEvent, monitorEvent, NotFoundError } from 'rivulet'
 import type { EventOf } from 'rivulet'
 import { describe, expect, it } from 'vitest'
 import { eventJson, eventLine } from '../../src/cli/event-line.ts'
@@ -6,7 +6,22 @@ import { findAllEvent } from '../../src/protocol/find-all-event.ts'
 import { runTraceEvent } from '../../src/protocol/run-trace-event.ts'
 
 const plain = { width: 100, paint: (_style: unknown, text: string) => text }
+const wide = { ...plain, width: 200 }
 const noon = new Date(2026, 0, 1, 12, 0, 0).valueOf()
+
+const refusal = { status: 404, retryable: false, taken: 'no' as const }
+
+function failure(error: Error): EventOf<'source.failed'> {
+  return {
+    id: 'i',
+    source: '/v1/monitors/m',
+    type: 'source.failed',
+    time: null,
+    received: '2026-01-01T00:00:00Z',
+    via: 'poll',
+    data: { error },
+  }
+}
 
 describe('an event for a person', () => {
   it('is one line with its time, kind, resource, text and transport', () => {
@@ -145,19 +160,20 @@ describe('an event for a person', () => {
     expect(line).toHaveLength(100)
   })
 
+  it('shows the code of the error of a failed source, also if it comes from a log', () => {
+    const error = new NotFoundError({ method: 'GET', path: '/v1/monitors/m' }, refusal)
+    const failed = failure(error)
+    const logged: EventOf<'source.failed'> = JSON.parse(JSON.stringify(failed))
+
+    expect(eventLine(failed, wide)).toContain(`${error.message} [not_found]`)
+    expect(eventLine(logged, wide)).toContain(`${error.message} [not_found]`)
+    expect(eventLine(failure(new TypeError('no address')), wide)).not.toContain('[')
+  })
+
   it('keeps the name and message of its error, as JSON too', () => {
     const error = Object.assign(new TypeError('no such monitor'), { status: 404 })
-    const event: EventOf<'source.failed'> = {
-      id: 'i',
-      source: '/v1/monitors/m',
-      type: 'source.failed',
-      time: null,
-      received: '2026-01-01T00:00:00Z',
-      via: 'poll',
-      data: { error },
-    }
 
-    expect(JSON.parse(JSON.stringify(eventJson(event)))).toMatchObject({
+    expect(JSON.parse(JSON.stringify(eventJson(failure(error))))).toMatchObject({
       source: '/v1/monitors/m',
       data: { error: { name: 'TypeError', message: 'no such monitor', status: 404 } },
     })

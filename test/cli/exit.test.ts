@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander'
 import { ArgumentError, AuthenticationError, ConnectionError, NotFoundError, ServerError } from 'rivulet'
 import { LogFileError, LogInUseError, LogServerError } from 'rivulet/log'
+import { RuleError } from 'rivulet/rules'
 import { describe, expect, it } from 'vitest'
 import {
   CopiedLogInUse,
@@ -12,6 +13,7 @@ import {
   UsageError,
 } from '../../src/cli/exit.ts'
 
+const problem = { file: 'rules.yaml', line: 3, column: 5, path: '', rule: 'TooMany', message: 'no condition' }
 const request = { method: 'GET', path: '/v1/monitors/m' }
 const refusal = (status: number) => ({ status, retryable: false, taken: 'no' as const })
 
@@ -29,6 +31,7 @@ describe('the exit code', () => {
     ['an unexpected error', new Error('boom'), 1],
     ['a wrong environment', new UsageError('no key'), 2],
     ['a wrong argument', new ArgumentError('limit', 'smaller', 101), 2],
+    ['rules with problems', new RuleError([]), 2],
     ['a wrong key', new AuthenticationError(request, refusal(401)), 3],
     ['something that is not there', new NotFoundError(request, refusal(404)), 4],
     ['a service that cannot be reached', new ConnectionError('refused', 'refused', request), 5],
@@ -55,6 +58,7 @@ describe('the exit code', () => {
     expect(errorMessageOf(new LogFileError('rivulet.db', 'is a folder'))).toBe(
       'rivulet.db is a folder [log_file]',
     )
+    expect(errorMessageOf(new RuleError([problem]))).toBe('rules.yaml:3:5: TooMany: no condition [rule]')
     expect(errorMessageOf(new RecordedElsewhere(inUse))).toMatch(/\[log_in_use\]$/)
     expect(errorMessageOf(new CopiedLogInUse(inUse))).toMatch(/\[log_in_use\]$/)
   })
@@ -63,6 +67,7 @@ describe('the exit code', () => {
     expect(errorMessageOf(new UsageError('no key'))).toBe('no key')
     expect(errorMessageOf(suppressed(new Error('after'), new UsageError('no key')))).toBe('no key')
     expect(errorMessageOf(new Error('no code'))).toBe('no code')
+    expect(errorMessageOf(Object.assign(new Error('no file'), { code: 'ENOENT' }))).toBe('no file')
     expect(errorMessageOf(new Interrupted('SIGINT'))).toBeUndefined()
     expect(errorMessageOf(new OutputClosed())).toBeUndefined()
     expect(errorMessageOf(new CommanderError(1, 'commander.unknownOption', 'printed'))).toBeUndefined()

@@ -90,7 +90,7 @@ describe('rivulet rules test', () => {
     expect({ code, stdout, stderr }).toEqual({
       code: 2,
       stdout: '',
-      stderr: `rivulet: ${file}:5:32: There is no rule Faild: did you mean Failed?\n`,
+      stderr: `rivulet: ${file}:5:32: There is no rule Faild: did you mean Failed? [rule]\n`,
     })
   })
 

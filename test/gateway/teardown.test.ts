@@ -6,7 +6,7 @@ import { held, served } from './fixture.ts'
 
 const EVERYTHING = [{ view: 'everything' }]
 
-/** Asks for a stream until it is not refused any more. */
+/** Asks for a stream until it is no longer refused. */
 async function opened(url: string, token: string) {
   for (;;) {
     const stream = await openStream(url, token, EVERYTHING).catch(() => undefined)

@@ -2,6 +2,7 @@ import { globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import MarkdownIt from 'markdown-it'
 import { describe, expect, it } from 'vitest'
+import { anchorOf } from '../../build/site/pages.ts'
 import { MANIFEST } from '../package/build.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -29,12 +30,7 @@ function anchorsOf(page: string): string[] {
   const headings = tokens
     .filter((_, index) => tokens[index - 1]?.type === 'heading_open')
     .map(({ children }) => (children ?? []).map(({ content }) => content).join(''))
-    .map((heading) =>
-      heading
-        .toLowerCase()
-        .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-        .replaceAll(' ', '-'),
-    )
+    .map(anchorOf)
   const contents = tokens.map(({ content }) => content).join('\n')
   const own = [...contents.matchAll(/<a id="([^"]+)"/g)]
   return [...headings, ...own.map(([, id = '']) => id)]

@@ -61,7 +61,7 @@ describe('migrateLog', () => {
         expect(await contentOf(back, [STREAM, CONSUMER], READERS)).toEqual(content)
 
         const fences = await Promise.all(logs.map((log) => log.claim('another')))
-        // Of entries that were forgotten and would be trimmed by now, a file does not know any more that nothing follows from them.
+        // Of entries that were forgotten and would be trimmed by now, a file no longer knows that nothing follows from them.
         const replayed = isOnServer ? events.filter(({ cause }) => cause === undefined) : events
         for (let at = 0; at < replayed.length; at += 100) {
           const entries = replayed.slice(at, at + 100).map((event) => newEntry(event))

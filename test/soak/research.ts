@@ -88,7 +88,7 @@ export class Research {
       const form = formOf(fault)
       struck.set(form, (struck.get(form) ?? 0) - (fault.times ?? Infinity))
     }
-    // What is neither armed any more nor has struck would pass for struck.
+    // What is no longer armed and has not struck would pass for struck.
     if (sum(struck.values()) !== this.#strikes + strikesOf(this.service.faults))
       throw new Error('faults have gone without a strike')
     return Object.fromEntries(struck)
@@ -109,7 +109,7 @@ export class Research {
 
   /**
    * So many events were handled. More may be made, but not many more than `next`, at which something is to happen while
-   * there is something to lose; all of them once nothing is to happen any more.
+   * there is something to lose; all of them once nothing more is to happen.
    */
   handled(count: number, next: number | undefined): void {
     this.#allowed = next === undefined ? Infinity : Math.min(count, next) + this.#settings.ahead

@@ -11,7 +11,7 @@ import { collect, outputOf, timeSpan } from '../options.ts'
 import type { Output } from '../output.ts'
 import { oneLine } from '../plain.ts'
 import { logEntries } from '../log-entries.ts'
-import { readRules } from './problems.ts'
+import { readRules } from './rule-files.ts'
 
 interface BacktestCommandOptions extends ConnectionOptions {
   readonly rules: readonly string[]

@@ -14,7 +14,7 @@ import { addCommonOptions, outputOf } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
 import type { Output } from '../output.ts'
 import { oneLine } from '../plain.ts'
-import { readRules } from './problems.ts'
+import { readRules } from './rule-files.ts'
 
 interface ExplainOptions extends CommonOptions {
   readonly rules: readonly string[]

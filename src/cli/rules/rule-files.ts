@@ -1,8 +1,15 @@
 import { glob, stat } from 'node:fs/promises'
 import { setTimeout } from 'node:timers/promises'
+import type { RuleSet } from 'rivulet/rules'
 
 /** How often the files are looked at, in ms. */
 const INTERVAL = 1_000
+
+/** Reads rule files. Rejects with a `RuleError` that has all of their problems. */
+export async function readRules(files: readonly string[]): Promise<RuleSet> {
+  const { loadRules } = await import('rivulet/rules')
+  return loadRules(files)
+}
 
 /**
  * Calls the function when rule files have changed, also if files were added, replaced or removed. It looks at their times instead of

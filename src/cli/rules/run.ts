@@ -1,9 +1,10 @@
 import type { Command } from 'commander'
+import { RivuletError } from 'rivulet'
 import { LogInUseError } from 'rivulet/log'
 import type { ResearchEventType } from 'rivulet'
 import type { Entry, EventLog, LogJob, Position, StartAt } from 'rivulet/log'
-import type { NotifyProblem, RunningRules } from 'rivulet/rules'
-import { RecordedElsewhere, UsageError } from '../exit.ts'
+import type { NotifyProblem, RuleError, RunningRules } from 'rivulet/rules'
+import { RecordedElsewhere } from '../exit.ts'
 import { eventLine } from '../event-line.ts'
 import { aborted } from '../interruption.ts'
 import { createLog, errorFields } from '../log.ts'
@@ -14,8 +15,7 @@ import type { CommonOptions } from '../options.ts'
 import type { Output } from '../output.ts'
 import { NOTIFIERS } from './notifiers.ts'
 import type { BeginNotifier } from './notifiers.ts'
-import { readRules } from './problems.ts'
-import { watchRuleFiles } from './rule-files.ts'
+import { readRules, watchRuleFiles } from './rule-files.ts'
 
 interface RulesRunOptions extends CommonOptions {
   readonly log: string
@@ -126,7 +126,7 @@ async function reload(running: RunningRules, files: readonly string[], log: Logg
     await running.reload(rules)
     log.info({ rules: rules.size }, 'rules reloaded')
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error
+    if (!RivuletError.is<RuleError>(error, 'rule')) throw error
     log.error(errorFields(error), 'the rules were changed and have problems: the earlier ones go on')
   }
 }

@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
 import type { RuleTestReport } from 'rivulet/rules'
-import { ProblemsReported, UsageError } from '../exit.ts'
+import { ProblemsReported } from '../exit.ts'
 import { addCommonOptions, outputOf, wholeNumber } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
 import { printMessage } from '../output.ts'
@@ -48,7 +48,8 @@ export function addTest(group: Command, signal: AbortSignal): void {
     .action(async (files: readonly string[], options: TestOptions) => {
       const { junit = false, coverage: least = 0 } = options
       const output = outputOf(options, signal)
-      const report = await testReport(files)
+      const { testRules } = await import('rivulet/rules')
+      const report = await testRules(files)
       const percent = coverageOf(report.coverage)
       if (output.json) await output.value({ ...report, coverage: { percent, rules: report.coverage } })
       else if (junit) await output.line(junitReport(report))
@@ -60,16 +61,6 @@ export function addTest(group: Command, signal: AbortSignal): void {
       }
       if (report.failed > 0) throw new ProblemsReported()
     })
-}
-
-async function testReport(files: readonly string[]): Promise<RuleTestReport> {
-  const { RuleError, testRules } = await import('rivulet/rules')
-  try {
-    return await testRules(files)
-  } catch (error) {
-    if (error instanceof RuleError) throw new UsageError(error.message)
-    throw error
-  }
 }
 
 /** The share of covered rules, in percent. */

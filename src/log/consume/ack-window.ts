@@ -109,7 +109,7 @@ export class AckWindow {
   /**
    * Adds the next entry. Returns whether to emit it: not when it was acknowledged before a restart.
    *
-   * @param gap The entry where it is not in the log.
+   * @param gap The entry if it is not in the log.
    */
   add(position: Position, length = 0, gap?: Entry): boolean {
     const isKnown = this.#before.delete(position)

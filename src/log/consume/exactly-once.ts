@@ -23,7 +23,7 @@ export interface PreparedEffect<E, P, Connection = unknown> {
   /**
    * Writes through the connection, in SQLite synchronously. What it throws rolls back what it did, and is retried as a handler's error is.
    * So is a violation of a deferred constraint, which the database finds at the commit. It must not begin or end a transaction, and is
-   * called again where its transaction was rolled back.
+   * called again if its transaction was rolled back.
    */
   readonly effect: (entry: E, prepared: P, connection: Connection) => unknown
 }

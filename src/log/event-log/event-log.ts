@@ -118,7 +118,7 @@ export interface EventLog extends AsyncDisposable {
    * log are committed together, so each entry counts exactly once, whatever is killed.
    *
    * Rejects, as `done`, with a `LogInUseError` while another one runs this process, with a `FencedError` once it was claimed
-   * again, with a `ProcessError` where a function fails, and with a `ProcessVersionError`.
+   * again, with a `ProcessError` if a function fails, and with a `ProcessVersionError`.
    *
    * ```ts
    * import { memoryStore, openLog } from 'rivulet/log'

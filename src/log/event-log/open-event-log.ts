@@ -142,7 +142,7 @@ export class OpenEventLog implements EventLog {
     const delivered = entries.pipe(deliver(observed, { ...delivery, signal: abort }))
     const done = new Promise<void>((resolve, reject) => {
       delivered.subscribe({ error: reject, complete: resolve })
-      // No handler is running any more.
+      // No handler is running now.
     }).finally(() => {
       ended.resolve()
       return subscription?.finish()

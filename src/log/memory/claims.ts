@@ -23,7 +23,7 @@ export class MemoryClaims {
     this.#log = log
   }
 
-  /** Claims a name, or waits for it where there is a signal. */
+  /** Claims a name, or waits for it if there is a signal. */
   async claim(name: string, claimer: MemoryClaimer, wait: AbortSignal | undefined): Promise<Fence> {
     wait?.throwIfAborted()
     let claim = this.#claims.get(name)

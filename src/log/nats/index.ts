@@ -81,12 +81,12 @@ export interface NatsStoreOptions {
 
 /**
  * A log on NATS JetStream, for any number of processes on any number of machines. The first call that needs it connects, and creates
- * the log's two streams and its bucket where they are missing.
+ * the log's two streams and its bucket if they are missing.
  *
  * Appended entries are as durable as the streams: they survive a crash of the server, and with three replicas the loss of one server.
  * Calls wait for up to 30 seconds while no server answers.
  *
- * Methods reject with a `LogServerError` where the server cannot be reached or refuses something.
+ * Methods reject with a `LogServerError` if the server cannot be reached or refuses something.
  *
  * @throws {ArgumentError} for an option that cannot be right.
  */
@@ -117,7 +117,7 @@ export function natsStore(options: NatsStoreOptions): LogStore {
     inbox,
   } = options
   const servers = checkedServers(options.servers)
-  // The client takes the scheme for a host's, and connects without TLS where the server does not offer it.
+  // The client takes the scheme for a host's, and connects without TLS if the server does not offer it.
   const isSecure = tls !== undefined || servers.some((server) => server.startsWith('tls:'))
   checkOptions('tls', tls, ['ca', 'caFile', 'cert', 'certFile', 'key', 'keyFile'])
   for (const [option, text] of Object.entries(tls ?? {})) {

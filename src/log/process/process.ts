@@ -33,7 +33,7 @@ export interface ProcessOptions<
   /** Returns the state of an earlier version in this one; null removes it. Default: none, and another version is refused or built again. */
   readonly migrate?: (state: unknown, fromVersion: number, key: string) => State | null
   /**
-   * Builds the state of another version again from where the process began, where there is no `migrate`. What the earlier version has
+   * Builds the state of another version again from where the process began, if there is no `migrate`. What the earlier version has
    * appended is not appended again. Refused if the log no longer has these entries; with `available` it is built from those that
    * the log still has, after a `log.gap`. Default false.
    */

@@ -62,7 +62,9 @@ export function progressOf(process: string, checkpoint: string): Progress {
 }
 
 /**
- * The text of a progress with other positions: `entry` maps those of entries, and `change` those of the process.
+ * The checkpoint of a process with other positions, for a copy of its log: `entry` maps the positions of entries, and `change` those of the process.
+ *
+ * @throws LogError for a checkpoint that cannot be read.
  */
 export function movedCheckpoint(
   process: string,

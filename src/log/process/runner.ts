@@ -326,7 +326,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     this.#isChanged = true
   }
 
-  /** Adds effects to the commit, or to the next one where there is no room. */
+  /** Adds effects to the commit, or to the next one if there is no room. */
   async #apply(fence: Fence, key: string, effects: ProcessEffects<State>): Promise<void> {
     if (!this.#batch.hasRoomFor(effects)) {
       await this.#commit(fence)

@@ -52,7 +52,7 @@ export class SqliteCopying implements CopyStore {
   }
 }
 
-/** Throws a LogInUseError where an open log has claimed anything. */
+/** Throws a LogInUseError if an open log has claimed anything. */
 function checkUnclaimed(file: LogFile): void {
   const ownerOf = new SqliteClaims(file, '').owners()
   const names = file.database.prepare('SELECT name FROM rivulet_claim WHERE slot IS NOT NULL')

@@ -95,7 +95,7 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
     return this.#attempt(() => this.#find(reader)?.kept)
   }
 
-  /** Stores the token of a fence, with no state where there is none. */
+  /** Stores the token of a fence, with no state if there is none. */
   async take({ name, token }: Fence): Promise<EffectState> {
     await this.#create()
     return this.#transaction((statements) => {
@@ -323,7 +323,7 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
     savepoint.run()
     try {
       run()
-      // It is gone where the effect has ended the transaction, also where it has begun another one.
+      // It is gone if the effect has ended the transaction, also if it has begun another one.
       release.run()
     } catch (error) {
       if (isNestedBegin(error)) throw this.#notItsOwn('began a transaction', effect.entry, error)

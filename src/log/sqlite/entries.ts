@@ -192,7 +192,7 @@ export class Entries {
     return this.positions.format(low)
   }
 
-  /** The position before the first entry after `from`; `last` where there is none. */
+  /** The position before the first entry after `from`; `last` if there is none. */
   #firstAfter(from: number, last: number): number {
     const found = this.#statements.next.get(from)
     return found === undefined ? last : Number(found['position']) - 1

@@ -136,7 +136,7 @@ export class SqliteLogStore implements LogStore {
     try {
       await this.#call((log) => this.#write(() => log.claims.release(fence)))
     } catch (error) {
-      // Nothing uses the name any more, and other processes may wait for it. A later claim of it has another token.
+      // Nothing uses the name now, and other processes may wait for it. A later claim of it has another token.
       if (!(error instanceof LogClosedError)) this.#releaseLater(fence)
       throw error
     }

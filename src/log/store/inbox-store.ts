@@ -31,7 +31,7 @@ export interface InboxStore {
   put(delivery: WebhookDelivery, json: string): Promise<InboxOutcome>
   /** Whether {@link put} would probably resolve with `full`, as far as that is known without waiting. */
   isFull(id: string): boolean
-  /** Deliveries that are not done, in the order of arrival, after a place: at least one where there is any, at most `limit`. */
+  /** Deliveries that are not done, in the order of arrival, after a place: at least one if there is any, at most `limit`. */
   pending(after: InboxPlace | null, limit: number): Promise<readonly PendingDelivery[]>
   /** Resolves once there may be deliveries after this place. Rejects with the signal's reason. */
   wait(after: InboxPlace | null, signal: AbortSignal): Promise<void>

@@ -31,7 +31,7 @@ export interface AlertmanagerOptions extends NotifierOptions {
   readonly name?: string
   /** Credentials for all instances. Default: the user and the password of each URL, if any. */
   readonly auth?: Credentials
-  /** Interval at which open alerts are sent again, in ms. An instance ends an alert that it gets no more for four times as long. Default 60,000. */
+  /** Interval at which open alerts are sent again, in ms. An instance ends an alert that does not come again within four times this interval. Default 60,000. */
   readonly resend?: number
   /**
    * Minimum time that an alert stays open after an instance accepted it, in ms. Set it above `group_wait` plus `group_interval` of

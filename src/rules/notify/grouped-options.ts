@@ -30,7 +30,7 @@ export interface RateLimit {
 
 /** Settings of notifiers that group alerts themselves. */
 export interface GroupedOptions extends NotifierOptions {
-  /** Which alerts are one notification. Default of each notifier. */
+  /** Which alerts are one notification. Default: see each notifier. */
   readonly grouping?: Grouping
   /**
    * Limits the notifications. Groups that exceed it wait, and are then one notification together; nothing is dropped. Counted

@@ -5,7 +5,7 @@ import type { NotifyFetch } from './post.ts'
 
 /** Settings of all notifiers that send requests. */
 export interface NotifierOptions {
-  /** Name of its consumer in the log. Default of each notifier. */
+  /** Name of its consumer in the log. Default: see each notifier. */
   readonly name?: string
   /** Sends requests. Default `globalThis.fetch`. */
   readonly fetch?: NotifyFetch

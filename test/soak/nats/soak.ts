@@ -395,7 +395,7 @@ class Progress {
     const cursors = await Promise.all(this.#readers.map(({ name }) => this.#reader?.cursorOf(name)))
     for (const [at, reader] of this.#readers.entries()) {
       const { effects, entries } = reader
-      // One that was known and is not any more needs all that it has needed.
+      // One that was known and no longer is needs all that it has needed.
       const cursor = cursors[at] ?? reader.cursor
       reader.cursor = cursor
       if (cursor === undefined) continue
@@ -412,7 +412,7 @@ class Progress {
     }
   }
 
-  /** Whether something is wrong that cannot become right any more. */
+  /** Whether something is wrong that can no longer become right. */
   isBroken(records: ServiceRecords): boolean {
     const { entries, ahead } = this
     const evidence = { records, entries, ahead, billed: this.billed.keys, booked: this.booked.keys }

@@ -106,7 +106,7 @@ export class Appending {
 
   /**
    * Appends entries, and merges or skips duplicates. Not to be called again before it has resolved. Rejects with a
-   * LogServerError where the server does not answer; some may have been stored then.
+   * LogServerError if the server does not answer; some may have been stored then.
    *
    * @param check Rejects if the caller may no longer append. Called again after each refusal, and once a source has begun: the writer that
    * came first may be the next owner, and what it has appended is not to be followed by what was to precede it.

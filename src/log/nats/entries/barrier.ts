@@ -8,7 +8,7 @@ import type { MessageTimes } from './entry-message.ts'
  * Publishes a barrier: a message of a source that is no entry, and has a number that no writer can have expected before. Whatever was
  * decided before it is refused after it, also if the messages before it are deleted, and the source looks again as it did.
  *
- * Retention deletes it with the entries around it, and nothing else does: server 2.9 loses count of a subject where a single message was
+ * Retention deletes it with the entries around it, and nothing else does: server 2.9 loses count of a subject when a single message was
  * deleted before a purge up to a number, and says then that it has none. An expectation, and what a writer reads first, depend on that.
  *
  * It has the times of a write, since it may be the last message of the log, by which the next writer knows the time.

@@ -99,7 +99,7 @@ function shown(text: string): string {
   return /^[!-~]*$/.test(beginning) ? beginning : encodeURI(beginning.toWellFormed())
 }
 
-/** A type as a field: itself, or its hash where it is long or has other characters than those of the service's types. */
+/** A type as a field: itself, or its hash if it is long or has other characters than those of the service's types. */
 export function typeField(type: string): string {
   return /^[\w.-]{1,100}$/.test(type) ? type : `#${hashOf(type)}`
 }

@@ -52,7 +52,7 @@ export class NatsClaims {
     return this.#held.has(name)
   }
 
-  /** Claims a name, or waits for it where there is a signal. */
+  /** Claims a name, or waits for it if there is a signal. */
   async claim(name: string, wait?: AbortSignal): Promise<Fence> {
     wait?.throwIfAborted()
     const journal = this.#journals.of(name)

@@ -45,7 +45,7 @@ export class TextReader {
     this.#at = end + 1
   }
 
-  /** Throws a SyntaxError where there is no other text. */
+  /** Throws a SyntaxError if there is no other text. */
   next(): string {
     const length = this.#lengths[this.#next]
     if (typeof length !== 'number') throw new SyntaxError('a text is missing')

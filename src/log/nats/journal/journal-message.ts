@@ -58,7 +58,7 @@ export interface JournalCommit {
 export interface SnapshotReference {
   /** The last token of the subject of its parts. */
   readonly token: string
-  /** Number of parts; 0 where there is no content. */
+  /** Number of parts; 0 if there is no content. */
   readonly parts: number
   readonly bytes: number
   /** The greatest redelivery number of a dead letter. */
@@ -113,7 +113,7 @@ function encodeProcess({ checkpoint, state, timers, ...rest }: ProcessCommit, te
   }
 }
 
-/** 1 where the key has a state, 0 where it is removed. */
+/** 1 if the key has a state, 0 if it is removed. */
 export function encodeState({ key, state }: StateChange, texts: TextWriter): number {
   texts.add(key)
   if (state !== null) texts.add(state)

@@ -87,7 +87,7 @@ export class Journal {
   /**
    * Adds a message.
    *
-   * @param make Makes it, or throws, from the state before it. It is called again where the state has changed meanwhile, and
+   * @param make Makes it, or throws, from the state before it. It is called again if the state has changed meanwhile, and
    * is only believed when it throws from the current state. Without a message, nothing is written.
    * @returns The number of the message; undefined for none. It resolves once the entries of all commits are in the log.
    */
@@ -211,7 +211,7 @@ export class Journal {
     return sequence
   }
 
-  /** Reads what is new. Returns the number of the message with this id where it is among it. */
+  /** Reads what is new. Returns the number of the message with this id if it is among it. */
   async #catchUp(id?: string): Promise<number | undefined> {
     let found: number | undefined
     const take = async (message: ReadMessage) => {

@@ -47,7 +47,7 @@ export class Lease {
     await retryTransient(this.#connection, () => this.#renew())
     if (this.#isReleased) return
     this.#timer ??= setInterval(() => {
-      // The next time is soon, and the owner is fenced where another one was faster.
+      // The next time is soon, and the owner is fenced if another one was faster.
       this.#renew().catch(() => {})
     }, this.duration / RENEWALS).unref()
   }
@@ -137,7 +137,7 @@ export class Lease {
   async #renew(): Promise<void> {
     const started = performance.now()
     await this.#connection.leases.put(this.instance, JSON.stringify({ owner: this.#owner }))
-    // The connection is not always lost where the server does not answer. It answers what was sent meanwhile once it is back.
+    // The connection is not always lost when the server does not answer. It answers what was sent meanwhile once it is back.
     if (this.#isSilent) this.#startGrace()
     this.#renewed = started
   }

@@ -50,7 +50,7 @@ type Opened = Pick<
   'nats' | 'jsm' | 'leases' | 'lease' | 'names' | 'log' | 'isReplicated' | 'inboxPrefix'
 >
 
-/** A connection with the streams and the bucket of one log, which it has created where they were missing. */
+/** A connection with the streams and the bucket of one log, which it has created if they were missing. */
 export class Connection {
   readonly nats: NatsConnection
   readonly js: JetStreamClient

@@ -41,7 +41,7 @@ export interface CursorOptions {
 const IDLE = 30_000
 
 /**
- * How long nothing may come after a request, in ms: at first, and at most where it is repeated. The server answers at once,
+ * How long nothing may come after a request, in ms: at first, and at most if it is repeated. The server answers at once,
  * whether there is something or not; but where messages were deleted below a place, it may wait for others instead.
  */
 const SILENCE = 250
@@ -112,7 +112,7 @@ export class MessageCursor {
     return isEnd
   }
 
-  /** Reads everything that is there, by what the leader of the stream knows, and forgets its place, also where its reader stops. */
+  /** Reads everything that is there, by what the leader of the stream knows, and forgets its place, also if its reader stops. */
   async *all(step = 1_000): AsyncGenerator<StreamMessage, void> {
     try {
       for (let isEnd = true; !isEnd || !(await this.isComplete());) {
@@ -233,7 +233,7 @@ export class MessageCursor {
     const messages = this.#messages
     const { data } = raw
     const status = data.length === 0 ? (raw.headers?.code ?? 0) : 0
-    // No more messages; and after some of them, or where they are too large together.
+    // No more messages; and after some of them, or if they are too large together.
     if (status >= 400) {
       // Answers an earlier request, which had as many messages as it wanted.
       if (raw.subject !== reply) return undefined

@@ -69,7 +69,7 @@ export async function configOf(host: StreamHost, stream: string): Promise<Stream
 }
 
 /**
- * Creates a stream of a log where it is missing. One that is there stays as it is: others may have set what this library does not
+ * Creates a stream of a log if it is missing. One that is there stays as it is: others may have set what this library does not
  * know.
  *
  * @returns The number of its copies. Rejects with a LogServerError for a stream that would lose entries, or is another program's.

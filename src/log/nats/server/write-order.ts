@@ -15,7 +15,7 @@ export const WRITE_ID = 'Rv-Write'
  * The fields that let the server store a message only if the last one of its subject is as expected, and let its writer recognise it.
  *
  * A stream with copies gets nothing that one of them may refuse after its leader has taken it: no id for the server's window, and not
- * that a subject is empty. Servers before 2.9.21 lose count of such refusals where one was restarted or cut off, and then messages.
+ * that a subject is empty. Servers before 2.9.21 lose count of such refusals when one was restarted or cut off, and then messages.
  */
 export function conditions(
   { isReplicated }: Connection,
