@@ -3,7 +3,7 @@ import type { MonoTypeOperatorFunction, SchedulerLike } from 'rxjs'
 import type { Identified } from '../src/protocol/identified.ts'
 import { checkMemory, MEMORY_OPTIONS, RecentIds } from './dedupe/recent-ids.ts'
 import type { DedupeMemory } from './dedupe/recent-ids.ts'
-import { checkOptions } from '../src/protocol/check.ts'
+import { checkFunctions, checkOptions, checkScheduler } from '../src/protocol/check.ts'
 
 /** Settings of {@link dedupe}. */
 export interface DedupeOptions<T> extends DedupeMemory {
@@ -45,12 +45,14 @@ const OPTIONS = Object.keys({
  * Errors pass through, and unsubscribing unsubscribes from the source; both forget all identities. An event whose `id` is
  * not a string has no identity and errors the result with an ArgumentError.
  *
- * @throws ArgumentError at the call, for an unknown option, a `capacity` below 1 or a negative `timeToLive`.
+ * @throws ArgumentError at the call, for an unknown option or an invalid one.
  */
 export function dedupe<T extends Identified>(options: DedupeOptions<T> = {}): MonoTypeOperatorFunction<T> {
   checkOptions('options', options, OPTIONS)
   checkMemory(options)
   const { onDuplicate, scheduler = asyncScheduler } = options
+  checkFunctions({ onDuplicate })
+  checkScheduler('scheduler', scheduler)
 
   return (source) =>
     defer(() => {

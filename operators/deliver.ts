@@ -6,6 +6,7 @@ import type { Backoff } from '../src/protocol/backoff.ts'
 import {
   checkDuration,
   checkFunction,
+  checkFunctions,
   checkInteger,
   checkOptions,
   checkSignal,
@@ -163,8 +164,8 @@ export function deliver<T>(
   checkDuration('initialDelay', initialDelay)
   checkDuration('maxDelay', maxDelay)
   checkDuration('drainTimeout', drainTimeout, true)
-  checkFunctions({ handler, retryable, random })
-  if (key !== undefined) checkFunctions({ key })
+  checkFunction('handler', handler)
+  checkFunctions({ retryable, random, key })
   if (gate !== undefined && !(gate instanceof Gate)) throw new ArgumentError('gate', 'a Gate', gate)
   if (deadLetters !== undefined && deadLetters !== 'log') checkDeadLetters(deadLetters)
   if (signal !== undefined) checkSignal('signal', signal)
@@ -189,9 +190,5 @@ export function deliver<T>(
 
 function checkDeadLetters(deadLetters: unknown): void {
   if (!isObject(deadLetters)) throw new ArgumentError('deadLetters', '"log" or an object', deadLetters)
-  checkFunctions({ 'deadLetters.next': deadLetters['next'] })
-}
-
-function checkFunctions(given: Readonly<Record<string, unknown>>): void {
-  for (const [name, value] of Object.entries(given)) checkFunction(name, value)
+  checkFunction('deadLetters.next', deadLetters['next'])
 }

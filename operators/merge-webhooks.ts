@@ -24,7 +24,7 @@ import {
 } from 'rxjs'
 import type { ObservableInput, OperatorFunction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
-import { checkDuration, checkOptions } from '../src/protocol/check.ts'
+import { checkDuration, checkFunctions, checkOptions, checkScheduler } from '../src/protocol/check.ts'
 import type { ResearchEvent } from '../src/protocol/event.ts'
 import type { TaskRun } from '../src/protocol/task.ts'
 import type { WebhookDelivery } from '../src/protocol/webhook.ts'
@@ -120,8 +120,7 @@ const MAX_EXPANSIONS = 4
  * When an expansion fails, `onError` is called and the webhook's own event is emitted, which is `unknown` for a monitor; an
  * empty expansion is the same without `onError`. Unsubscribing unsubscribes from both sources and ends delays and expansions.
  *
- * @throws ArgumentError at the call, for an unknown option, `deliveries` that are not an Observable, a negative `hold`, a `capacity` below 1 or
- * a negative `timeToLive`.
+ * @throws ArgumentError at the call, for `deliveries` that are not an Observable, and for an unknown option or an invalid one.
  */
 export function mergeWebhooks(
   deliveries: Observable<WebhookDelivery>,
@@ -131,6 +130,8 @@ export function mergeWebhooks(
   const { expandMonitor, expandRun, hold = 2_000, onDuplicate, onError, scheduler = asyncScheduler } = options
   if (!isObservable(deliveries)) throw new ArgumentError('deliveries', 'an Observable', deliveries)
   checkDuration('hold', hold)
+  checkFunctions({ expandMonitor, expandRun, onDuplicate, onError })
+  checkScheduler('scheduler', scheduler)
   checkMemory(options)
   const settings = { expandMonitor, expandRun, hold, onDuplicate, onError, scheduler, memory: options }
   return (stream) =>

@@ -3,7 +3,13 @@ import type { MonoTypeOperatorFunction, ObservableInput, SchedulerLike, Unsubscr
 import { INITIAL_DELAY, isRetryable, MAX_DELAY, retryDelay, usableDelay } from '../src/protocol/backoff.ts'
 import type { Backoff } from '../src/protocol/backoff.ts'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
-import { checkDuration, checkOptions } from '../src/protocol/check.ts'
+import {
+  checkDuration,
+  checkFunctions,
+  checkObject,
+  checkOptions,
+  checkScheduler,
+} from '../src/protocol/check.ts'
 import { subscribeWithGate } from '../src/protocol/gate.ts'
 import { MAX_TIMER_DELAY } from '../src/protocol/timer-limit.ts'
 
@@ -47,18 +53,21 @@ export interface ReconnectOptions<T = unknown> extends Backoff {
   readonly scheduler?: SchedulerLike
 }
 
-const OPTIONS = Object.keys({
-  initialDelay: true,
-  maxDelay: true,
-  maxFailures: true,
+const CALLBACKS = Object.keys({
   retryable: true,
   done: true,
   progress: true,
   serverDelay: true,
   onReconnect: true,
   random: true,
+} satisfies Record<keyof Callbacks<unknown>, true>)
+
+const OPTIONS = Object.keys({
+  initialDelay: true,
+  maxDelay: true,
+  maxFailures: true,
   scheduler: true,
-} satisfies Record<keyof ReconnectOptions, true>)
+} satisfies Record<Exclude<keyof ReconnectOptions, keyof Callbacks<unknown>>, true>)
 
 /**
  * Resubscribes to a cold source when its connection ends, with backoff after a failure and without it after a clean close.
@@ -93,12 +102,13 @@ const OPTIONS = Object.keys({
  * An error passes through when it is not retryable or exceeds `maxFailures`. Unsubscribing ends the connection, the pending
  * delay and `done`.
  *
- * @throws ArgumentError at the call, for an unknown option, a negative delay or a `maxFailures` that is not a non-negative integer.
+ * @throws ArgumentError at the call, for an unknown option or an invalid one.
  */
 export function reconnect<T>(options: ReconnectOptions<T> = {}): MonoTypeOperatorFunction<T> {
+  const given: unknown = options
+  checkObject('options', given)
   // An instance of a class may have fields of its own.
-  const isPlain = options?.constructor === Object
-  checkOptions('options', options, isPlain ? OPTIONS : Object.keys(Object(options)))
+  if (given['constructor'] === Object) checkOptions('options', given, [...OPTIONS, ...CALLBACKS])
   const {
     initialDelay = INITIAL_DELAY,
     maxDelay = MAX_DELAY,
@@ -107,6 +117,8 @@ export function reconnect<T>(options: ReconnectOptions<T> = {}): MonoTypeOperato
   } = options
   checkDuration('initialDelay', initialDelay)
   checkDuration('maxDelay', maxDelay)
+  checkScheduler('scheduler', scheduler)
+  for (const name of CALLBACKS) checkFunctions({ [name]: given[name] })
   if (maxFailures !== Infinity && !(Number.isSafeInteger(maxFailures) && maxFailures >= 0)) {
     throw new ArgumentError('maxFailures', 'an integer of at least 0, or Infinity', maxFailures)
   }

@@ -1,3 +1,4 @@
+import { EMPTY } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import * as rivulet from 'rivulet'
 import * as dashboard from 'rivulet/dashboard'
@@ -39,6 +40,10 @@ const signed = (webhook: Untyped) => () => webhooks.signWebhook({ body: '{}', se
 const verified = (content: Untyped, header: Untyped = 'v1,') => {
   return () => webhooks.verifySignature({ id: 'm', timestamp: '1', body: '{}', ...content }, header, secrets)
 }
+
+/** A call with a number for each of these options. */
+const wrongOptions = (make: (options: Untyped) => unknown, ...names: string[]): readonly WrongCall[] =>
+  names.map((name) => [name, () => make({ [name]: 5 })])
 
 /** Calls of a ready-made view. */
 const ages = (make: Untyped): readonly WrongCall[] => [
@@ -141,12 +146,39 @@ const WRONG_CALLS: Readonly<Record<string, Readonly<Record<string, readonly Wron
     viewAddress: [['view', () => live.viewAddress(wrong)]],
   },
   'rivulet/operators': {
-    dedupe: [['options', () => operators.dedupe(5 as Untyped)]],
+    dedupe: [
+      ['options', () => operators.dedupe(5 as Untyped)],
+      ...wrongOptions(operators.dedupe, 'onDuplicate', 'scheduler'),
+    ],
     deliver: [['handler', () => operators.deliver(wrong)]],
     iterate: [['source', () => operators.iterate(wrong)]],
-    mergeWebhooks: [['deliveries', () => operators.mergeWebhooks(wrong)]],
+    mergeWebhooks: [
+      ['deliveries', () => operators.mergeWebhooks(wrong)],
+      ...wrongOptions(
+        (options) => operators.mergeWebhooks(EMPTY, options),
+        'expandMonitor',
+        'expandRun',
+        'onError',
+        'onDuplicate',
+        'scheduler',
+      ),
+    ],
     ofType: [['types', () => operators.ofType(wrong)]],
-    reconnect: [['options', () => operators.reconnect(5 as Untyped)]],
+    reconnect: [
+      ['options', () => operators.reconnect(5 as Untyped)],
+      ['options', () => operators.reconnect(null as Untyped)],
+      ['maxFailure', () => operators.reconnect({ maxFailure: 1 } as Untyped)],
+      ...wrongOptions(
+        operators.reconnect,
+        'retryable',
+        'done',
+        'progress',
+        'serverDelay',
+        'onReconnect',
+        'random',
+        'scheduler',
+      ),
+    ],
     underGate: [['gate', () => operators.underGate({} as Untyped)]],
   },
   'rivulet/otel': {

@@ -4,6 +4,7 @@
  * @module rivulet/live
  */
 export { connect } from './connect.ts'
+export { ArgumentError } from '../protocol/argument-error.ts'
 export { LiveError } from './live-error.ts'
 export type { LiveErrorReason } from './live-error.ts'
 export type {

@@ -72,6 +72,11 @@ export function checkFunction(argument: string, value: unknown): void {
   if (typeof value !== 'function') throw new ArgumentError(argument, 'a function', value)
 }
 
+/** Functions by their names, each of which may be absent. */
+export function checkFunctions(given: Readonly<Record<string, unknown>>): void {
+  for (const [name, value] of Object.entries(given)) if (value !== undefined) checkFunction(name, value)
+}
+
 /** Something with these methods, such as an open log. */
 export function checkMethods(
   argument: string,

@@ -57,6 +57,13 @@ describe('natsStore', () => {
     expect(JSON.stringify([inspect(thrown), thrown])).not.toContain(SECRET)
   })
 
+  it.each([
+    ['of TLS', { tls: { caFile: undefined, cert: undefined } }],
+    ['beside others', { tls: undefined, credentials: undefined, inbox: undefined }],
+  ])('takes an undefined option %s as absent', (_, options) => {
+    expect(() => natsStore(untyped(options))).not.toThrow()
+  })
+
   it('rejects at its opening where no server answers, in one sentence and without credentials', async () => {
     // A port on which nothing listens any more.
     const server = createServer().listen(0, '127.0.0.1')

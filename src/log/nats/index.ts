@@ -121,7 +121,8 @@ export function natsStore(options: NatsStoreOptions): LogStore {
   const isSecure = tls !== undefined || servers.some((server) => server.startsWith('tls:'))
   checkOptions('tls', tls, ['ca', 'caFile', 'cert', 'certFile', 'key', 'keyFile'])
   for (const [option, text] of Object.entries(tls ?? {})) {
-    if (!isText(text)) throw new ArgumentError(`tls.${option}`, 'a non-empty text', hidden(text))
+    if (text !== undefined && !isText(text))
+      throw new ArgumentError(`tls.${option}`, 'a non-empty text', hidden(text))
   }
   checkText('name', name)
   if (!/^[\w-]{1,64}$/.test(name)) {

@@ -15,7 +15,7 @@ const MAX_ANNOTATION = 10_000
 export const MAX_EVENTS = 5_000
 /** The most different values that a window remembers. */
 const MAX_VALUES = 1_000
-const MAX_STEPS = 10
+const MAX_FILE_STEPS = 10
 /** The most types of events that a rule reads. */
 const MAX_TYPES = 50
 
@@ -213,7 +213,7 @@ const windows = {
       steps: list(
         cel('A step: an event for which this holds.'),
         'CEL expressions',
-        MAX_STEPS,
+        MAX_FILE_STEPS,
         'Events in this order.',
       ),
       not_then: cel('No such event within the same time after the last step.').optional(),

@@ -96,9 +96,9 @@ class SequenceWindow implements WindowKind {
 }
 
 export const sequence: WindowType<WindowSettings['sequence']> = {
-  create({ steps, notThen, within }) {
+  create({ steps, notThen, within }, rule) {
     if (steps.length > MAX_STEPS)
-      throw new ArgumentError('sequence.steps', `at most ${MAX_STEPS} steps`, steps.length)
+      throw new ArgumentError(`${rule}.sequence.steps`, `at most ${MAX_STEPS} steps`, steps.length)
     return new SequenceWindow(steps.length, notThen !== undefined, within)
   },
   match({ steps, notThen }, { holds }) {

@@ -42,8 +42,8 @@ export interface Reading {
 
 /** A kind of window in the table of all of them. */
 export interface WindowType<Settings> {
-  /** Undefined for a window that is evaluated elsewhere. */
-  create(settings: Settings): WindowKind | undefined
+  /** Undefined for a window that is evaluated elsewhere. `rule` is the name of its rule, for errors. */
+  create(settings: Settings, rule: string): WindowKind | undefined
   /** What an event for which `when` holds means for the window; null for nothing. Default: it counts. */
   match?(settings: Settings, reading: Reading): WindowMatch | null
   /** The number of events or values that the window needs, if it is a setting. */

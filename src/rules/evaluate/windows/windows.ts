@@ -25,7 +25,7 @@ const WINDOWS: { readonly [Kind in keyof WindowSettings]: WindowType<WindowSetti
 }
 
 /** The windows of a rule. Throws an ArgumentError for one that asks for more than a window has room for. */
-export function windowsOf({ name, windows }: CompiledRule): readonly WindowKind[] {
+export function windowsOf({ name, windows }: Pick<CompiledRule, 'name' | 'windows'>): readonly WindowKind[] {
   return windows.flatMap((window) => created(name, window) ?? [])
 }
 
@@ -37,7 +37,7 @@ function created<Kind extends keyof WindowSettings>(
   const needed = type.needed?.(window) ?? 0
   if (needed > MAX_NEEDED)
     throw new ArgumentError(rule, `at most ${MAX_NEEDED} events or values within a window`, needed)
-  return type.create(window)
+  return type.create(window, rule)
 }
 
 /** What an event means for a window; null for nothing. */
