@@ -9,7 +9,7 @@ import {
   checkText,
 } from '../protocol/check.ts'
 import { FencedError, LogFileError, LogInUseError, LogServerError } from '../log/errors.ts'
-import { checkLog } from '../log/event-log/check-log.ts'
+import { checkLog } from '../protocol/check-log.ts'
 import type { EventLog } from '../log/event-log/event-log.ts'
 import type { ProcessOptions } from '../log/process/process.ts'
 import { RequestContext } from '../log/event-log/request-context.ts'

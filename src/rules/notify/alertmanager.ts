@@ -1,7 +1,7 @@
 import { checkDuration, checkInteger, checkOptions, checkText, checkWait } from '../../protocol/check.ts'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { LogClosedError } from '../../log/errors.ts'
-import { checkLog } from '../../log/event-log/check-log.ts'
+import { checkLog } from '../../protocol/check-log.ts'
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import { Job } from '../../log/event-log/job.ts'
 import type { LogJob } from '../../log/event-log/job.ts'

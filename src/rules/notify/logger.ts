@@ -1,7 +1,7 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkOptions, checkText } from '../../protocol/check.ts'
 import { isObject } from '../../protocol/json.ts'
-import { checkLog } from '../../log/event-log/check-log.ts'
+import { checkLog } from '../../protocol/check-log.ts'
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import type { LogJob } from '../../log/event-log/job.ts'
 import type { AlertEntry } from './alert-entry.ts'

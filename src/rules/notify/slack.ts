@@ -1,5 +1,5 @@
 import { checkOptions, checkText } from '../../protocol/check.ts'
-import { checkLog } from '../../log/event-log/check-log.ts'
+import { checkLog } from '../../protocol/check-log.ts'
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import type { LogJob } from '../../log/event-log/job.ts'
 import { endpointOf } from './endpoint.ts'

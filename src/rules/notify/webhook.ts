@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { checkOptions } from '../../protocol/check.ts'
-import { checkLog } from '../../log/event-log/check-log.ts'
+import { checkLog } from '../../protocol/check-log.ts'
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import { cloudEvent } from '../../log/event-log/export.ts'
 import type { LogJob } from '../../log/event-log/job.ts'

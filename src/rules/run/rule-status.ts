@@ -1,7 +1,7 @@
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import { checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
 import type { Alert } from '../../protocol/alert.ts'
-import { checkLog } from '../../log/event-log/check-log.ts'
+import { checkLog } from '../../protocol/check-log.ts'
 import { alertData, dataOf } from '../evaluate/alert-data.ts'
 import { ruleOfKey } from '../evaluate/key.ts'
 import type { RuleState } from '../evaluate/state.ts'
