@@ -31,7 +31,10 @@ export interface Page {
   ): Locator
   getByText(text: string | RegExp, options?: { readonly exact?: boolean }): Locator
   readonly keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> }
-  on(event: 'console', listener: (message: { type(): string; text(): string }) => void): void
+  on(
+    event: 'console',
+    listener: (message: { type(): string; text(): string; location(): { readonly url: string } }) => void,
+  ): void
   on(event: 'crash', listener: () => void): void
   on(event: 'pageerror', listener: (error: Error) => void): void
   on(event: 'request', listener: (request: { url(): string }) => void): void
