@@ -3,7 +3,7 @@ import type { MonoTypeOperatorFunction, SchedulerLike } from 'rxjs'
 import type { Identified } from '../src/protocol/identified.ts'
 import { checkMemory, MEMORY_OPTIONS, RecentIds } from './dedupe/recent-ids.ts'
 import type { DedupeMemory } from './dedupe/recent-ids.ts'
-import { checkFunctions, checkOptions, checkScheduler } from '../src/protocol/check.ts'
+import { checkOptionalFunctions, checkOptions, checkScheduler } from '../src/protocol/check.ts'
 
 /** Settings of {@link dedupe}. */
 export interface DedupeOptions<T> extends DedupeMemory {
@@ -51,7 +51,7 @@ export function dedupe<T extends Identified>(options: DedupeOptions<T> = {}): Mo
   checkOptions('options', options, OPTIONS)
   checkMemory(options)
   const { onDuplicate, scheduler = asyncScheduler } = options
-  checkFunctions({ onDuplicate })
+  checkOptionalFunctions({ onDuplicate })
   checkScheduler('scheduler', scheduler)
 
   return (source) =>

@@ -6,7 +6,7 @@ import type { Backoff } from '../src/protocol/backoff.ts'
 import {
   checkDuration,
   checkFunction,
-  checkFunctions,
+  checkOptionalFunctions,
   checkInteger,
   checkOptions,
   checkSignal,
@@ -61,7 +61,8 @@ export interface DeliverOptions<T> extends Backoff {
   readonly scheduler?: SchedulerLike
 }
 
-const OPTIONS = Object.keys({
+/** The names of {@link DeliverOptions}. */
+export const DELIVER_OPTIONS = Object.keys({
   concurrency: true,
   key: true,
   highWaterMark: true,
@@ -141,7 +142,7 @@ export function deliver<T>(
   handler: (event: T, signal: AbortSignal) => void | PromiseLike<unknown>,
   options: DeliverOptions<NoInfer<T>> = {},
 ): MonoTypeOperatorFunction<T> {
-  checkOptions('options', options, OPTIONS)
+  checkOptions('options', options, DELIVER_OPTIONS)
   const {
     concurrency = 8,
     highWaterMark = Math.max(64, 2 * concurrency),
@@ -165,7 +166,7 @@ export function deliver<T>(
   checkDuration('maxDelay', maxDelay)
   checkDuration('drainTimeout', drainTimeout, true)
   checkFunction('handler', handler)
-  checkFunctions({ retryable, random, key })
+  checkOptionalFunctions({ retryable, random, key })
   if (gate !== undefined && !(gate instanceof Gate)) throw new ArgumentError('gate', 'a Gate', gate)
   if (deadLetters !== undefined && deadLetters !== 'log') checkDeadLetters(deadLetters)
   if (signal !== undefined) checkSignal('signal', signal)

@@ -24,7 +24,7 @@ import {
 } from 'rxjs'
 import type { ObservableInput, OperatorFunction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
-import { checkDuration, checkFunctions, checkOptions, checkScheduler } from '../src/protocol/check.ts'
+import { checkDuration, checkOptionalFunctions, checkOptions, checkScheduler } from '../src/protocol/check.ts'
 import type { ResearchEvent } from '../src/protocol/event.ts'
 import type { TaskRun } from '../src/protocol/task.ts'
 import type { WebhookDelivery } from '../src/protocol/webhook.ts'
@@ -130,7 +130,7 @@ export function mergeWebhooks(
   const { expandMonitor, expandRun, hold = 2_000, onDuplicate, onError, scheduler = asyncScheduler } = options
   if (!isObservable(deliveries)) throw new ArgumentError('deliveries', 'an Observable', deliveries)
   checkDuration('hold', hold)
-  checkFunctions({ expandMonitor, expandRun, onDuplicate, onError })
+  checkOptionalFunctions({ expandMonitor, expandRun, onDuplicate, onError })
   checkScheduler('scheduler', scheduler)
   checkMemory(options)
   const settings = { expandMonitor, expandRun, hold, onDuplicate, onError, scheduler, memory: options }

@@ -5,7 +5,7 @@ import type { Backoff } from '../src/protocol/backoff.ts'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import {
   checkDuration,
-  checkFunctions,
+  checkOptionalFunctions,
   checkObject,
   checkOptions,
   checkScheduler,
@@ -118,7 +118,7 @@ export function reconnect<T>(options: ReconnectOptions<T> = {}): MonoTypeOperato
   checkDuration('initialDelay', initialDelay)
   checkDuration('maxDelay', maxDelay)
   checkScheduler('scheduler', scheduler)
-  for (const name of CALLBACKS) checkFunctions({ [name]: given[name] })
+  for (const name of CALLBACKS) checkOptionalFunctions({ [name]: given[name] })
   if (maxFailures !== Infinity && !(Number.isSafeInteger(maxFailures) && maxFailures >= 0)) {
     throw new ArgumentError('maxFailures', 'an integer of at least 0, or Infinity', maxFailures)
   }

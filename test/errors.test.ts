@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, expectTypeOf, it, vi } from 'vitest'
 import type { AnswerFailedError, ApiError, PartialWriteError, UncertainRequestError } from 'rivulet'
 import type { LogError } from 'rivulet/log'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
@@ -73,25 +73,29 @@ describe('RivuletError.is', () => {
     const error: unknown = new ArgumentError('limit', 'an integer', 'x')
 
     expect(RivuletError.is<ArgumentError>(error, 'argument') && error.argument).toBe('limit')
-    // @ts-expect-error: it is the code of another class.
-    expect(RivuletError.is<ArgumentError>(error, 'log_closed')).toBe(false)
+    expectTypeOf(RivuletError.is<ArgumentError>)
+      .parameter(1)
+      .toEqualTypeOf<'argument'>()
   })
 
-  it('does not compile with a class that others extend, whose type stands for their codes too', () => {
+  it('takes no code for a class that others extend, whose type stands for their codes too', () => {
     const error: unknown = new ArgumentError('limit', 'an integer', 'x')
 
-    // @ts-expect-error: any code would do.
-    expect(RivuletError.is<LogError>(error, 'logg')).toBe(false)
-    // @ts-expect-error: also with its own code.
-    expect(RivuletError.is<LogError>(error, 'log')).toBe(false)
-    // @ts-expect-error: any code would do.
-    expect(RivuletError.is<ApiError>(error, 'apy')).toBe(false)
-    // @ts-expect-error: any code would do.
-    expect(RivuletError.is<AnswerFailedError>(error, 'answer')).toBe(false)
-    // @ts-expect-error: any code would do.
-    expect(RivuletError.is<UncertainRequestError>(error, 'uncertain')).toBe(false)
-    // @ts-expect-error: any code would do.
-    expect(RivuletError.is<PartialWriteError>(error, 'partial')).toBe(false)
+    expectTypeOf(RivuletError.is<LogError>)
+      .parameter(1)
+      .toBeNever()
+    expectTypeOf(RivuletError.is<ApiError>)
+      .parameter(1)
+      .toBeNever()
+    expectTypeOf(RivuletError.is<AnswerFailedError>)
+      .parameter(1)
+      .toBeNever()
+    expectTypeOf(RivuletError.is<UncertainRequestError>)
+      .parameter(1)
+      .toBeNever()
+    expectTypeOf(RivuletError.is<PartialWriteError>)
+      .parameter(1)
+      .toBeNever()
     expect(RivuletError.is(error, 'argument')).toBe(true)
   })
 })

@@ -1,4 +1,11 @@
-import { checkFunction, checkInteger, checkList, checkOptions, checkText } from '../protocol/check.ts'
+import {
+  checkFunction,
+  checkInteger,
+  checkList,
+  checkOptionalFunctions,
+  checkOptions,
+  checkText,
+} from '../protocol/check.ts'
 import type { ResearchEventType } from '../protocol/event.ts'
 import type { ViewShape } from '../protocol/live.ts'
 import type { EntryOf } from '../log/consume/consumer-options.ts'
@@ -70,9 +77,7 @@ export function view<Row, const Type extends ResearchEventType, const Param exte
   if (types !== undefined) checkNames('types', types)
   if (params.length !== 0) checkNames('params', params)
   for (const [name, value] of Object.entries({ key, reduce })) checkFunction(name, value)
-  for (const [name, value] of Object.entries({ where, source })) {
-    if (value !== undefined) checkFunction(name, value)
-  }
+  checkOptionalFunctions({ where, source })
   if (startAt !== undefined) checkStart('startAt', startAt)
   if (timeToLive !== undefined && typeof timeToLive !== 'function') checkInteger('timeToLive', timeToLive, 1)
   // A view's functions get only rows that the view has made, and entries that it has chosen.

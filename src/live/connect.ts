@@ -9,12 +9,12 @@ import { LiveError } from './live-error.ts'
 import type { ViewStore } from './view-store.ts'
 
 const OPTIONS = Object.keys({
-  url: 0,
-  getToken: 0,
-  share: 0,
-  offline: 0,
-  initial: 0,
-} satisfies Record<keyof ConnectOptions, 0>)
+  url: true,
+  getToken: true,
+  share: true,
+  offline: true,
+  initial: true,
+} satisfies Record<keyof ConnectOptions, true>)
 
 /**
  * Connects a page to a gateway. Nothing is sent before the first subscription to a view, so it can be called while a server renders.

@@ -73,7 +73,7 @@ export function checkFunction(argument: string, value: unknown): void {
 }
 
 /** Functions by their names, each of which may be absent. */
-export function checkFunctions(given: Readonly<Record<string, unknown>>): void {
+export function checkOptionalFunctions(given: Readonly<Record<string, unknown>>): void {
   for (const [name, value] of Object.entries(given)) if (value !== undefined) checkFunction(name, value)
 }
 

@@ -4,7 +4,7 @@ import { ArgumentError, hidden } from '../protocol/argument-error.ts'
 import {
   checkBoolean,
   checkDuration,
-  checkFunction,
+  checkOptionalFunctions,
   checkInteger,
   checkList,
   checkMethods,
@@ -574,9 +574,7 @@ function checked(options: ResearchServiceOptions) {
     checkMethods('clock', clock, 'an object with now and schedule', ['now', 'schedule'])
   if (options.faults !== undefined && !Array.isArray(options.faults))
     throw new ArgumentError('faults', 'an array', options.faults)
-  for (const name of ['include', 'enter', 'onError'] as const) {
-    if (options[name] !== undefined) checkFunction(name, options[name])
-  }
+  checkOptionalFunctions({ include: options.include, enter: options.enter, onError: options.onError })
   for (const name of ['allowPrivateAddresses', 'allowPrivateWebhooks'] as const) {
     if (options[name] !== undefined) checkBoolean(name, options[name])
   }

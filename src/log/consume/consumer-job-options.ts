@@ -1,3 +1,4 @@
+import { DELIVER_OPTIONS } from '../../../operators/deliver.ts'
 import type { DeliverOptions } from '../../../operators/deliver.ts'
 import { checkOptions, checkSignal } from '../../protocol/check.ts'
 import type { ResearchEventType } from '../../protocol/event.ts'
@@ -8,22 +9,7 @@ import type { ConsumerOptions, EntryOf } from './consumer-options.ts'
 export interface ConsumerJobOptions<Type extends ResearchEventType = ResearchEventType>
   extends ConsumerOptions<Type>, Omit<DeliverOptions<EntryOf<Type>>, 'gate' | 'scheduler'> {}
 
-const OPTIONS = [
-  ...CONSUMER_OPTIONS,
-  ...Object.keys({
-    concurrency: true,
-    key: true,
-    highWaterMark: true,
-    retries: true,
-    retryable: true,
-    initialDelay: true,
-    maxDelay: true,
-    deadLetters: true,
-    signal: true,
-    drainTimeout: true,
-    random: true,
-  } satisfies Record<Exclude<keyof ConsumerJobOptions, keyof ConsumerOptions>, true>),
-]
+const OPTIONS = [...CONSUMER_OPTIONS, ...DELIVER_OPTIONS.filter((name) => name !== 'gate')]
 
 /** The settings of the consumer, and those of `deliver`. Throws an ArgumentError for an option that neither has. */
 export function splitOptions<Type extends ResearchEventType>(

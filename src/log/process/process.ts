@@ -12,7 +12,7 @@ import { checkStart } from '../store/checked-store.ts'
 import type { EntryOf } from '../consume/consumer-options.ts'
 import type { LogJob } from '../event-log/job.ts'
 import type { StoredStates } from '../store/process-store.ts'
-import { checkFunctions, FUNCTION_DEFAULTS } from '../../streams/process-functions.ts'
+import { checkFunctions, FUNCTION_DEFAULTS, FUNCTION_OPTIONS } from '../../streams/process-functions.ts'
 import type { ProcessFunctions } from '../../streams/process-functions.ts'
 import { StoredProcessState } from './process-state.ts'
 import type { ProcessState } from './process-state.ts'
@@ -100,25 +100,18 @@ export type ProcessSettings<State, Type extends ResearchEventType> = ProcessOpti
     >
   >
 
-const OPTIONS = Object.keys({
-  version: true,
-  startAt: true,
-  types: true,
-  where: true,
-  key: true,
-  init: true,
-  event: true,
-  timer: true,
-  migrate: true,
-  rebuild: true,
-  holdsRetention: true,
-  lateness: true,
-  timeToLive: true,
-  maxStateBytes: true,
-  onError: true,
-  wait: true,
-  share: true,
-} satisfies Record<keyof ProcessOptions<unknown>, true>)
+const OPTIONS = [
+  ...FUNCTION_OPTIONS,
+  ...Object.keys({
+    version: true,
+    startAt: true,
+    migrate: true,
+    rebuild: true,
+    holdsRetention: true,
+    wait: true,
+    share: true,
+  } satisfies Record<Exclude<keyof ProcessOptions<unknown>, keyof ProcessFunctions<unknown>>, true>),
+]
 
 /** The settings with their defaults. Throws an ArgumentError for an invalid one. */
 export function processSettings<State, Type extends ResearchEventType>(
