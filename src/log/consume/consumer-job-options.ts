@@ -9,7 +9,8 @@ import type { ConsumerOptions, EntryOf } from './consumer-options.ts'
 export interface ConsumerJobOptions<Type extends ResearchEventType = ResearchEventType>
   extends ConsumerOptions<Type>, Omit<DeliverOptions<EntryOf<Type>>, 'gate' | 'scheduler'> {}
 
-const OPTIONS = [...CONSUMER_OPTIONS, ...DELIVER_OPTIONS.filter((name) => name !== 'gate')]
+/** Both have a scheduler. */
+const OPTIONS = [...new Set([...CONSUMER_OPTIONS, ...DELIVER_OPTIONS])].filter((name) => name !== 'gate')
 
 /** The settings of the consumer, and those of `deliver`. Throws an ArgumentError for an option that neither has. */
 export function splitOptions<Type extends ResearchEventType>(
