@@ -4,23 +4,17 @@ import { memoryStore, openLog } from 'rivulet/log'
 import type { ResearchEventType } from 'rivulet'
 import { notifyLogger, notifyAlertmanager, notifySlack, notifyWebhook } from 'rivulet/rules'
 import { describe, expect, it, vi } from 'vitest'
-import { EXIT } from '../../src/cli/exit-codes.ts'
-import { createProgram } from '../../src/cli/program.ts'
 import { isObject } from '../../src/protocol/json.ts'
 import { FUNCTIONS, MACROS, METHODS } from '../../src/rules/cel/signatures.ts'
-import { EVENT_WORK } from '../../src/rules/cel/work.ts'
-import { MAX_CAUSES } from '../../src/rules/evaluate/alert-data.ts'
-import { MAX_DURATION } from '../../src/rules/rule-file/duration.ts'
 import { ruleFileJsonSchema } from '../../src/rules/rule-file/schema.ts'
-import { MAX_FILE_BYTES } from '../../src/rules/rule-file/yaml-source.ts'
 import { MAX_TRANSITIONS } from '../../src/rules/rule-tests/run-test.ts'
 import { EXPECTED, KINDS, SUBJECTS, testSchema } from '../../src/rules/rule-tests/schema.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const pageOf = (path: string) => readFileSync(join(ROOT, 'docs', path), 'utf8')
 const REFERENCE = pageOf('reference/rules.md')
-const TESTING = pageOf('guides/test-rules.md')
-const SENDING = pageOf('guides/send-alerts.md')
+const TESTING = pageOf('reference/rule-tests.md')
+const SENDING = pageOf('reference/notifiers.md')
 
 /** The cells of a table whose head begins with this cell. */
 function rowsBelow(page: string, head: string): string[][] {
@@ -103,45 +97,9 @@ describe('docs/reference/rules.md', () => {
       Object.keys(types).map((type) => `\`${type}\``),
     )
   })
-
-  it('has the limits of the schema and of the engine', () => {
-    const text = rowsBelow(REFERENCE, 'What')
-      .map((cells) => cells.join(' | '))
-      .join('\n')
-    const figures = [
-      inSchema('properties', 'rules', 'maxItems'),
-      inSchema('properties', 'groups', 'maxItems'),
-      inSchema(...RULE, 'properties', 'when', 'maxLength'),
-      inSchema(...RULE, 'properties', 'labels', 'additionalProperties', 'maxLength'),
-      inSchema(...RULE, 'properties', 'annotations', 'additionalProperties', 'maxLength'),
-      inSchema(...RULE, 'properties', 'on', 'maxItems'),
-      inSchema(...RULE, 'properties', 'sequence', 'properties', 'steps', 'maxItems'),
-      inSchema(...RULE, 'properties', 'count', 'properties', 'gte', 'maximum'),
-      inSchema(...RULE, 'properties', 'distinct', 'properties', 'gte', 'maximum'),
-      MAX_CAUSES,
-      EVENT_WORK,
-    ]
-
-    for (const figure of figures)
-      expect(text).toMatch(new RegExp(`(?<![\\d,])${Number(figure).toLocaleString('en')}(?![\\d]|,\\d)`))
-    expect(text).toContain(`${MAX_DURATION / 86_400_000}d`)
-    expect(text).toContain(`${MAX_FILE_BYTES / 1_048_576} MiB`)
-  })
-
-  it('has each command of rules, with exit codes of the command', () => {
-    const group = createProgram(new AbortController().signal).commands.find((each) => each.name() === 'rules')
-    const rows = rowsBelow(REFERENCE, 'Command')
-    const codes = new Set(Object.values(EXIT).map(({ code }) => String(code)))
-
-    expect(rows.map(([command]) => command).toSorted()).toEqual(
-      group?.commands.map((each) => `\`rivulet rules ${each.name()}\``).toSorted(),
-    )
-    for (const [, , exits = ''] of rows)
-      for (const code of exits.match(/\d+/g) ?? []) expect(codes).toContain(code)
-  })
 })
 
-describe('docs/guides/test-rules.md', () => {
+describe('docs/reference/rule-tests.md', () => {
   it('has each kind of event and of expectation, and each of their fields', () => {
     const named = new Set(
       [...TESTING.matchAll(/`([^`\n]+)`/g)].flatMap(([, code = '']) => code.match(/\w+/g) ?? []),
@@ -161,7 +119,7 @@ describe('docs/guides/test-rules.md', () => {
   })
 })
 
-describe('docs/guides/send-alerts.md', () => {
+describe('docs/reference/notifiers.md', () => {
   it('has each notifier with its default name', async () => {
     await using log = await openLog(memoryStore())
     const url = 'http://127.0.0.1:9'
