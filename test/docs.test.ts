@@ -6,6 +6,7 @@ import { dirname, join, resolve } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { EVENT_TYPES } from '../src/protocol/event-types.ts'
 import { entryPoints } from './support/entry-points.ts'
+import { codeIn, namesIn, rowsOf } from './support/markdown-table.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const DOCUMENTS = ['README.md', 'docs/**/*.md', 'operators/*.ts', 'src/**/*.ts']
@@ -156,13 +157,7 @@ describe('the README and the pages of docs', () => {
 
 describe('the table of event types', () => {
   it('has each type once, and no other', () => {
-    const page = readFileSync(join(root, 'docs/reference/events.md'), 'utf8')
-    const [, table = ''] = page.split(/^\| `type` .*\n.*\n/m)
-    const cells = table
-      .slice(0, table.indexOf('\n\n'))
-      .split('\n')
-      .map((row) => row.split('|')[1] ?? '')
-    const documented = cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, type]) => type))
+    const documented = rowsOf('docs/reference/events.md', '`type`').flatMap(([types]) => codeIn(types))
 
     expect(documented.toSorted()).toEqual(EVENT_TYPES.toSorted())
   })
@@ -170,10 +165,7 @@ describe('the table of event types', () => {
 
 describe('the table of operators', () => {
   it('has each operator that is exported, and no other', () => {
-    const page = readFileSync(join(root, 'docs/reference/operators.md'), 'utf8')
-    const [, table = ''] = page.split(/^\| Operator .*\n.*\n/m)
-    const rows = table.slice(0, table.indexOf('\n\n')).split('\n')
-    const documented = rows.map((row) => /^\| `(\w+)\(/.exec(row)?.[1])
+    const documented = rowsOf('docs/reference/operators.md', 'Operator').flatMap(([call]) => namesIn(call))
 
     expect(documented.toSorted()).toEqual(operators.map(({ name }) => name).toSorted())
     expect(operators.length).toBeGreaterThan(0)
