@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { createProgram } from '../src/cli/program.ts'
-import { cell } from './option-tables.ts'
+import { createProgram } from '../../src/cli/program.ts'
+import { cell } from './interfaces.ts'
 
 /** Options that many commands have, and which the page describes once. */
 const COMMON = new Set(['--json', '--verbose', '--base-url'])
