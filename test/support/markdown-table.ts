@@ -42,7 +42,7 @@ export function rowsOf(page: string, column: string, section?: string): Table['r
 
 /** The pieces of code in a cell, without their backticks. */
 export function codeIn(cell = ''): string[] {
-  return Array.from(cell.matchAll(/`([^`]+)`/g), ([, code = '']) => code)
+  return Array.from(cell.matchAll(/`([^`\n]+)`/g), ([, code = '']) => code)
 }
 
 /** A cell without backticks. */
