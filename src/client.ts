@@ -115,7 +115,7 @@ const PATIENCE = 300_000
 
 /**
  * Creates a client of a research service. `baseUrl` and `apiKey` default to the environment's `RIVULET_BASE_URL` and
- * `RIVULET_API_KEY`; `apiKey: null` sends none, for a gateway that adds it. Throws an ArgumentError for an invalid or
+ * `RIVULET_API_KEY`; `apiKey: null` sends none, for a proxy that adds it. Throws an ArgumentError for an invalid or
  * unknown setting.
  *
  * ```ts

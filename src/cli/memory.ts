@@ -70,7 +70,7 @@ export function addMemory(program: Command, signal: AbortSignal, input: Standard
       .description(
         'Forget all memories of a scope, or the personal ones. Asks first if it runs on a terminal.',
       ),
-    'print the scope, or false if the answer was no, as one line of JSON',
+    'print the scope, or false if you answered no, as one line of JSON',
   ).action(async (options: ScopeOptions) => {
     const { client, output } = connect(options, signal)
     if (!(await isConfirmed(`${memoryOf(options)} forgets everything. Go on?`, signal, input))) {

@@ -19,5 +19,5 @@ it('docs/reference/client.md has the limits of the client and of a page that fol
   const page = readFileSync('docs/reference/client.md', 'utf8')
 
   expect(page).toContain(`at most ${limitOf('rivulet and rivulet/operators')} kB with the operators`)
-  expect(page).toContain(`keeps this program below ${limitOf('a page that follows one monitor')} kB`)
+  expect(page).toContain(`This program has at most ${limitOf('a page that follows one monitor')} kB`)
 })

@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest'
 import * as limits from '../../src/protocol/limits.ts'
 import { MAX_LIVE_VIEWS } from '../../src/protocol/live.ts'
 import { quotaLimits } from '../../src/protocol/quotas.ts'
+import { EVENT_WORK } from '../../src/rules/cel/work.ts'
+import { MAX_DURATION } from '../../src/rules/rule-file/duration.ts'
 import { LIMITS, MAX_REPORTED_ISSUES } from '../../src/service/http/request-limits.ts'
 import { STORE_LIMITS } from '../../src/log/store/limits.ts'
 import { codeIn, plain, rowsOf, tablesOf } from '../support/markdown-table.ts'
@@ -147,9 +149,28 @@ const TABLES: Readonly<Record<string, readonly (readonly [what: string, limit: s
   ],
   Rules: [
     ['Rules of one file', count(valueOf('src/rules/rule-file/schema', 'MAX_RULES = '))],
+    ['Groups of one file', count(valueOf('src/rules/rule-file/schema', 'MAX_GROUPS = '))],
     ['A rule file', size(valueOf('src/rules/rule-file/yaml-source', 'MAX_FILE_BYTES = '))],
     ['A condition', `${count(valueOf('src/rules/cel/syntax', 'MAX_LENGTH = '))} characters`],
+    ['A label', `${count(valueOf('src/rules/rule-file/schema', 'MAX_LABEL = '))} characters`],
+    ['An annotation', `${count(valueOf('src/rules/rule-file/schema', 'MAX_ANNOTATION = '))} characters`],
+    ['Types in `on`', count(valueOf('src/rules/rule-file/schema', 'MAX_TYPES = '))],
+    ['Steps of a `sequence`', count(valueOf('src/rules/rule-file/schema', 'MAX_FILE_STEPS = '))],
+    ['A duration', `${MAX_DURATION / 86_400_000}d`],
+    [
+      'Events of a window, for each key',
+      count(valueOf('src/rules/evaluate/windows/window', 'MAX_NEEDED = ')),
+    ],
+    ['Values of a window, for each key', count(valueOf('src/rules/rule-file/schema', 'MAX_VALUES = '))],
+    ['Members that a macro visits', count(valueOf('src/rules/cel/environment', 'MAX_MEMBERS = '))],
+    ['Values of a result', count(valueOf('src/rules/cel/json-value', 'MAX_VALUES = '))],
+    [
+      'What `text` reads',
+      `${count(valueOf('src/rules/cel/output', 'MAX_VALUES = '))} values and ${size(valueOf('src/rules/cel/output', 'MAX_TEXT = '))}`,
+    ],
     ['Causes in an alert event', count(valueOf('src/rules/evaluate/alert-data', 'MAX_CAUSES = '))],
+    ['Keys of `alerts`, in memory (`maxKeys`)', count(valueOf('src/rules/evaluate/in-memory', 'maxKeys = '))],
+    ['Work of all rules for one event', `${count(EVENT_WORK)} units`],
   ],
   'Tools for language models': [
     ['A result', `${count(valueOf('src/tools/marked-result', 'MAX_RESULT = '))} characters of JSON`],

@@ -5,18 +5,14 @@ import { notifyLogger, notifyAlertmanager, notifySlack, notifyWebhook } from 'ri
 import { describe, expect, it, vi } from 'vitest'
 import { isObject } from '../../src/protocol/json.ts'
 import { FUNCTIONS, MACROS, METHODS } from '../../src/rules/cel/signatures.ts'
-import { EVENT_WORK } from '../../src/rules/cel/work.ts'
-import { MAX_CAUSES } from '../../src/rules/evaluate/alert-data.ts'
-import { MAX_DURATION } from '../../src/rules/rule-file/duration.ts'
 import { ruleFileJsonSchema } from '../../src/rules/rule-file/schema.ts'
-import { MAX_FILE_BYTES } from '../../src/rules/rule-file/yaml-source.ts'
 import { MAX_TRANSITIONS } from '../../src/rules/rule-tests/run-test.ts'
 import { EXPECTED, KINDS, SUBJECTS, testSchema } from '../../src/rules/rule-tests/schema.ts'
 import { codeIn, namesIn, plain, rowsOf } from '../support/markdown-table.ts'
 
 const RULES = 'docs/reference/rules.md'
-const TESTS = 'docs/guides/test-rules.md'
-const NOTIFIERS = 'docs/guides/send-alerts.md'
+const TESTS = 'docs/reference/rule-tests.md'
+const NOTIFIERS = 'docs/reference/notifiers.md'
 
 /** A value within a JSON Schema. */
 function inSchema(...path: readonly string[]): unknown {
@@ -79,33 +75,9 @@ describe('docs/reference/rules.md', () => {
       Object.keys(types).map((type) => `\`${type}\``),
     )
   })
-
-  it('has the limits of the schema and of the engine', () => {
-    const text = rowsOf(RULES, 'What')
-      .map((cells) => cells.join(' | '))
-      .join('\n')
-    const figures = [
-      inSchema('properties', 'rules', 'maxItems'),
-      inSchema('properties', 'groups', 'maxItems'),
-      inSchema(...RULE, 'properties', 'when', 'maxLength'),
-      inSchema(...RULE, 'properties', 'labels', 'additionalProperties', 'maxLength'),
-      inSchema(...RULE, 'properties', 'annotations', 'additionalProperties', 'maxLength'),
-      inSchema(...RULE, 'properties', 'on', 'maxItems'),
-      inSchema(...RULE, 'properties', 'sequence', 'properties', 'steps', 'maxItems'),
-      inSchema(...RULE, 'properties', 'count', 'properties', 'gte', 'maximum'),
-      inSchema(...RULE, 'properties', 'distinct', 'properties', 'gte', 'maximum'),
-      MAX_CAUSES,
-      EVENT_WORK,
-    ]
-
-    for (const figure of figures)
-      expect(text).toMatch(new RegExp(`(?<![\\d,])${Number(figure).toLocaleString('en')}(?![\\d]|,\\d)`))
-    expect(text).toContain(`${MAX_DURATION / 86_400_000}d`)
-    expect(text).toContain(`${MAX_FILE_BYTES / 1_048_576} MiB`)
-  })
 })
 
-describe('docs/guides/test-rules.md', () => {
+describe('docs/reference/rule-tests.md', () => {
   const { events, expect: expectations } = testSchema.shape
   const fields = {
     Events: Object.keys(events.unwrap().element.shape),
@@ -135,7 +107,7 @@ describe('docs/guides/test-rules.md', () => {
   })
 })
 
-describe('docs/guides/send-alerts.md', () => {
+describe('docs/reference/notifiers.md', () => {
   it('has each notifier with its default name', async () => {
     await using log = await openLog(memoryStore())
     const url = 'http://127.0.0.1:9'

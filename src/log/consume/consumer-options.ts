@@ -40,7 +40,7 @@ export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventT
    */
   readonly stallTimeout?: number
   /**
-   * Waits for a name that another open log holds, until this signal is aborted. Default: that is an error. With {@link share}, which always
+   * Until this signal is aborted, waits for a name that another open log holds. Default: that is an error. With {@link share}, which always
    * waits, it limits the wait for a consumer of this name that is not shared.
    */
   readonly wait?: AbortSignal

@@ -58,7 +58,7 @@ export interface RecordOptions {
    */
   readonly webhooks?: RecordedWebhooks | true
   /**
-   * Waits for streams that another recording has, until this signal is aborted. Default: such a stream is a `LogInUseError`. Without effect
+   * Until this signal is aborted, waits for streams that another recording holds. Default: such a stream is a `LogInUseError`. Without effect
    * with {@link share}, which always waits.
    */
   readonly wait?: AbortSignal
