@@ -27,6 +27,7 @@ interface Span {
 
 interface Option {
   readonly name: string
+  readonly isRequired: boolean
   readonly type: string
   readonly text: string
 }
@@ -48,11 +49,18 @@ export function interfaceTable(rows: string, { name, file, omitted }: Wanted): s
   if (strange !== undefined) throw new Error(`${name} has no member ${strange}`)
   const options = all.filter((option) => !omitted.includes(option.name))
   if (options.length === 0) throw new Error(`${name} has no members`)
-  const lines = options.map(({ name: option, type, text }) => {
+  const lines = options.map(({ name: option, isRequired, type, text }) => {
     if (text === '') throw new Error(`${name}.${option} has no doc comment`)
-    return `| \`${option}\` | \`${type}\` | ${text} |`
+    return `| \`${option}\`${isRequired ? ', required' : ''} | \`${type}\` | ${text} |`
   })
   return [`| ${rows} | Type | What it does |`, '| --- | --- | --- |', ...lines].join('\n')
+}
+
+/** The names of the members of an interface, sorted. */
+export function memberNames(name: string): string[] {
+  return optionsOf(declared(name))
+    .map((option) => option.name)
+    .toSorted()
 }
 
 function readDeclarations(): ReadonlyMap<string, readonly Declaration[]> {
@@ -139,7 +147,9 @@ function optionsOfReference(
 }
 
 function membersOf(members: Interface['body']['body'], from: Declaration): readonly Option[] {
-  return members.map((member) => {
+  return members.flatMap((member): readonly Option[] => {
+    // A function with members: its call has no name.
+    if (member.type === 'TSCallSignatureDeclaration') return []
     if (member.type !== 'TSPropertySignature' && member.type !== 'TSMethodSignature')
       return unread(member, from)
     const { key, computed } = member
@@ -147,7 +157,8 @@ function membersOf(members: Interface['body']['body'], from: Declaration): reado
     if (computed || typeof name !== 'string') return unread(member, from)
     const type = member.type === 'TSPropertySignature' ? member.typeAnnotation?.typeAnnotation : member
     const text = type === undefined ? '' : from.code.slice(type.start, type.end)
-    return { name, type: typeText(text), text: commentBefore(member.start, from) }
+    const option = { name, isRequired: !member.optional, type: typeText(text) }
+    return [{ ...option, text: commentBefore(member.start, from) }]
   })
 }
 
@@ -160,13 +171,15 @@ function typeText(text: string): string {
   return cell(line)
 }
 
-/** The doc comment that ends before a member, as a line. */
+/** The first paragraph of the doc comment that ends before a member, as a line. What follows it is for those who use the type. */
 function commentBefore(start: number, { code, comments }: Declaration): string {
   const comment = comments.findLast(({ end }) => end <= start)
   if (comment === undefined || !comment.value.startsWith('*') || code.slice(comment.end, start).trim() !== '')
     return ''
   const text = comment.value
     .replaceAll(/^\s*\*+ ?/gm, '')
+    .trim()
+    .replace(/\n\s*\n[^]*/, '')
     .replaceAll(/\{@link (?:[\w.]*\.)?(\w+)\}/g, '`$1`')
     .replaceAll(/\s+/g, ' ')
   return cell(text.trim())
