@@ -41,11 +41,11 @@ export interface DeliverOptions<T> extends Backoff {
   /** Whether to retry after this error. Default: unless the error has `retryable: false`. */
   readonly retryable?: (error: unknown) => boolean
   /**
-   * Takes the events whose handler failed for good. Default: none, and the first of them errors the stream. The stream also
-   * errors when `next` throws or its promise rejects. A `Subject` without subscribers counts as none.
+   * Takes the events whose handler failed for good; `'log'` stores them in the log of the consumer. Default: none, and the first of them errors
+   * the stream.
    *
-   * `'log'` stores entries of a log's consumer in that log, in the transaction that acknowledges them:
-   * `log.deadLetters(name)` lists them and hands them out again.
+   * The stream also errors when `next` throws or its promise rejects. A `Subject` without subscribers counts as none. `'log'` stores them in the
+   * transaction that acknowledges them: `log.deadLetters(name)` lists them and hands them out again.
    */
   readonly deadLetters?: DeadLetters<T> | 'log'
   /** When aborted, no more events are started, and the result completes once those in flight have ended. Default: none. */

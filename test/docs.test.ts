@@ -6,6 +6,7 @@ import { dirname, join, resolve } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { EVENT_TYPES } from '../src/protocol/event-types.ts'
 import { entryPoints } from './support/entry-points.ts'
+import { codeIn, namesIn, rowsOf } from './support/markdown-table.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const DOCUMENTS = ['README.md', 'docs/**/*.md', 'operators/*.ts', 'src/**/*.ts']
@@ -142,27 +143,31 @@ const exported = (await entryPoints()).flatMap(({ name, values }) =>
 )
 
 describe('the README and the pages of docs', () => {
-  /** Their code, in blocks and in sentences. */
-  const code = globSync(['README.md', 'docs/**/*.md'], { cwd: root })
+  const text = globSync(['README.md', 'docs/**/*.md'], { cwd: root })
     .map((file) => readFileSync(join(root, file), 'utf8'))
-    .flatMap((text) => text.match(/^```[^]*?^```|`[^`\n]+`/gm) ?? [])
-  const named = new Set(code.flatMap((each) => each.match(/\w+/g) ?? []))
+    .join('\n')
+  const inSentences = new Set(
+    codeIn(text.replaceAll(/^```[^]*?^```/gm, '')).map((code) => /^\w*/.exec(code)?.[0]),
+  )
+  const imports = [...text.matchAll(/^import \{([^}]*)\} from '([^']+)'/gm)]
+  const inPrograms = new Set(
+    imports.flatMap(([, names = '', from]) =>
+      (names.match(/\w+/g) ?? []).map((name) => `${name} of ${from}`),
+    ),
+  )
 
-  it('mention each value that an entry point exports', () => {
-    expect(exported.filter(({ value }) => !named.has(value))).toEqual([])
+  it('name each value that an entry point exports in a sentence or table, or import it in a program', () => {
+    const isNamed = ({ from, value }: (typeof exported)[number]) =>
+      inSentences.has(value) || inPrograms.has(`${value} of ${from}`)
+
+    expect(exported.filter((each) => !isNamed(each))).toEqual([])
     expect(exported).toContainEqual({ from: 'rivulet/log', value: 'openLog' })
   })
 })
 
 describe('the table of event types', () => {
   it('has each type once, and no other', () => {
-    const page = readFileSync(join(root, 'docs/reference/events.md'), 'utf8')
-    const [, table = ''] = page.split(/^\| `type` .*\n.*\n/m)
-    const cells = table
-      .slice(0, table.indexOf('\n\n'))
-      .split('\n')
-      .map((row) => row.split('|')[1] ?? '')
-    const documented = cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, type]) => type))
+    const documented = rowsOf('docs/reference/events.md', '`type`').flatMap(([types]) => codeIn(types))
 
     expect(documented.toSorted()).toEqual(EVENT_TYPES.toSorted())
   })
@@ -170,10 +175,7 @@ describe('the table of event types', () => {
 
 describe('the table of operators', () => {
   it('has each operator that is exported, and no other', () => {
-    const page = readFileSync(join(root, 'docs/reference/operators.md'), 'utf8')
-    const [, table = ''] = page.split(/^\| Operator .*\n.*\n/m)
-    const rows = table.slice(0, table.indexOf('\n\n')).split('\n')
-    const documented = rows.map((row) => /^\| `(\w+)\(/.exec(row)?.[1])
+    const documented = rowsOf('docs/reference/operators.md', 'Operator').flatMap(([call]) => namesIn(call))
 
     expect(documented.toSorted()).toEqual(operators.map(({ name }) => name).toSorted())
     expect(operators.length).toBeGreaterThan(0)

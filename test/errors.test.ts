@@ -1,14 +1,11 @@
-import { readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
 import { describe, expect, expectTypeOf, it, vi } from 'vitest'
 import type { AnswerFailedError, ApiError, PartialWriteError, UncertainRequestError } from 'rivulet'
 import type { LogError } from 'rivulet/log'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
 import { RivuletError } from '../src/protocol/rivulet-error.ts'
+import { apiErrorOf } from '../src/transport/retry-policy.ts'
 import { entryPoints } from './support/entry-points.ts'
-
-const root = resolve(import.meta.dirname, '..')
-const read = (file: string) => readFileSync(join(root, file), 'utf8')
+import { plain, tablesOf } from './support/markdown-table.ts'
 
 /** Stands for each argument of a constructor, and has whatever is read of it. Its text is a URL. */
 const ANYTHING: unknown = new Proxy(() => undefined, {
@@ -43,12 +40,32 @@ function codeOf(error: Error): string | undefined {
 const bases = [...exported].filter(([, { error }]) => codeOf(error) === undefined)
 const classes = [...exported].filter(([, { error }]) => codeOf(error) !== undefined)
 
-/** The rows of the tables of docs/reference/errors.md: class, code and entry points. */
-const rows = read('docs/reference/errors.md')
-  .split('\n')
-  .filter((line) => /^\| `\w+Error`/.test(line))
-  .map((line) => line.split('|').map((cell) => cell.replaceAll('`', '').trim()))
-  .map(([, name, code, from]) => `${name} ${code}: ${from}`)
+/** The rows of the tables of docs/reference/errors.md. */
+const rows = tablesOf('docs/reference/errors.md').flatMap(({ head, rows: cells }) => {
+  const retry = head.indexOf('Retry')
+  return cells.map((row) => {
+    const [name = '', code, from] = row.map(plain)
+    return { name, code, from, retry: row[retry] ?? '' }
+  })
+})
+
+/** Whether the errors of a class are retryable: all of them, none, or some. */
+function retryability(name: string): 'yes' | '' | 'some' {
+  const { error } = exported.get(name) ?? {}
+  if (!(error instanceof RivuletError)) return ''
+  if (typeof error.retryable === 'boolean') return error.retryable ? 'yes' : ''
+  const ofStatuses = errorsOfStatuses.filter((other) => other.name === name)
+  if (ofStatuses.length === 0) return 'some'
+  if (ofStatuses.every(({ retryable }) => retryable)) return 'yes'
+  return ofStatuses.some(({ retryable }) => retryable) ? 'some' : ''
+}
+
+/** The errors of responses with each status other than 2xx. */
+const errorsOfStatuses = Array.from({ length: 300 }, (_, index) => {
+  const request = { method: 'GET', path: '/v1/monitors' }
+  const context = { request, now: () => 0, redact: (text: string) => text }
+  return apiErrorOf(context, 300 + index, () => undefined, '')
+})
 
 describe('RivuletError.is', () => {
   it('recognizes an error of another copy of the package by its code', async () => {
@@ -104,8 +121,20 @@ describe('the errors that entry points export', () => {
   it('are those of docs/reference/errors.md, with their codes', () => {
     const all = classes.map(([name, { error, from }]) => `${name} ${codeOf(error)}: ${from.join(', ')}`)
 
-    expect(rows.toSorted()).toEqual(all.toSorted())
+    expect(rows.map(({ name, code, from }) => `${name} ${code}: ${from}`).toSorted()).toEqual(all.toSorted())
     expect(all).toContain('LogFileError log_file: rivulet/log')
+  })
+
+  it('are retryable if docs/reference/errors.md says so: all of a class, none, or some', () => {
+    const documented = rows.map(({ name, retry }) => [name, /^(yes)?$/.test(retry) ? retry : 'some'])
+
+    expect(documented).toEqual(rows.map(({ name }) => [name, retryability(name)]))
+    expect(Object.fromEntries(documented)).toMatchObject({
+      NotFoundError: '',
+      RateLimitError: 'yes',
+      ServerError: 'some',
+      LogFileError: 'some',
+    })
   })
 
   it('have the name of their class, and as their code that name in snake case', () => {

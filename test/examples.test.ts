@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { ROOT } from './package/build.ts'
 import type { InstalledPackage } from './package/build.ts'
 import { installPackage } from './package/installed.ts'
+import { tablesOf } from './support/markdown-table.ts'
 import { openPageInJsdom } from './support/page-in-jsdom.ts'
 
 // Each is a process that indexes documents.
@@ -151,10 +152,11 @@ describe('the examples', () => {
   })
 
   it('are each listed once in their README', () => {
-    const listed = [...readFileSync('examples/README.md', 'utf8').matchAll(/^\| \[([^\]]+)\]\(\1\)/gm)]
+    const cells = tablesOf('examples/README.md').flatMap(({ rows }) => rows.map(([link]) => link))
+    const listed = cells.map((link = '') => /^\[([^\]]+)\]\(\1\)$/.exec(link)?.[1])
     const programs = readdirSync('examples').filter((name) => name !== 'README.md')
 
-    expect(listed.map(([, name]) => name).toSorted()).toEqual(programs.toSorted())
+    expect(listed.toSorted()).toEqual(programs.toSorted())
   })
 
   it('import from at most four entry points', () => {

@@ -29,19 +29,36 @@ function wordsOf(text: string): { readonly word: string; readonly offset: number
   return [...prose.matchAll(/\S+/g)].map(({ 0: word, index }) => ({ word, offset: index }))
 }
 
-/** A rule that reads each paragraph, heading and cell of a table. Blocks of code are not read. */
+/** The line comments in a piece of code, with their offsets. Those of lines that follow each other are one text. The marks are spaces. */
+function commentsIn(code: string): { readonly text: string; readonly offset: number }[] {
+  return [...code.matchAll(/(?:^[ \t]*\/\/ .*\n?)+|(?<=\s)\/\/ .*/gm)].map(({ 0: comment, index }) => ({
+    text: comment.replaceAll(/(?<=^|\s)\/\/(?= )/g, '  '),
+    offset: index,
+  }))
+}
+
+/** A rule that reads each paragraph, heading and cell of a table, and the line comments in blocks of code. */
 function ruleOf(find: (text: string) => readonly Found[]): TextlintRuleModule {
   return ({ Syntax, RuleError, getSource, locator, report }) => {
-    const read = (node: Parameters<typeof getSource>[0] & object): void => {
-      const words = wordsOf(getSource(node))
+    type Node = Parameters<typeof getSource>[0] & object
+    const read = (node: Node, text = getSource(node), start = 0): void => {
+      const words = wordsOf(text)
       const line = words.map(({ word }) => word).join(' ')
       for (const { index, message } of find(line)) {
         // The words before it, and its own one, which the line may end with.
         const word = words[line.slice(0, index).split(' ').length - 1]
-        report(node, new RuleError(message, { padding: locator.at(word?.offset ?? 0) }))
+        report(node, new RuleError(message, { padding: locator.at(start + (word?.offset ?? 0)) }))
       }
     }
-    return { [Syntax.Paragraph]: read, [Syntax.Header]: read, [Syntax.TableCell]: read }
+    const readProse = (node: Node) => read(node)
+    return {
+      [Syntax.Paragraph]: readProse,
+      [Syntax.Header]: readProse,
+      [Syntax.TableCell]: readProse,
+      [Syntax.CodeBlock]: (node: Node) => {
+        for (const { text, offset } of commentsIn(getSource(node))) read(node, text, offset)
+      },
+    }
   }
 }
 

@@ -21,6 +21,12 @@ export const PATTERNS: readonly Pattern[] = [
     advice: 'A condition begins with "if" or "when".',
   },
   {
+    id: 'where-within',
+    pattern:
+      /\b(?:also|but|even|except|several) where\b|\b(?!(?:on|stays?|stands?|is|are|was|were|of|from|to|this|and|or|knows?|says?|sees?|shows?|looks?|places?|positions?|lines?|points?|begins?)\b)[\w-]+ where (?:it|they|there|none|one|that|this|some|any|an? [\w-]+) (?:is|are|can|could|has|have|may|needs?|finds?)\b/g,
+    advice: 'A condition begins with "if" or "when".',
+  },
+  {
     id: 'is-none',
     pattern:
       /\b(?:[Tt]he|[Aa]n?|[Ii]ts|[Tt]heir|[Tt]his|[Tt]hat|[Ee]ach|[Nn]o) [\w`-]+ (?:is|was|are|were) none\b/g,
@@ -75,6 +81,21 @@ export const PATTERNS: readonly Pattern[] = [
     id: 'as-of-when',
     pattern: /\bas of (?:when|then)\b/g,
     advice: 'Write "the time of the last ...".',
+  },
+  {
+    id: 'of-now',
+    pattern: /\b(?:stands? by now|of now)\b/g,
+    advice: 'Write "now" or "current".',
+  },
+  {
+    id: 'without-end',
+    pattern: /\bwithout (?:an )?end\b/g,
+    advice: 'Write "forever", or what never stops.',
+  },
+  {
+    id: 'go-by',
+    pattern: /\b(?:go|goes|went) by (?:it|them|this|that|these|those)\b/g,
+    advice: 'Write "uses it".',
   },
   {
     id: 'never-a-second',

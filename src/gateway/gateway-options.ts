@@ -12,9 +12,9 @@ export type Views = Readonly<Record<string, View<unknown, string>>>
 
 /** Settings of the signed tokens of a gateway. */
 export interface TokenOptions {
-  /** At least 32 bytes of UTF-8. If there are several, the first one signs and each verifies, so that the secret can be changed. */
+  /** At least 32 bytes of UTF-8, or up to 16 such secrets: the first one signs, each verifies. So a secret can be changed. */
   readonly secret: string | readonly string[]
-  /** Each gateway that shares the secret needs another one. Default `rivulet`. */
+  /** A text that differs for each gateway that shares the secret. Default `rivulet`. */
   readonly audience?: string
 }
 
@@ -44,33 +44,35 @@ export interface GatewayClient {
 export interface GatewayOptions<V extends Views> {
   /** The open log that it serves. */
   readonly log: EventLog
-  /** The views that pages may open, by their names. */
+  /** The views that pages may open, by their names, without `/`. */
   readonly views: V
   /** How tokens are signed and checked. */
   readonly tokens: TokenOptions
   /**
-   * Names the processes of the views `view:NAME/VIEW`. Gateways of one log with the same views share a name, and with it the processes;
-   * gateways with other views need another name. Up to 64 letters, digits, `.`, `_` and `-`. Default: none, and processes named
-   * `view:VIEW`.
+   * Names the views' processes `view:NAME/VIEW`: up to 64 letters, digits, `.`, `_` and `-`. Default: none, for `view:VIEW`.
+   *
+   * Gateways of one log with the same views share a name, and with it the processes; gateways with other views need another name.
    */
   readonly name?: string
   /**
-   * Whether the log keeps the entries that a view has not processed, also while no gateway runs. With false, retention does not wait for
-   * the views, and a view whose unread entries were deleted reports a gap `missed`. Default true.
+   * Whether the log keeps what a view has not processed, also while no gateway runs. Default true.
+   *
+   * With false, retention does not wait for the views, and a view whose unread entries were deleted reports a gap `missed`.
    */
   readonly holdsRetention?: boolean
-  /** Path at which it is mounted. Default `/live`. */
+  /** Path at which it is mounted, as browsers see it. Default `/live`. */
   readonly path?: string
   /**
-   * Origins of the pages that may use it, such as `https://app.example`, and the gateway's own origin if it differs: the gateway answers
-   * only for their hosts and this machine's. Default: pages of this machine, at any port.
+   * Origins of the pages that may use it, and its own if it differs, such as `https://app.example`. Default: pages of this machine, at any port.
+   *
+   * The gateway answers only for their hosts and this machine's.
    */
   readonly origins?: readonly string[]
-  /** Client for the requests that grants allow, such as a client of `createClient`. Default: all of them are refused. */
+  /** Makes the requests of pages that grants allow. A client of `createClient`, for instance. Default: all of them are refused. */
   readonly client?: GatewayClient
-  /** Connections of one subject at the same time, and maximum number of its reads of the log at the same time. Default 20. */
+  /** Maximum number of connections of a subject at the same time, and of its reads of the log, in each process. Default 20. */
   readonly maxConnections?: number
-  /** How often a connection gets a `heartbeat` at least, in ms. Default 15,000. */
+  /** Interval of heartbeats, in ms. Default 15,000. */
   readonly heartbeat?: number
 }
 

@@ -2,25 +2,30 @@ import type { ResearchEventType } from '../protocol/event.ts'
 
 /** The rights of a subject. Anything that the grant does not name is denied. */
 export interface Grant {
-  /** The subject, such as the id of a user, of up to 256 characters. Limits are counted by it. */
+  /**
+   * The subject, such as the id of a user, of up to 256 characters. Limits count by it.
+   *
+   * Its own `/subjects/SUB` is always covered.
+   */
   readonly sub: string
-  /** Names of views. Default: none. */
+  /** Names of views. An unknown one is an `ArgumentError`. Default: none. */
   readonly views?: readonly string[]
-  /**
-   * Resources whose rows and entries may be seen: `/v1/monitors/monitor_1`, or a prefix with a `*` at its end. A group includes its runs.
-   * Default: none.
-   */
+  /** Resources whose rows and entries are visible, compared as texts. A `*` at the end makes a prefix, and a group covers its runs. Default: none. */
   readonly sources?: readonly string[]
-  /** Types of the entries that may be read from the log itself. Views do not need it. Default: none. */
-  readonly types?: readonly ResearchEventType[]
   /**
-   * Fields that are left out of rows, entries and answers, at any depth: a name, or names with dots between them, such as
-   * `output.basis`, for a field within another one or within its elements. Up to 64. Default: none.
+   * Types of the entries that `/log` shows. Default: none.
+   *
+   * Views do not need it.
    */
+  readonly types?: readonly ResearchEventType[]
+  /** Up to 64 fields that are left out at any depth, of up to 16 names with dots between them, such as `output.basis`. Default: none. */
   readonly omit?: readonly string[]
-  /** Requests to the service through the gateway. Default: none. */
+  /**
+   * Requests to the service: `{ search: { perMinute }, addRuns: { groups, processors, perMinute } }`. `*` is any group or processor. Defaults:
+   * none, 30 searches, 100 runs.
+   */
   readonly requests?: GrantedRequests
-  /** How long it is valid, in ms, up to a day. Default 10 minutes. */
+  /** How long the token is valid, in ms, from a second to a day. Default 10 minutes. */
   readonly timeToLive?: number
 }
 

@@ -17,28 +17,29 @@ export type RowPath = readonly string[]
 
 /** Settings of {@link view}. The functions must depend on their arguments alone. */
 export interface ViewOptions<Row, Type extends ResearchEventType, Param extends string> {
-  /** Version of the functions, a positive integer. Raise it when their results change: the view is then built again. */
+  /** Version of the functions, a positive integer. Raise it when their results change: the view is then built again from what the log has. */
   readonly version: number
-  /** The types of entries that the view reads. Default: all. */
+  /** The types of entries that the view reads. `log.gap` comes only if it is named. Default: all. */
   readonly types?: readonly Type[]
   /** Whether the view reads an entry. Default: each. */
   readonly where?: (entry: EntryOf<Type>) => boolean
-  /** Names of the first parts of a row's path, which clients give to get only the rows below. Default: none. */
+  /** Names of the first parts of a row's path. A client gives them, and gets the rows below. Default: none. */
   readonly params?: readonly Param[]
-  /** The path of the row that an entry changes, or of several; undefined for an entry that changes no row. */
+  /** The path of the row that an entry changes, or of several rows; undefined for no row. At most 1,024 characters as a key. */
   readonly key: (entry: EntryOf<Type>) => RowPath | readonly RowPath[] | undefined
-  /** The row after an entry; null removes it. JSON. `row` is undefined if there is none. */
+  /** The row after an entry: JSON of at most 256 KiB; null removes it. `row` is undefined if there is none. */
   readonly reduce: (row: Row | undefined, entry: EntryOf<Type>, path: RowPath) => Row | null
   /**
-   * The resource that a row is about, which a grant must name. Called with a row's path, and with the params alone; then undefined means
-   * that each row decides. Default: rows are visible only to grants of all sources.
+   * The resource that a row is about, which a grant must name. Default: rows are visible only to grants of `*`.
+   *
+   * When a client subscribes, it gets the params alone. If it returns undefined then, each row is checked.
    */
   readonly source?: (path: RowPath) => string | undefined
-  /** The position from which a view reads. Default `start`. */
+  /** The position from which a new view reads: `start`, `end`, or `{ time }` in Unix ms. Default `start`. */
   readonly startAt?: StartAt
   /**
-   * How long a row is kept after its last change, in ms between recordings. A function returns it for each row, and undefined for a row
-   * that stays. Default: never.
+   * How long a row is kept after its last change, in ms between recordings, or a function that returns it; undefined keeps the row. Default:
+   * never removed.
    */
   readonly timeToLive?: number | ((row: Row) => number | undefined)
 }

@@ -12,15 +12,19 @@ declare global {
 
 /** Settings of `connect`. */
 export interface ConnectOptions {
-  /** The gateway, such as `/live`. */
+  /** Address of the gateway: `/live`, or `https://live.example/live`. */
   readonly url: string
-  /** A token from `gateway.grant`, fetched from one's own server. Called before each connection. */
+  /** Returns a token of `gateway.grant`, or its promise, within 20 s. Called before each connection. */
   readonly getToken: () => string | PromiseLike<string>
-  /** Whether tabs of this origin whose tokens have the same rights share one connection, up to 64 views of all of them. Default true. */
+  /**
+   * Whether tabs of this origin share one connection. Default true.
+   *
+   * Their tokens have the same rights. It carries up to 64 views of all of them.
+   */
   readonly share?: boolean
   /** Keeps the last rows in IndexedDB, for a start without a network. Default false. */
   readonly offline?: boolean
-  /** The snapshot that the server has rendered. Default: none, and each view begins without rows. */
+  /** Snapshot that the server has rendered. The page continues from its positions. Default: none, and each view begins without rows. */
   readonly initial?: LiveSnapshot
 }
 

@@ -69,25 +69,30 @@ const DAY = 86_400_000
 /** Settings of {@link createResearchService}. */
 export interface ResearchServiceOptions {
   /**
-   * One or more folders of documents (Markdown, HTML, text): each a path, or
-   * `{ folder: './docs', site: 'https://docs.example' }`, whose documents are cited by their URLs on that site. May be left out
-   * if there are `sources`.
+   * Folders of documents (Markdown, HTML, text): a path, `{ folder, site }`, or several of these. With `site`, they are cited by their URLs
+   * there. Default: none, with `sources`.
+   *
+   * For example `{ folder: './docs', site: 'https://docs.example' }`.
    */
   readonly docs?: string | DocumentFolder | readonly (string | DocumentFolder)[]
   /**
-   * Sources of documents: folders, and http or https URLs of sitemaps, RSS or Atom feeds, and pages. The response of a URL decides what it
-   * is. The pages are refreshed in the background; {@link ResearchService.sources} has their state. Default: none. Beyond the interface
-   * document.
+   * Folders, and URLs of sitemaps, feeds and pages, which are refreshed in the background. Default: none.
+   *
+   * The response of a URL decides whether it is a sitemap, an RSS or Atom feed, or a page. {@link ResearchService.sources} has their state.
+   * Beyond the interface document.
    */
   readonly sources?: readonly string[]
   /**
-   * Headers of the requests to sources, by origin: `{ 'https://wiki.example': { authorization: 'Bearer …' } }`. They are sent to this
-   * origin only, and never after a redirect by another origin. Default: none. Beyond the interface document.
+   * Headers of the requests to sources, by origin. Default: none.
+   *
+   * For example `{ 'https://wiki.example': { authorization: 'Bearer …' } }`. They are sent to this origin only, and never after a redirect by
+   * another origin. Beyond the interface document.
    */
   readonly sourceHeaders?: Readonly<Record<string, Readonly<Record<string, string>>>>
   /**
-   * How often a page, feed or sitemap of `sources` is requested again, in ms of the clock; less often if its `max-age` is longer.
-   * Default 15 minutes. Beyond the interface document.
+   * How often a URL of `sources` is requested again, in ms of the clock. Default 15 minutes.
+   *
+   * Less often if its `max-age` is longer. Beyond the interface document.
    */
   readonly refreshInterval?: number
   /** Whether a file, by its path within its folder, is a document. Default: Markdown, HTML and text files. */
@@ -95,70 +100,75 @@ export interface ResearchServiceOptions {
   /** Whether to read a folder. Default: all but `node_modules` and those whose name begins with a dot. */
   readonly enter?: CorpusOptions['enter']
   /**
-   * SQLite file for all state, which only its owner can read. One service can use it at a time: a second one is refused. Files
-   * beside it have the same name and `-wal`, `-shm` or `-lock`, so share its folder with a container, not the file alone.
-   * Default `:memory:`, lost when the process ends.
+   * SQLite file for all state, also after a kill. Default `:memory:`, lost when the process ends.
+   *
+   * Only its owner can read it. One service can use it at a time: a second one is refused. Files beside it have the same name and `-wal`, `-shm`
+   * or `-lock`, so share its folder with a container, not the file alone.
    */
   readonly data?: string
   /** One or more valid API keys (§5). Default: a random one. */
   readonly apiKey?: string | readonly string[]
   /**
-   * The secret that webhooks are signed with (§6.1); at most eight during a rotation. Default: a random one. One that
-   * {@link ResearchService.rotateWebhookSecret} has replaced is not used again.
+   * Signs webhooks (§6.1); at most eight secrets during a rotation. Default: a random one.
+   *
+   * One that {@link ResearchService.rotateWebhookSecret} has replaced is not used again.
    */
   readonly webhookSecret?: string | readonly string[]
-  /** The clock of the service. Default: the system clock, at `speed`. */
+  /** The clock of the service: `systemClock(speed)`, or a `ManualClock` in tests. Default: the system clock, at `speed`. */
   readonly clock?: Clock
   /**
-   * The speed of the clock relative to real time, 1 or more. It applies to monitors and retries of webhooks; streams,
-   * timeouts of requests and quotas use real time. Default 1.
+   * Speed of the clock, 1 or more: of monitors and retries of webhooks. Default 1.
+   *
+   * Streams, timeouts of requests and quotas use real time.
    */
   readonly speed?: number
-  /** Executes task runs. Default: a processor that extracts answers from the documents. */
+  /** Answers runs, chats and responses. Default: a processor that extracts answers from the documents. */
   readonly processor?: Processor
   /**
-   * A model that writes answers from the passages of a search, and judges the conditions of FindAll, with quotes that are checked
-   * word for word. If it fails, the answer is extracted. Default: none. Not with `processor`. Beyond the interface document.
+   * A model that writes the answers: `{ url, name, apiKey? }`. Default: none. Not with `processor`.
+   *
+   * It writes from the passages of a search, and judges the conditions of FindAll, with quotes that are checked word for word. If it fails, the
+   * answer is extracted. Beyond the interface document.
    */
   readonly model?: ModelOptions
   /**
-   * Maximum number of task runs, runs of `snapshot` monitors, chats and responses executed at once; chats and responses before
-   * waiting task runs. Default 4.
+   * Maximum number of runs, chats and responses that are executed at once. Default 4.
+   *
+   * Runs of `snapshot` monitors count too. Chats and responses come before waiting task runs.
    */
   readonly concurrency?: number
   /** Faults that are armed from the start. Default: none. */
   readonly faults?: readonly Fault[]
-  /** Maximum duration of an event stream, in ms of real time. Default: an hour (§4.4). The stream of a single run lasts 570 s at most. */
+  /** Maximum duration of an event stream, in ms of real time; 570 s at most for a single run. Default: an hour (§4.4). */
   readonly streamDuration?: number
   /**
-   * Whether Extract, `sources` and the tool servers of runs may use addresses of this machine and its network. Default false: only
-   * addresses of the public Internet, checked after DNS and for each redirect. Beyond the interface document.
+   * Whether extraction, `sources` and tool servers may use addresses of this machine and its network. Default false.
+   *
+   * Then only addresses of the public Internet are used, checked after DNS and for each redirect. Beyond the interface document.
    */
   readonly allowPrivateAddresses?: boolean
   /**
-   * Whether webhooks may be sent to addresses of this machine and its network. Default: true until the service listens on a
-   * host that other machines can reach, then false. A service that resumes webhooks before it listens like this needs an
-   * explicit false. Beyond the interface document.
+   * Whether webhooks may go to such addresses. Default: true until the service listens on a host that other machines can reach.
+   *
+   * A service that resumes webhooks before it listens like this needs an explicit false. Beyond the interface document.
    */
   readonly allowPrivateWebhooks?: boolean
   /**
-   * The quotas of POSTs that create something: the quotas of `QUOTAS`, or none if false. An object replaces the limits of the named
-   * quotas: `{ search: { requests: 10, window: 1_000 } }`, with the window in ms of real time. More requests get 429 with
-   * `Retry-After`. Default true. Beyond the interface document.
+   * Quotas of each key, for POSTs that create something; more is a 429. An object replaces the limits of the named quotas, and false has none.
+   * Default true.
+   *
+   * For example `{ search: { requests: 10, window: 1_000 } }`, with the window in ms of real time. Beyond the interface document.
    */
   readonly quotas?: ServiceQuotas
   /** The name of the header whose value names beta features (§9). Default `service-beta`. */
   readonly betaHeader?: string
   /**
-   * How many task runs, alone and in groups, and FindAll runs may be active at once: each reserves a credit until it ends. A
-   * request for more gets 402 with `Retry-After`. Chats, responses and monitors reserve none. Default: without a limit. Beyond
-   * the interface document.
+   * Maximum number of task and FindAll runs that are active at once; more is a 402 with `Retry-After`. Default: no limit.
+   *
+   * Each reserves a credit until it ends. Chats, responses and monitors reserve none. Beyond the interface document.
    */
   readonly credit?: number
-  /**
-   * Called with internal errors: of requests that got a 500, with the `ref_id` of the response, and of background work.
-   * Default: a process warning.
-   */
+  /** Gets internal errors: of a 500, with its `ref_id`, and of background work. Default: a process warning. */
   readonly onError?: (error: unknown, ref_id?: string) => void
 }
 

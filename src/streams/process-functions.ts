@@ -93,25 +93,32 @@ export interface ProcessFunctions<
   /** Only entries for which this returns true. Default: all. */
   readonly where?: (entry: Input) => boolean
   /**
-   * The key of an entry, of up to 1,024 characters, or several of them, up to 10,000. Undefined or none for an entry that the
-   * process does not want. `event` is called once for each key, in the order of their texts.
+   * The key of an entry, of up to 1,024 characters, or up to 10,000 keys; undefined skips the entry.
+   *
+   * `event` is called once for each key, in the order of their texts.
    */
   readonly key: (entry: Input) => string | readonly string[] | undefined
   /** The state of a key that has none. */
   readonly init: (key: string) => State
   /** Called for each entry and key, one after the other. */
   readonly event: (state: State, entry: Input, context: ProcessContext<State>) => void
-  /** Called for each timer that fires. `due` is the time that it was set to, in Unix ms, and `name` its name. Default: none, and no timer can be started. */
+  /** Called for each timer that fires. `due` is the time that it was set to, in Unix ms. Default: none, and no timer can be started. */
   readonly timer?: (state: State, due: number, context: ProcessContext<State>, name: string) => void
-  /** How late entries may come by their event time, in ms: the watermark is so much behind the latest one. Default 0. */
+  /**
+   * How late entries may come by their event time, in ms. Default 0.
+   *
+   * The watermark is so much behind the latest time.
+   */
   readonly lateness?: number
   /** Removes a state that was not set for so long, in ms between recordings. Default: never. */
   readonly timeToLive?: number
-  /** Maximum size of a state as JSON, in bytes. Up to 262,144; default 65,536. */
+  /** Maximum size of a state as JSON, in bytes, up to 262,144. Default 65,536. */
   readonly maxStateBytes?: number
   /**
-   * Reaction to a function that throws, and to effects that are refused. `stop` ends the process with a `ProcessError`;
-   * `dead-letter` goes on: a log stores the entry, or the one at which the timer fired, as a dead letter. Default `stop`.
+   * Reaction to a function that throws: `stop` ends the process with a `ProcessError`, `dead-letter` stores the entry and goes on. Default
+   * `stop`.
+   *
+   * The same holds for effects that are refused. The dead letter of a timer is the entry at which it fired.
    */
   readonly onError?: 'stop' | 'dead-letter'
 }

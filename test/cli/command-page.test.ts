@@ -1,34 +1,25 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Command } from 'commander'
 import { sqliteStore } from 'rivulet/log/sqlite'
 import { createResearchService } from 'rivulet/service'
 import { describe, expect, it } from 'vitest'
+import { leavesOf, nameOf } from '../../build/tables/commands.ts'
 import { VARIABLES } from '../../src/cli/environment.ts'
 import { EXIT } from '../../src/cli/exit-codes.ts'
 import { createProgram } from '../../src/cli/program.ts'
+import { plain, rowsOf } from '../support/markdown-table.ts'
 import { DOCUMENTS, folderOf, rivulet } from './command.ts'
 
 const PAGE = readFileSync('docs/reference/command.md', 'utf8')
 
 const program = createProgram(new AbortController().signal)
-const leavesOf = (command: Command): Command[] =>
-  command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf)
 const commands = leavesOf(program).map((command) => ({
-  name: command.parent === program ? command.name() : `${command.parent?.name()} ${command.name()}`,
+  name: nameOf(command),
   json: command.options.find(({ long }) => long === '--json')?.description ?? '',
 }))
 
-/** The cells of a table of the page, whose head begins with this cell. */
-function rowsBelow(head: string): string[][] {
-  const [, table = ''] = PAGE.split(new RegExp(`^\\| ${head} .*\\n.*\\n`, 'm'))
-  const [rows = ''] = table.split('\n\n')
-  const cellsOf = (row: string) => row.split('|').slice(1, -1)
-  return rows
-    .trim()
-    .split('\n')
-    .map((row) => cellsOf(row).map((cell) => cell.trim().replaceAll('`', '')))
-}
+/** The cells of a table of the page without their backticks, by the heading of its first column. */
+const rowsBelow = (column: string) => rowsOf('docs/reference/command.md', column).map((row) => row.map(plain))
 
 /** The names `RIVULET_…` in files, without those of comments. */
 function namesIn(pattern: string): Set<string> {

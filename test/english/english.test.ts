@@ -25,6 +25,11 @@ const SENTENCES: readonly (readonly [rule: string, finds: readonly string[], lea
     ],
     'The place where a schema begins. Where is it? Where a file is says its path.',
   ],
+  [
+    'where-within',
+    ['An empty text where it is optional.', 'A process starts there, also where another one was.'],
+    'A cursor stays where it is, and the process goes on where it was.',
+  ],
   ['is-none', ['The token is none, has ended, or was revoked.'], 'The entry; undefined if there is none.'],
   ['as-good-as-none', ['An empty one is as good as none.'], 'The answer is as good as the best one.'],
   [
@@ -56,6 +61,17 @@ const SENTENCES: readonly (readonly [rule: string, finds: readonly string[], lea
   ],
   ['no-and-no', ['It is no error and no match.'], 'It is neither an error nor a match.'],
   ['as-of-when', ['A banner says as of when it is.'], 'A banner shows the time of the last update.'],
+  [
+    'of-now',
+    ['The state as of now.', 'What stands by now is read.'],
+    'The current state, and that of nowhere else.',
+  ],
+  [
+    'without-end',
+    ['It is retried without end.', 'A stream without an end.'],
+    'It is retried forever, without endings.',
+  ],
+  ['go-by', ['Retries go by it.'], 'Retries use it. Days go by.'],
   [
     'never-a-second',
     ['It creates one run, and never a second by a retry.'],
@@ -97,10 +113,19 @@ describe('the English of pages', () => {
   it('is read in paragraphs, headings, lists and cells, not in code', async () => {
     const found = await lint(
       'page.md',
-      '# It is good once\n\n- It is good\n  once.\n\n| A |\n| - |\n| It is good once |\n\n```ts\n// It is good once.\n```\n\nIt `is good once`.\n',
+      '# It is good once\n\n- It is good\n  once.\n\n| A |\n| - |\n| It is good once |\n\n```ts\nthrow "It is good once."\n```\n\nIt `is good once`.\n',
     )
 
     expect(found.map(({ line }) => line)).toEqual([1, 3, 8])
+  })
+
+  it('is read in the line comments of code, of which several lines are one text', async () => {
+    const found = await lint(
+      'page.md',
+      'A program:\n\n```ts\n// It is good once.\nrun("https://example.com") // It is good\n// once, and is good\n  // for an hour.\n```\n',
+    )
+
+    expect(found.map(({ line }) => line)).toEqual([4, 6])
   })
 
   it('is reported with the words that are wrong', async () => {

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import Parallel from 'parallel-web'
 import { createClient } from 'rivulet'
 import type { ResearchClient } from 'rivulet'
@@ -7,6 +6,7 @@ import type { Observable } from 'rxjs'
 import { describe, expect, it, vi } from 'vitest'
 import type { Routes } from '../../src/service/app.ts'
 import { research } from '../e2e/research.ts'
+import { codeIn, plain, rowsOf } from '../support/markdown-table.ts'
 import { recordingService } from './recording-service.ts'
 
 /** The routes of the embedded services of this file, with the last one at the end. */
@@ -31,17 +31,14 @@ interface Row {
   readonly sdk: readonly string[]
 }
 
-const named = (cell = '') => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
-
-const page = readFileSync(new URL('../../docs/reference/wire.md', import.meta.url), 'utf8')
-const rows = (page.split('## All endpoints')[1] ?? '').split('\n').flatMap((line): Row[] => {
-  const [, endpoint, , client, served, sdk] = line.split('|').map((cell) => cell.trim())
-  const [name] = named(endpoint)
-  if (name === undefined) return []
-  return [
-    { endpoint: name, client: named(client), served: served?.startsWith('yes') === true, sdk: named(sdk) },
-  ]
-})
+const rows = rowsOf('docs/reference/wire.md', 'Endpoint', 'All endpoints').map(
+  ([endpoint, , client, served, sdk]): Row => ({
+    endpoint: plain(endpoint),
+    client: codeIn(client),
+    served: served?.startsWith('yes') === true,
+    sdk: codeIn(sdk),
+  }),
+)
 
 /** A request in the table's notation, with the names of its ids instead of `m`, `g` and `r`. */
 function endpointOf({ method, path }: { readonly method: string; readonly path: string }): string {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import * as limits from '../../src/protocol/limits.ts'
 import { MAX_LIVE_VIEWS } from '../../src/protocol/live.ts'
@@ -7,22 +7,10 @@ import { EVENT_WORK } from '../../src/rules/cel/work.ts'
 import { MAX_DURATION } from '../../src/rules/rule-file/duration.ts'
 import { LIMITS, MAX_REPORTED_ISSUES } from '../../src/service/http/request-limits.ts'
 import { STORE_LIMITS } from '../../src/log/store/limits.ts'
+import { codeIn, plain, rowsOf, tablesOf } from '../support/markdown-table.ts'
 
 const read = (file: string) => readFileSync(file, 'utf8')
-const page = read('docs/reference/limits.md')
-
-/** The first cells of each row below a heading of the page. */
-function rowsOf(heading: string): string[][] {
-  const [, text = ''] = page.split(`\n## ${heading}\n`)
-  const [section = ''] = text.split(/^## /m)
-  const [, , ...rows] = section.split('\n').filter((line) => line.startsWith('|'))
-  return rows.map((row) =>
-    row
-      .split('|')
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  )
-}
+const PAGE = 'docs/reference/limits.md'
 
 /** The value of a product, such as `4 * MIB` or `8 * 1024 ** 3`, with the constants of its file. */
 function product(text: string, source: string): number {
@@ -199,7 +187,7 @@ function frequencies(): string {
 
 describe('docs/reference/limits.md', () => {
   it.each(Object.entries(TABLES))('has the limits of the code: %s', (heading, rows) => {
-    expect(rowsOf(heading).map(([what, limit]) => [what, limit])).toEqual(rows)
+    expect(rowsOf(PAGE, 'What', heading).map(([what, limit]) => [what, limit])).toEqual(rows)
     expect(rows.flat().join(' ')).not.toContain('NaN')
   })
 
@@ -210,15 +198,25 @@ describe('docs/reference/limits.md', () => {
       time(window),
     ])
 
-    expect(rowsOf('Quotas').map(([name, , requests, window]) => [name, requests, window])).toEqual(rows)
+    expect(rowsOf(PAGE, 'Quota').map(([name, , requests, window]) => [name, requests, window])).toEqual(rows)
   })
 
   it('has the limits of the embedded service for one request', () => {
-    const documented = rowsOf('One request to the embedded service').map(([, figure = '', name = '']) => [
-      name.replaceAll('`', ''),
-      Number(figure.replaceAll(',', '')),
-    ])
+    const rows = rowsOf(PAGE, 'What', 'One request to the embedded service')
+    const limitsOf = Object.entries({ ...LIMITS, issues: MAX_REPORTED_ISSUES })
 
-    expect(Object.fromEntries(documented)).toEqual({ ...LIMITS, issues: MAX_REPORTED_ISSUES })
+    expect(rows.map(([, figure, name]) => `${plain(name)} ${figure}`).toSorted()).toEqual(
+      limitsOf.map(([name, figure]) => `${name} ${count(figure)}`).toSorted(),
+    )
+  })
+
+  it('names options that the interfaces of the package have', () => {
+    const surface = globSync('etc/api/*.md').map(read).join('\n')
+    const options = tablesOf(PAGE).flatMap(({ head, rows }) =>
+      rows.flatMap((row) => codeIn(row[head.indexOf('Option')])).flatMap((path) => path.split('.')),
+    )
+
+    expect(options.filter((name) => !new RegExp(`\\b${name}\\b`).test(surface))).toEqual([])
+    expect(options).toContain('maxPending')
   })
 })

@@ -5,23 +5,11 @@ import * as sdkEntry from 'parallel-web'
 import * as rivulet from 'rivulet'
 import { createClient } from 'rivulet'
 import { expect, it, describe } from 'vitest'
+import { codeIn, rowsOf } from '../support/markdown-table.ts'
 
 const PAGE = 'docs/guides/migrate-from-parallel-web.md'
 const page = readFileSync(PAGE, 'utf8')
-const named = (cell = '') => [...cell.matchAll(/`\.?([^`]+)`/g)].map(([, name = '']) => name)
-
-/** The cells of the table of the page that has this heading before it. */
-function rowsBelow(heading: string): string[][] {
-  const [, text = ''] = page.split(`\n${heading}\n`)
-  const [section = ''] = text.split(/^## /m)
-  const rows = section.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| ---'))
-  return rows.slice(1).map((line) =>
-    line
-      .split('|')
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  )
-}
+const named = (cell = '') => codeIn(cell).map((name) => name.replace(/^\./, ''))
 
 /** The names of the methods of an object's class. */
 function methodsOf(object: object): string[] {
@@ -63,7 +51,7 @@ const OPTIONS = Object.keys({
   logLevel: true,
 } satisfies Record<keyof SdkOptions, true>)
 
-const methods = rowsBelow('## All methods')
+const methods = rowsOf(PAGE, '`parallel-web`', 'All methods')
 const client = createClient({ baseUrl: 'http://127.0.0.1:1', apiKey: 'key' })
 
 /** What `client.NAME` is; undefined for a method that there is not. */
@@ -91,8 +79,9 @@ describe('docs/guides/migrate-from-parallel-web.md', () => {
   })
 
   it('maps them to methods that the client has, with the same endpoint as in the table of all endpoints', () => {
-    const wire = readFileSync('docs/reference/wire.md', 'utf8').split('## All endpoints')[1] ?? ''
-    const endpoints = wire.split('\n').map((line) => line.split('|').map(named))
+    const endpoints = rowsOf('docs/reference/wire.md', 'Endpoint', 'All endpoints').map((cells) =>
+      cells.map(named),
+    )
     const own = methods.flatMap(([theirs = '', ours = '']) =>
       named(theirs).flatMap((name) =>
         named(ours).map((method) => ({ name, method: method.replace(/^client\./, '') })),
@@ -105,7 +94,7 @@ describe('docs/guides/migrate-from-parallel-web.md', () => {
       if (typeof ofClient(method) !== 'function') return true
       // The SDK reads the runs of a group under /v1, the client under /v1beta.
       if (general.has(name) || name === 'taskGroup.getRuns') return false
-      return !endpoints.some((cells) => cells[3]?.includes(method) && cells[5]?.includes(name))
+      return !endpoints.some((cells) => cells[2]?.includes(method) && cells[4]?.includes(name))
     })
 
     expect(wrong).toEqual([])
@@ -120,7 +109,7 @@ describe('docs/guides/migrate-from-parallel-web.md', () => {
   })
 
   it('maps each option of its client, to options of ours', () => {
-    const rows = rowsBelow('## The client')
+    const rows = rowsOf(PAGE, 'Option of `parallel-web`')
 
     expect(rows.flatMap(([name]) => named(name)).toSorted()).toEqual(OPTIONS.toSorted())
     for (const name of rows.flatMap(([, ours]) => named(ours)))
@@ -130,7 +119,7 @@ describe('docs/guides/migrate-from-parallel-web.md', () => {
   })
 
   it('maps each class of errors that it exports, to classes that this package exports', () => {
-    const rows = rowsBelow('## Errors')
+    const rows = rowsOf(PAGE, '`parallel-web`', 'Errors')
     const theirs = Object.entries(sdkEntry).flatMap(([name, value]) =>
       typeof value === 'function' && value.prototype instanceof Error ? [name] : [],
     )

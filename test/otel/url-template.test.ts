@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { urlTemplate } from '../../src/otel/attributes.ts'
+import { plain, rowsOf } from '../support/markdown-table.ts'
 
-const page = readFileSync(new URL('../../docs/reference/wire.md', import.meta.url), 'utf8')
-const [, table = ''] = page.split('## All endpoints')
-const paths = [...table.matchAll(/^\| `[A-Z]+ (\/v1\S+)`/gm)].map(([, path = '']) => path)
+const endpoints = rowsOf('docs/reference/wire.md', 'Endpoint', 'All endpoints')
+const paths = endpoints.flatMap(([endpoint]) => /\/v1\S+/.exec(plain(endpoint)) ?? [])
 
 it('has a template for each endpoint of the interface, with no id', () => {
   expect(paths.length).toBeGreaterThan(15)

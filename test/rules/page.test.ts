@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { memoryStore, openLog } from 'rivulet/log'
 import type { ResearchEventType } from 'rivulet'
 import { notifyLogger, notifyAlertmanager, notifySlack, notifyWebhook } from 'rivulet/rules'
@@ -9,32 +8,11 @@ import { FUNCTIONS, MACROS, METHODS } from '../../src/rules/cel/signatures.ts'
 import { ruleFileJsonSchema } from '../../src/rules/rule-file/schema.ts'
 import { MAX_TRANSITIONS } from '../../src/rules/rule-tests/run-test.ts'
 import { EXPECTED, KINDS, SUBJECTS, testSchema } from '../../src/rules/rule-tests/schema.ts'
+import { codeIn, namesIn, plain, rowsOf } from '../support/markdown-table.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
-const pageOf = (path: string) => readFileSync(join(ROOT, 'docs', path), 'utf8')
-const REFERENCE = pageOf('reference/rules.md')
-const TESTING = pageOf('reference/rule-tests.md')
-const SENDING = pageOf('reference/notifiers.md')
-
-/** The cells of a table whose head begins with this cell. */
-function rowsBelow(page: string, head: string): string[][] {
-  const [, table = ''] = page.split(new RegExp(`^\\| ${head} .*\\n.*\\n`, 'm'))
-  const [rows = ''] = table.split('\n\n')
-  return rows
-    .trim()
-    .split('\n')
-    .map((row) =>
-      row
-        .split('|')
-        .slice(1, -1)
-        .map((cell) => cell.trim()),
-    )
-}
-
-/** The names in backticks of a text, without arguments and values. */
-function namesIn(text: string): string[] {
-  return [...text.matchAll(/`(\w+)[^`]*`/g)].map(([, name = '']) => name)
-}
+const RULES = 'docs/reference/rules.md'
+const TESTS = 'docs/reference/rule-tests.md'
+const NOTIFIERS = 'docs/reference/notifiers.md'
 
 /** A value within a JSON Schema. */
 function inSchema(...path: readonly string[]): unknown {
@@ -49,14 +27,15 @@ function propertiesOf(...path: readonly string[]): string[] {
 }
 
 const RULE = ['properties', 'rules', 'items']
-const windows = rowsBelow(REFERENCE, 'Window').map(([name = '', fields = '']) => ({
-  name: name.replaceAll('`', ''),
+const windows = rowsOf(RULES, 'Window').map(([name, fields]) => ({
+  name: plain(name),
   fields: namesIn(fields),
 }))
 
 describe('docs/reference/rules.md', () => {
   it('has each field of a rule and each window with its fields', () => {
-    const fields = rowsBelow(REFERENCE, 'Field').flatMap(([name = '']) => namesIn(name))
+    const rows = rowsOf(RULES, 'Field')
+    const fields = rows.flatMap(([name]) => namesIn(name))
 
     expect([...fields, ...windows.map(({ name }) => name)].toSorted()).toEqual(
       propertiesOf(...RULE).toSorted(),
@@ -66,16 +45,15 @@ describe('docs/reference/rules.md', () => {
         name,
         fields: propertiesOf(...RULE, 'properties', name).toSorted(),
       })
-    for (const name of propertiesOf(...RULE, 'properties', 'resolve'))
-      expect(REFERENCE).toContain(`\`${name}\``)
+    const [, resolve] = rows.find(([name]) => name === '`resolve`') ?? []
+    expect(namesIn(resolve)).toEqual(expect.arrayContaining(propertiesOf(...RULE, 'properties', 'resolve')))
   })
 
   it('has the functions, methods and macros of conditions, and no other', () => {
-    const own = rowsBelow(REFERENCE, 'Function').flatMap(([names = '']) => namesIn(names))
+    const own = rowsOf(RULES, 'Function').flatMap(([names]) => namesIn(names))
+    const text = readFileSync(RULES, 'utf8')
     const listed = (label: string) =>
-      [...REFERENCE.matchAll(new RegExp(`^- ${label} (.*)$`, 'gm'))].flatMap(([, names = '']) =>
-        namesIn(names),
-      )
+      [...text.matchAll(new RegExp(`^- ${label} (.*)$`, 'gm'))].flatMap(([, names = '']) => namesIn(names))
 
     expect([...own, ...listed('functions')].toSorted()).toEqual([...FUNCTIONS.keys()].toSorted())
     expect(listed('methods').toSorted()).toEqual([...METHODS.keys()].toSorted())
@@ -93,29 +71,39 @@ describe('docs/reference/rules.md', () => {
       'alert.late': true,
     } satisfies Record<Extract<ResearchEventType, `alert.${string}`>, true>
 
-    expect(rowsBelow(REFERENCE, 'Event').map(([type]) => type)).toEqual(
+    expect(rowsOf(RULES, 'Event').map(([type]) => type)).toEqual(
       Object.keys(types).map((type) => `\`${type}\``),
     )
   })
 })
 
 describe('docs/reference/rule-tests.md', () => {
-  it('has each kind of event and of expectation, and each of their fields', () => {
-    const named = new Set(
-      [...TESTING.matchAll(/`([^`\n]+)`/g)].flatMap(([, code = '']) => code.match(/\w+/g) ?? []),
-    )
-    const { events, expect: expectations } = testSchema.shape
-    const fields = [
-      ...Object.keys(testSchema.shape),
-      ...Object.keys(events.unwrap().element.shape),
-      ...Object.keys(expectations.element.shape),
-      ...KINDS,
-      ...SUBJECTS,
-      ...EXPECTED,
-    ]
+  const { events, expect: expectations } = testSchema.shape
+  const fields = {
+    Events: Object.keys(events.unwrap().element.shape),
+    Expectations: Object.keys(expectations.element.shape),
+  }
+  /** The fields that are written in the first column of a table. */
+  const written = (section: keyof typeof fields) =>
+    rowsOf(TESTS, 'Written', section)
+      .flatMap(([cell]) => codeIn(cell))
+      .map((code) => /^\w+(?=: )/.exec(code)?.[0] ?? code)
 
-    expect(fields.filter((name) => !named.has(name))).toEqual([])
-    expect(TESTING).toContain(`${MAX_TRANSITIONS.toLocaleString('en')} transitions`)
+  it('has each kind of event and of expectation, and none that there is not', () => {
+    expect(written('Events')).toEqual(expect.arrayContaining([...KINDS]))
+    expect(written('Events').filter((name) => !fields.Events.includes(name))).toEqual([])
+    expect(written('Expectations')).toEqual(EXPECTED)
+  })
+
+  it('has each of their fields, and those of a test', () => {
+    const text = readFileSync(TESTS, 'utf8')
+    const named = new Set(
+      codeIn(text.replaceAll(/^```[^]*?^```/gm, '')).flatMap((code) => code.match(/\w+/g)),
+    )
+    const all = [...Object.keys(testSchema.shape), ...fields.Events, ...fields.Expectations, ...SUBJECTS]
+
+    expect(all.filter((name) => !named.has(name))).toEqual([])
+    expect(text).toContain(`${MAX_TRANSITIONS.toLocaleString('en')} transitions`)
   })
 })
 
@@ -129,9 +117,7 @@ describe('docs/reference/notifiers.md', () => {
       notifySlack: notifySlack(log, { url }),
       notifyLogger: notifyLogger(log),
     }
-    const rows = rowsBelow(SENDING, 'Notifier').map(([notifier = '', , , name = '']) =>
-      [notifier, name].map((cell) => cell.replaceAll('`', '')),
-    )
+    const rows = rowsOf(NOTIFIERS, 'Notifier').map(([notifier, , , name]) => [notifier, name].map(plain))
 
     expect(rows.map(([notifier]) => notifier)).toEqual(Object.keys(notifiers))
     await vi.waitFor(

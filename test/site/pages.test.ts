@@ -1,4 +1,4 @@
-import { globSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { addressOf, llmsText, sections } from '../../build/site/pages.ts'
 
@@ -21,6 +21,10 @@ describe('the sections of the site', () => {
     const folders = sections().map(({ pages: [page] }) => page?.path.split('/')[0])
 
     expect(folders).toEqual(expect.arrayContaining(['guides', 'reference', 'explanation']))
+    const index = readFileSync('docs/README.md', 'utf8')
+    const places = sections().map(({ pages: each }) => each.map(({ path }) => index.indexOf(`](${path})`)))
+    expect(places).toEqual(places.map((each) => each.toSorted((a, b) => a - b)))
+    expect(places.flat()).not.toContain(-1)
     expect(first?.pages.every(({ path }) => path.startsWith(`${first.title.toLowerCase()}/`))).toBe(true)
   })
 })

@@ -21,36 +21,38 @@ export type EntryOf<Type extends ResearchEventType> = Entry<Extract<ResearchEven
 
 /** Settings of a consumer. */
 export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventType> {
-  /** Only entries of these types. Evaluated while reading, so a changed list holds from the cursor on. Default: all. */
+  /** Only entries of these types. It is not stored: a change applies from the consumer's position on. Default: all. */
   readonly types?: readonly Type[]
-  /** Only entries for which this returns true. Evaluated as `types` is. Default: all. */
+  /** Only entries for which this returns true. It is not stored either. Default: all. */
   readonly where?: (entry: EntryOf<Type>) => boolean
-  /** Start of a consumer with a new name. A known one resumes at its cursor. Default `start`. */
+  /** Start of a consumer with a new name: `start`, `end`, or `{ time }` in Unix ms. Default `start`. A known one resumes at its position. */
   readonly startAt?: StartAt
-  /** `first` skips more complete duplicates. Default `all`. */
+  /** `first` skips more complete copies of an entry. Default `all`. */
   readonly revisions?: 'all' | 'first'
   /**
-   * Maximum number of entries that are not acknowledged. Reading pauses there, and while such entries have more than 16 Mi
-   * characters of JSON. 1 to 5,000, since twice as many acknowledged positions must fit into one commit; default 1,000.
+   * In-flight limit: entries that were delivered and are not acknowledged yet, 1 to 5,000. Default 1,000. Reading also pauses if they have more
+   * than 16 Mi characters of JSON.
+   *
+   * The maximum is what fits into one commit, which has twice as many acknowledged positions.
    */
   readonly maxUnacknowledged?: number
   /**
-   * How long reading may pause for an entry that an operator holds or has dropped, in ms, until the consumer errors with a
-   * {@link StalledConsumerError}. Default 60,000.
+   * How long reading may wait for an entry that an operator holds or has dropped, in ms. Then the consumer errors with a {@link
+   * StalledConsumerError}. Default 60,000.
    */
   readonly stallTimeout?: number
   /**
-   * Until this signal is aborted, waits for a name that another open log holds. Default: that is an error. With {@link share}, which always
-   * waits, it limits the wait for a consumer of this name that is not shared.
+   * Waits for a name that another open log holds, until this signal is aborted. Default: the consumer errors with a `LogInUseError`.
+   *
+   * With {@link share}, which always waits, it limits the wait for a consumer of this name that is not shared.
    */
   readonly wait?: AbortSignal
   /**
-   * Divides the entries with all open logs that run this consumer with `share`, in any number of processes: each source is read by
-   * one of them, in order. When one joins, it takes its share over; when one stops, or dies and its lease runs out, the others
-   * do. {@link maxUnacknowledged} holds for this one alone. Default false: it reads all entries, and is the only one.
+   * Divides the sources with all processes that run this consumer. In a file, one of them runs and the others stand by. Default false.
    *
-   * If the log does not divide its sources, as in a file, one of them reads and the others stand by. Once a consumer was divided, it runs with
-   * `share` only: without, it errors with a `LogUnsupportedError`.
+   * Each source is read by one of them, in order. When one joins, it takes its share over; when one stops, or dies and its lease runs out, the
+   * others do. {@link maxUnacknowledged} holds for this one alone. Once a consumer was divided, it runs with `share` only: without, it errors
+   * with a `LogUnsupportedError`.
    *
    * ```ts
    * import { memoryStore, openLog } from 'rivulet/log'
@@ -60,7 +62,7 @@ export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventT
    * ```
    */
   readonly share?: boolean
-  /** Scheduler of `stallTimeout`. Default `asyncScheduler`. */
+  /** Scheduler of the timeouts and retries. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
 }
 

@@ -8,11 +8,11 @@ import type { LogUsage, RetentionStore, Trimmed } from '../store/retention-store
 
 /** How long a log keeps its entries. Processes that only read a log need not set it: the recorder deletes. */
 export interface RetentionOptions {
-  /** Entries that are older than the newest one by more than this are deleted, in ms. Default: none is, whatever its age. */
+  /** Deletes entries that are older than the newest one by more than this, in ms. Default: no limit. */
   readonly maxAge?: number
   /**
-   * Above this size, the oldest entries are deleted, in bytes: used pages of the file and its write-ahead log. Default 8 GiB;
-   * 256 MiB for a log in memory.
+   * Deletes the oldest entries above this size, in bytes: used pages of the file and its write-ahead log. Default 8 GiB; 256 MiB for a log in
+   * memory.
    */
   readonly maxBytes?: number
 }

@@ -33,15 +33,16 @@ import type { SharingStore } from '../store/sharing-store.ts'
 /** Settings of {@link memoryStore}. */
 export interface MemoryStoreOptions {
   /**
-   * Number of partitions, 1 to 1,000. With more than one, sources alternate in another order than that of the appends; the
-   * entries of each source keep theirs. Default 1.
+   * Parts into which the sources are divided, 1 to 1,000. Default 1.
+   *
+   * With more than one, sources alternate in another order than that of the appends; the entries of each source keep theirs.
    */
   readonly partitions?: number
-  /** Name in the `LogInUseError` of others. Default: a numbered one. */
+  /** Name of this open log in the `LogInUseError` of others. Default: a number. */
   readonly owner?: string
   /** Unix time in ms, for `recorded`. Default `Date.now`. */
   readonly clock?: () => number
-  /** Maximum number and size of webhooks that are stored and not recorded yet. Default 10,000 of at most 256 MiB together. */
+  /** Webhooks that are stored and not recorded yet: `maxDeliveries`, default 10,000, and the size of their bodies, `maxBytes`, default 256 MiB. */
   readonly inbox?: InboxLimits
 }
 

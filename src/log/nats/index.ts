@@ -43,39 +43,61 @@ export interface NatsTls {
 
 /** Settings of {@link natsStore}. */
 export interface NatsStoreOptions {
-  /** The servers of one cluster, as `nats://host:4222` or `tls://host:4222`, without credentials. Others of the cluster are found. */
+  /**
+   * One or several servers of a cluster, as `nats://host:4222` or `tls://host:4222`.
+   *
+   * The others of the cluster are found. The URLs have no credentials.
+   */
   readonly servers: string | readonly string[]
-  /** The name of the log: letters, digits, `-` and `_`, at most 64. Logs with other names on the same server are other logs. */
+  /**
+   * Name of the log: letters, digits, `-` and `_`, at most 64.
+   *
+   * Logs with other names on the same server are other logs.
+   */
   readonly name: string
-  /** Whether a missing log is created. Default true; otherwise it is a `LogServerError`, and nothing is created. */
+  /** Whether a missing log is created. Default true. Otherwise it is a `LogServerError`. */
   readonly create?: boolean
-  /** Credentials, which appear in no error. Default: none. */
+  /**
+   * `{ user, password }`, `{ token }`, `{ creds }` (the text of a `.creds` file) or `{ seed }` (NKEY). Default: none.
+   *
+   * They appear in no error.
+   */
   readonly credentials?: NatsCredentials
   /**
-   * TLS. Default: used if the server wants it, with the authorities of Node. With `{}`, or if one of the servers is `tls://`, nothing is
-   * sent without TLS.
+   * PEM as text in `ca`, `cert` and `key`, or files in `caFile`, `certFile` and `keyFile`. Default: TLS with the authorities of Node, if the
+   * server requires it.
+   *
+   * With `{}`, or if one of the servers is `tls://`, nothing is sent without TLS.
    */
   readonly tls?: NatsTls
   /**
-   * Number of partitions of a new log, 1 to 1,000: its sources can be shared among so many workers. It never changes: a number that
-   * differs from that of the log is an `ArgumentError`. Default 64, or the number of the log.
+   * Parts into which the sources are divided, 1 to 1,000, fixed when the log is created. Default 64, or the number of the log.
+   *
+   * So many workers can share them. A number that differs from that of the log is an `ArgumentError`.
    */
   readonly partitions?: number
   /**
-   * Number of servers that have a copy of the log, 1 to 5. A log with fewer copies is a `LogServerError`. Default: 3 for a new log in a
-   * cluster, otherwise 1.
+   * Servers that have a copy of the log, 1 to 5. Default 3 for a new log in a cluster, otherwise 1.
+   *
+   * A log with fewer copies is a `LogServerError`.
    */
   readonly replicas?: number
   /**
-   * Duration of the log's lease, in ms, 1,000 to 3,600,000: if the log does not answer for so long, others take over the names that it
-   * has claimed. The lease of an existing log stays as it is, like `partitions`. Default 10,000, or that of the log.
+   * Time without an answer until others take over the names of this open log, in ms, 1,000 to 3,600,000. Fixed when the log is created. Default
+   * 10,000.
+   *
+   * The lease of an existing log stays as it is.
    */
   readonly lease?: number
-  /** The name in the `LogInUseError` of others. Default: the process id and the host. */
+  /** Name of this open log in the `LogInUseError` of others. Default: the process id and the host. */
   readonly owner?: string
-  /** Unix time in ms, for `recorded`. Default `Date.now`. */
+  /**
+   * Unix time in ms. Default `Date.now`.
+   *
+   * It gives `recorded` of the entries.
+   */
   readonly clock?: () => number
-  /** Maximum number and size of webhooks that are stored and not recorded yet. Default 10,000 of at most 256 MiB together. */
+  /** Webhooks that are stored and not recorded yet: `maxDeliveries`, default 10,000, and the size of their bodies, `maxBytes`, default 256 MiB. */
   readonly inbox?: InboxLimits
 }
 

@@ -24,34 +24,44 @@ export interface ProcessOptions<
   Type extends ResearchEventType = ResearchEventType,
 > extends ProcessFunctions<State, Type, EntryOf<Type>> {
   /**
-   * Version of the functions, a positive integer. Raise it when their results change: `migrate` or `rebuild` then decides what happens
-   * to the state. Another version is refused with a `ProcessVersionError`.
+   * Version of the functions, a positive integer. Raise it when their results change: `migrate` or `rebuild` then decides what happens to the
+   * state.
+   *
+   * Without either, another version is refused with a `ProcessVersionError`.
    */
   readonly version: number
-  /** Start of a process with a new name, and of one that is rebuilt. A known one resumes. Default `start`. */
+  /** Start of a process with a new name, and of one that is rebuilt. Default `start`. A known one resumes. */
   readonly startAt?: StartAt
-  /** Returns the state of an earlier version in this one; null removes it. Default: none, and another version is refused or built again. */
+  /**
+   * Returns the state of an earlier version in this one; null removes it. Default: none.
+   *
+   * Then another version is refused or built again.
+   */
   readonly migrate?: (state: unknown, fromVersion: number, key: string) => State | null
   /**
-   * Builds the state of another version again from where the process began, if there is no `migrate`. What the earlier version has
-   * appended is not appended again. Refused if the log no longer has these entries; with `available` it is built from those that
-   * the log still has, after a `log.gap`. Default false.
+   * Builds the state of another version again: `true`, or `available` from the entries that are left. Default false.
+   *
+   * It is built from where the process began, if there is no `migrate`. What the earlier version has appended is not appended again. Refused if
+   * the log no longer has these entries; `available` then begins with a `log.gap`.
    */
   readonly rebuild?: boolean | 'available'
   /**
-   * Whether the log keeps the entries that the process has not processed, running or not. With false, retention does not wait for
-   * it, and a `log.gap` comes in the place of entries that were deleted before it has read them. Each start stores it until the
-   * next one. Default true.
+   * Whether retention keeps what the process has not read, running or not. Default true.
+   *
+   * With false, a `log.gap` comes in the place of entries that were deleted before it has read them. Each start stores it until the next one.
    */
   readonly holdsRetention?: boolean
-  /** Waits for a name that another open log holds, until this signal is aborted; with `share`, only for a process that is not shared. Default: that is an error. */
+  /**
+   * Waits for a name that another open log holds, until this signal is aborted. Default: the process rejects with a `LogInUseError`.
+   *
+   * With `share`, it waits only for a process that is not shared.
+   */
   readonly wait?: AbortSignal
   /**
-   * Divides the keys with all open logs that run this process with `share`, in any number of processes of the operating system: into eight
-   * parts, each of which runs at one of them. Each part reads all entries, since they are the time of the process. State, timers and output are
-   * the same as without. When an open log joins, it takes its share over; when one stops, or dies and its lease runs out, the others do. Default false.
+   * Divides the keys with all processes that run it, into eight parts. In a file, one of them runs and the others stand by. Default false.
    *
-   * If the log does not divide its sources, as in a file, one of them runs all and the others stand by. Once a process was divided, it runs with
+   * Each part reads all entries, since they are the time of the process. State, timers and output are the same as without. When an open log
+   * joins, it takes its share over; when one stops, or dies and its lease runs out, the others do. Once a process was divided, it runs with
    * `share` only: without, it rejects with a `LogUnsupportedError`.
    *
    * ```ts

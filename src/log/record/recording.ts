@@ -38,35 +38,50 @@ export interface RecordOptions {
   /** The client that reads the streams, of `createClient`. */
   readonly client: { readonly diagnostics: Observable<Diagnostic> }
   /**
-   * Ids of monitors, each alone or with options of `monitors.follow`: `{ id, after, pollInterval, limit, include_completions }`. `pollInterval`
-   * is in ms, default 60,000. Executions without news are recorded too, as `monitor.completion`. With `include_completions: false` they are not listed
-   * (§4.1), and only those that webhooks bring are recorded. Default: none.
+   * Monitors: ids, or `{ id, after, pollInterval, limit, include_completions }`. `pollInterval` is in ms, default 60,000. Each list is an array,
+   * or an Observable of arrays. Default: none.
+   *
+   * The options are those of `monitors.follow`. Executions without news are recorded too, as `monitor.completion`. With `include_completions:
+   * false` they are not listed (§4.1), and only those that webhooks bring are recorded.
    */
   readonly monitors?: Watched<WatchedMonitor>
   /**
-   * Ids of task groups, each alone or with options of `taskGroups.runs`: `{ id, include_input, include_output, until }`. Runs come with their
-   * output unless `include_output` is false, and until the group is done unless `until` is `closed`. Default: none.
+   * Task groups: ids, or `{ id, include_input, include_output, until }`. Default: none.
+   *
+   * The options are those of `taskGroups.runs`. Runs come with their output unless `include_output` is false, and until the group is done unless
+   * `until` is `closed`.
    */
   readonly taskGroups?: Watched<WatchedGroup>
-  /** Ids of single runs. A run that has ended is not requested again by a later recording. Default: none. */
+  /**
+   * Ids of single runs. Default: none.
+   *
+   * A run that has ended is not requested again by a later recording.
+   */
   readonly runs?: Watched<WatchedRun>
-  /** Ids of FindAll runs, each alone or as `{ id, until }`. A run that has ended is not requested again by a later recording, unless its `until` is `closed`. Default: none. */
+  /**
+   * FindAll runs: ids, or `{ id, until }`. Default: none.
+   *
+   * A run that has ended is not requested again by a later recording, unless its `until` is `closed`.
+   */
   readonly findAlls?: Watched<WatchedFindAll>
   /**
-   * Records the webhooks of the log's inbox: the receiver with `log.inbox`, or true if it runs in another process. The recording
-   * then runs until it is stopped. One recording of a log does this at a time; the next one waits until it ends. Default: none are recorded.
+   * Records webhooks: the receiver with `log.inbox`, or `true` if it runs in another process. Default: none are recorded.
+   *
+   * The recording then runs until it is stopped. One recording of a log does this at a time; the next one waits until it ends.
    */
   readonly webhooks?: RecordedWebhooks | true
   /**
-   * Until this signal is aborted, waits for streams that another recording holds. Default: such a stream is a `LogInUseError`. Without effect
-   * with {@link share}, which always waits.
+   * Waits for sources that another recording holds, until this signal is aborted. Default: such a source is a `LogInUseError`.
+   *
+   * Without effect with {@link share}, which always waits.
    */
   readonly wait?: AbortSignal
   /**
-   * Divides the sources with all other recordings of the log that have this name here, in any number of processes, and with the same lists:
-   * each source is recorded by one of them. A process that joins takes over its share; if a process stops, or dies and its lease runs out,
-   * the others take over its share. The recording runs until it is stopped, waits for a source that another recording has, and continues
-   * with its share after it was suspended for longer than its lease. Default: this recording has all of its sources.
+   * A name: divides the sources with all recordings of this name, in any number of processes. Default: this recording has all of its sources.
+   *
+   * The recordings have the same lists, and each source is recorded by one of them. A process that joins takes over its share; if a process
+   * stops, or dies and its lease runs out, the others take over its share. The recording runs until it is stopped, waits for a source that
+   * another recording has, and continues with its share after it was suspended for longer than its lease.
    *
    * ```ts
    * import { createClient } from 'rivulet'
@@ -78,7 +93,7 @@ export interface RecordOptions {
    * ```
    */
   readonly share?: string
-  /** How long nothing is recorded before a `log.tick` is appended, in ms; `Infinity` for never. At least 1. Default 10,000. */
+  /** Time without an entry until a `log.tick` is recorded, in ms, at least 1; `Infinity` for never. Default 10,000. */
   readonly tick?: number
 }
 

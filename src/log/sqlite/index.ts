@@ -17,16 +17,17 @@ export { rewindEffects } from './rewind-effects.ts'
 
 /** Settings of {@link sqliteStore}. */
 export interface SqliteStoreOptions {
-  /**
-   * Whether a missing file is created. Default true; otherwise a missing file, and one without a log, is a `LogFileError`, and
-   * stays as it is.
-   */
+  /** Whether a missing file is created. Default true. Otherwise it is a `LogFileError`, and so is a file without a log. */
   readonly create?: boolean
-  /** The name in the `LogInUseError` of others. Default: the process id and the host. */
+  /** Name of this open log in the `LogInUseError` of others. Default: the process id and the host. */
   readonly owner?: string
-  /** Unix time in ms, for `recorded`. Default `Date.now`. */
+  /**
+   * Unix time in ms. Default `Date.now`, which is checked for jumps; another one is not.
+   *
+   * It gives `recorded` of the entries.
+   */
   readonly clock?: () => number
-  /** Maximum number and size of webhooks that are stored and not recorded yet. Default 10,000 of at most 256 MiB together. */
+  /** Webhooks that are stored and not recorded yet: `maxDeliveries`, default 10,000, and the size of their bodies, `maxBytes`, default 256 MiB. */
   readonly inbox?: InboxLimits
 }
 

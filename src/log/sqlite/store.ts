@@ -317,7 +317,7 @@ export class SqliteLogStore implements LogStore {
   /**
    * Claims a name, or returns the owner that holds it.
    *
-   * @param known The owner that was found without a transaction. It is the answer where none can begin, since the owner may be
+   * @param known The owner that was found without a transaction. It is the answer if none can begin, since the owner may be
    * suspended within one.
    */
   async #claim(log: OpenSqliteLog, name: string, known: string | undefined): Promise<Fence | string> {

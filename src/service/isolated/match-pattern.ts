@@ -16,7 +16,7 @@ export interface TextPart {
 const MAX_PARTS = 1_000
 
 /**
- * Matches a pattern of a JSON schema against texts, with a result for each. The pattern may backtrack without end. Throws when it
+ * Matches a pattern of a JSON schema against texts, with a result for each. The pattern may backtrack forever. Throws when it
  * is no regular expression.
  */
 export function matchPattern(pattern: string, texts: readonly string[]): readonly PatternMatch[] {

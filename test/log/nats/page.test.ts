@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { Names } from '../../../src/log/nats/server/names.ts'
+import { codeIn, rowsOf } from '../../support/markdown-table.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
 const page = readFileSync(join(root, 'docs/internals/nats.md'), 'utf8')
@@ -22,7 +23,7 @@ describe('docs/internals/nats.md', () => {
     const headers = files.flatMap(
       (file) => readFileSync(join(root, file), 'utf8').match(/(?<=')Rv-\w+(?=')/g) ?? [],
     )
-    const rows = page.match(/^\| `Rv-[^|]+/gm)?.flatMap((row) => row.match(/Rv-\w+/g) ?? [])
-    expect(rows?.toSorted()).toEqual(headers.toSorted())
+    const rows = rowsOf('docs/internals/nats.md', 'Header')
+    expect(rows.flatMap(([header]) => codeIn(header)).toSorted()).toEqual(headers.toSorted())
   })
 })

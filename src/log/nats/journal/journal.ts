@@ -68,7 +68,7 @@ export class Journal {
     this.#state = new JournalState(name, settings)
   }
 
-  /** Reads the state as of now, by the server. */
+  /** Reads the current state, as the server has it. */
   async read<Result>(effect: (state: JournalState) => Result | Promise<Result>): Promise<Result> {
     this.used = performance.now()
     this.#nextLook ??= this.#exclusive(async () => {

@@ -33,7 +33,7 @@ const WRONG_LAST_SEQUENCE = 10_071
  * Publishes a message if the last one of its subject is as expected. This is the fence of every write: a writer that
  * was suspended or cut off meanwhile is refused, however long ago its check was.
  *
- * A cluster may store several where one was expected. The first one counts: see `write-order.ts`.
+ * A cluster may store several messages if one was expected. The first one counts: see `write-order.ts`.
  *
  * A write without an answer is repeated. If it was stored the first time, the repetition is refused, since the subject has
  * moved; so the last message decides: the own id means that it is stored. Within the server's window for duplicates the repetition is

@@ -42,7 +42,7 @@ const IDLE = 30_000
 
 /**
  * How long nothing may come after a request, in ms: at first, and at most if it is repeated. The server answers at once,
- * whether there is something or not; but where messages were deleted below a place, it may wait for others instead.
+ * whether there is something or not; but if messages were deleted below a place, it may wait for others instead.
  */
 const SILENCE = 250
 const MAX_SILENCE = 5_000
@@ -90,7 +90,7 @@ export class MessageCursor {
   /**
    * Reads on: at most `limit` messages, fewer if there are no more or their size together is large. Not to be called
    * again before it has resolved. They are in {@link messages} then: those of many pages stay in memory until a full collection
-   * where they are the value of a promise, which took a fifth of a reader's time.
+   * if they are the value of a promise, which took a fifth of a reader's time.
    *
    * @returns Whether there seemed to be no more of them: see {@link isComplete}.
    */

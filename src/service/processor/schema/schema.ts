@@ -15,7 +15,7 @@ export interface FieldSpec {
   /** The only value that the schema allows. */
   readonly sole: { readonly value: unknown } | undefined
   readonly format: string | undefined
-  /** A regular expression, from the request: it may backtrack without end. */
+  /** A regular expression, from the request: it may backtrack forever. */
   readonly pattern: string | undefined
   readonly minimum: number
   readonly maximum: number

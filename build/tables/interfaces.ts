@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseSync } from 'rolldown/utils'
 
-const ROOT = resolve(import.meta.dirname, '..')
+const ROOT = resolve(import.meta.dirname, '../..')
 
 type Program = ReturnType<typeof parseSync>
 type Statement = Program['program']['body'][number]
@@ -19,8 +19,15 @@ interface Declaration {
   readonly comments: Program['comments']
 }
 
+/** A piece of the text of a file. */
+interface Span {
+  readonly start: number
+  readonly end: number
+}
+
 interface Option {
   readonly name: string
+  readonly isRequired: boolean
   readonly type: string
   readonly text: string
 }
@@ -32,18 +39,28 @@ interface Wanted {
   readonly name: string
   /** Its file, if several files declare the name. */
   readonly file: string | undefined
-  readonly omitted: ReadonlySet<string>
+  readonly omitted: readonly string[]
 }
 
-/** A table of the members of an interface. Members of the interfaces that it extends are among them. */
-export function optionTable({ name, file, omitted }: Wanted): string {
-  const options = optionsOf(declared(name, file)).filter((option) => !omitted.has(option.name))
+/** A table of the members of an interface, and of the interfaces that it extends. `rows` is the heading of its first column. */
+export function interfaceTable(rows: string, { name, file, omitted }: Wanted): string {
+  const all = optionsOf(declared(name, file))
+  const strange = omitted.find((each) => !all.some((option) => option.name === each))
+  if (strange !== undefined) throw new Error(`${name} has no member ${strange}`)
+  const options = all.filter((option) => !omitted.includes(option.name))
   if (options.length === 0) throw new Error(`${name} has no members`)
-  const rows = options.map(({ name: option, type, text }) => {
+  const lines = options.map(({ name: option, isRequired, type, text }) => {
     if (text === '') throw new Error(`${name}.${option} has no doc comment`)
-    return `| \`${option}\` | \`${type}\` | ${text} |`
+    return `| \`${option}\`${isRequired ? ', required' : ''} | \`${type}\` | ${text} |`
   })
-  return ['| Option | Type | What it does |', '| --- | --- | --- |', ...rows].join('\n')
+  return [`| ${rows} | Type | What it does |`, '| --- | --- | --- |', ...lines].join('\n')
+}
+
+/** The names of the members of an interface, sorted. */
+export function memberNames(name: string): string[] {
+  return optionsOf(declared(name))
+    .map((option) => option.name)
+    .toSorted()
 }
 
 function readDeclarations(): ReadonlyMap<string, readonly Declaration[]> {
@@ -76,9 +93,7 @@ function optionsOf(declaration: Declaration): readonly Option[] {
   const { node } = declaration
   if (node.type === 'TSTypeAliasDeclaration') return optionsOfType(node.typeAnnotation, declaration)
   const inherited = node.extends.flatMap(({ expression, typeArguments }) =>
-    expression.type === 'Identifier'
-      ? optionsOfReference(expression.name, typeArguments?.params ?? [], declaration)
-      : [],
+    optionsOfReference(expression, typeArguments?.params ?? [], declaration),
   )
   return distinct([...membersOf(node.body.body, declaration), ...inherited])
 }
@@ -90,24 +105,33 @@ function optionsOfType(type: Type, from: Declaration): readonly Option[] {
     case 'TSTypeLiteral':
       return membersOf(type.members, from)
     case 'TSTypeReference':
-      return type.typeName.type === 'Identifier'
-        ? optionsOfReference(type.typeName.name, type.typeArguments?.params ?? [], from)
-        : []
+      return optionsOfReference(type.typeName, type.typeArguments?.params ?? [], from)
     default:
-      throw new Error(`${from.file}: no members are found in ${from.code.slice(type.start, type.end)}`)
+      return unread(type, from)
   }
+}
+
+/** A table without some of its rows would look complete. */
+function unread({ start, end }: Span, { file, code }: Declaration): never {
+  throw new Error(`${file}: no members are found in ${code.slice(start, end)}`)
 }
 
 /** Members of a named type, or of what `Pick`, `Omit`, `Partial` and `Readonly` make of one. */
 function optionsOfReference(
-  name: string,
+  reference: Span & { readonly name?: unknown },
   [type, keys]: readonly Type[],
   from: Declaration,
 ): readonly Option[] {
+  const { name } = reference
+  // `a.b` has no name.
+  if (typeof name !== 'string') return unread(reference, from)
   switch (name) {
+    case 'Disposable':
+    case 'AsyncDisposable':
+      return []
     case 'Pick':
     case 'Omit': {
-      if (type === undefined || keys === undefined) return []
+      if (type === undefined || keys === undefined) return unread(reference, from)
       const text = from.code.slice(keys.start, keys.end)
       const named = new Set([...text.matchAll(/'([^']+)'/g)].map(([, key]) => key))
       if (named.size === 0) throw new Error(`${from.file}: the keys are not written out: ${text}`)
@@ -116,7 +140,7 @@ function optionsOfReference(
     case 'Partial':
     case 'Required':
     case 'Readonly':
-      return type === undefined ? [] : optionsOfType(type, from)
+      return type === undefined ? unread(reference, from) : optionsOfType(type, from)
     default:
       return optionsOf(declared(name, from.file))
   }
@@ -124,11 +148,17 @@ function optionsOfReference(
 
 function membersOf(members: Interface['body']['body'], from: Declaration): readonly Option[] {
   return members.flatMap((member): readonly Option[] => {
-    if (member.type !== 'TSPropertySignature' && member.type !== 'TSMethodSignature') return []
-    if (member.key.type !== 'Identifier') return []
+    // A function with members: its call has no name.
+    if (member.type === 'TSCallSignatureDeclaration') return []
+    if (member.type !== 'TSPropertySignature' && member.type !== 'TSMethodSignature')
+      return unread(member, from)
+    const { key, computed } = member
+    const name = key.type === 'Identifier' ? key.name : 'value' in key ? key.value : undefined
+    if (computed || typeof name !== 'string') return unread(member, from)
     const type = member.type === 'TSPropertySignature' ? member.typeAnnotation?.typeAnnotation : member
     const text = type === undefined ? '' : from.code.slice(type.start, type.end)
-    return [{ name: member.key.name, type: typeText(text), text: commentBefore(member.start, from) }]
+    const option = { name, isRequired: !member.optional, type: typeText(text) }
+    return [{ ...option, text: commentBefore(member.start, from) }]
   })
 }
 
@@ -141,13 +171,15 @@ function typeText(text: string): string {
   return cell(line)
 }
 
-/** The doc comment that ends before a member, as a line. */
+/** The first paragraph of the doc comment that ends before a member, as a line. What follows it is for those who use the type. */
 function commentBefore(start: number, { code, comments }: Declaration): string {
   const comment = comments.findLast(({ end }) => end <= start)
   if (comment === undefined || !comment.value.startsWith('*') || code.slice(comment.end, start).trim() !== '')
     return ''
   const text = comment.value
     .replaceAll(/^\s*\*+ ?/gm, '')
+    .trim()
+    .replace(/\n\s*\n[^]*/, '')
     .replaceAll(/\{@link (?:[\w.]*\.)?(\w+)\}/g, '`$1`')
     .replaceAll(/\s+/g, ' ')
   return cell(text.trim())
