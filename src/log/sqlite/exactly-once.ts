@@ -43,18 +43,18 @@ import { EffectDatabase } from './effect-database.ts'
  * is used in a turn of the event loop of its own, with a busy timeout of 0 meanwhile.
  * @throws {ArgumentError} for an argument that cannot be right.
  */
-export function exactlyOnce<E extends Entry, P>(
+export function exactlyOnce<Given = Entry, P = unknown>(
   database: DatabaseSync,
-  effect: PreparedEffect<E, P, DatabaseSync>,
-): EffectHandler<E>
-export function exactlyOnce<E extends Entry>(
+  effect: PreparedEffect<Given, P, DatabaseSync>,
+): EffectHandler<Given>
+export function exactlyOnce<Given = Entry>(
   database: DatabaseSync,
-  effect: PlainEffect<E, DatabaseSync>,
-): EffectHandler<E>
-export function exactlyOnce<E extends Entry, P>(
+  effect: PlainEffect<Given, DatabaseSync>,
+): EffectHandler<Given>
+export function exactlyOnce<Given = Entry, P = unknown>(
   database: DatabaseSync,
-  effect: PreparedEffect<E, P, DatabaseSync> | PlainEffect<E, DatabaseSync>,
-): EffectHandler<E> {
+  effect: PreparedEffect<Given, P, DatabaseSync> | PlainEffect<Given, DatabaseSync>,
+): EffectHandler<Given> {
   checkDatabase(database)
   // A connection that is closed and opened again loses its statements.
   return effectHandler(() => new EffectDatabase(database), effect)
