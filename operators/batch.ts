@@ -1,7 +1,13 @@
 import { asyncScheduler, Observable } from 'rxjs'
 import type { OperatorFunction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../src/protocol/argument-error.ts'
-import { checkDuration, checkFunction, checkInteger, checkOptions, checkScheduler } from '../src/protocol/check.ts'
+import {
+  checkDuration,
+  checkFunction,
+  checkInteger,
+  checkOptions,
+  checkScheduler,
+} from '../src/protocol/check.ts'
 import { isObject } from '../src/protocol/json.ts'
 import { Batching } from './batch/batching.ts'
 

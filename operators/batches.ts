@@ -33,14 +33,20 @@ export function isDivisiblePart(event: unknown): boolean {
   return attemptsInBatches(event) > 0 && Array.isArray(event) && event.length > 1
 }
 
-/** Both batches as one, in this order; undefined if they have different keys or too many values, or were tried before. */
-export function joinedBatch<T>(first: T, second: T): T | undefined {
+/**
+ * The values of two batches in as few batches as they need, in order: the first one is full if there is a second one. Undefined if nothing
+ * changes: the first one is full, they have different keys, or one of them was tried before.
+ */
+export function joinedBatches<T>(first: T, second: T): readonly [T, T?] | undefined {
   const [before, after] = [infoOf(first), infoOf(second)]
-  if (before === undefined || after === undefined || !Array.isArray(first) || !Array.isArray(second)) return undefined
+  if (before === undefined || after === undefined || !Array.isArray(first) || !Array.isArray(second))
+    return undefined
   const { origin, key } = before
   const isAlike = origin === after.origin && key === after.key && before.attempts + after.attempts === 0
-  if (!isAlike || first.length + second.length > origin.size) return undefined
-  return noted([...first, ...second], before)
+  if (!isAlike || first.length >= origin.size) return undefined
+  const values = [...first, ...second]
+  const joined = noted<T>(values.slice(0, origin.size), before)
+  return values.length <= origin.size ? [joined] : [joined, noted<T>(values.slice(origin.size), before)]
 }
 
 /** The halves of a batch; undefined for anything else, and for a single value. */

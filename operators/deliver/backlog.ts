@@ -1,4 +1,4 @@
-import { joinedBatch } from '../batches.ts'
+import { joinedBatches } from '../batches.ts'
 import { Queue } from '../queue.ts'
 
 /** Waiting events that are started in order. */
@@ -26,10 +26,15 @@ export interface Backlog<T> {
 /** Appends an event, or joins a batch with the last one. Returns whether the queue has one more event. */
 function append<T>(queue: Queue<T>, event: T): boolean {
   const { last } = queue
-  const joined = last === undefined ? undefined : joinedBatch(last, event)
-  if (joined === undefined) queue.push(event)
-  else queue.replaceLast(joined)
-  return joined === undefined
+  const joined = last === undefined ? undefined : joinedBatches(last, event)
+  if (joined === undefined) {
+    queue.push(event)
+    return true
+  }
+  const [filled, rest] = joined
+  queue.replaceLast(filled)
+  if (rest !== undefined) queue.push(rest)
+  return rest !== undefined
 }
 
 /** A single partition that is always ready: events start in order and run concurrently. */

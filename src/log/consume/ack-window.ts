@@ -314,7 +314,17 @@ function slotOf(
   length: number,
   { redelivery, gap }: Partial<Pick<WindowSlot, 'redelivery' | 'gap'>> = {},
 ): WindowSlot {
-  return { position, state, length, redelivery, gap, deadLetter: undefined, received: 0, isAcknowledged: false, isReleased: false }
+  return {
+    position,
+    state,
+    length,
+    redelivery,
+    gap,
+    deadLetter: undefined,
+    received: 0,
+    isAcknowledged: false,
+    isReleased: false,
+  }
 }
 
 /** Size as JSON, in bytes. */

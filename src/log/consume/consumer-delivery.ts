@@ -14,7 +14,8 @@ import type { EffectHandler } from './effects.ts'
 
 /** A handler of a job, which is called with an entry or with a batch. */
 export type JobHandler<Given> =
-  ((given: Given, signal: AbortSignal) => void | PromiseLike<unknown>) | EffectHandler<Given>
+  | ((given: Given, signal: AbortSignal) => void | PromiseLike<unknown>)
+  | EffectHandler<Given>
 
 type Batch<E> = readonly [E, ...E[]]
 
@@ -44,7 +45,8 @@ export function consumerDelivery<E extends Entry>({
 }: DeliveryPlan<E>) {
   const effects = hasEffects<Given<E>>(handler) ? new ConsumerEffects(handler) : undefined
   const handle = handlerOf(handler, effects)
-  const observed = (given: Given<E>, signal: AbortSignal) => around(firstOf(given), () => handle(given, signal))
+  const observed = (given: Given<E>, signal: AbortSignal) =>
+    around(firstOf(given), () => handle(given, signal))
   const options = {
     ...delivery,
     ...(effects !== undefined && { retryable: effectRetryable(delivery.retryable) }),
@@ -70,10 +72,7 @@ export function consumerDelivery<E extends Entry>({
   return { effects, operator }
 }
 
-function handlerOf<E extends Entry>(
-  handler: unknown,
-  effects: ConsumerEffects<Given<E>> | undefined,
-) {
+function handlerOf<E extends Entry>(handler: unknown, effects: ConsumerEffects<Given<E>> | undefined) {
   if (effects !== undefined) {
     return (given: Given<E>, signal: AbortSignal) =>
       effects.store(firstOf(given), (own) => own.handle(given, isBatch(given) ? given : [given], signal))
@@ -82,7 +81,9 @@ function handlerOf<E extends Entry>(
   throw new ArgumentError('handler', 'a function', handler)
 }
 
-function isFunction<T>(handler: unknown): handler is (given: T, signal: AbortSignal) => void | PromiseLike<unknown> {
+function isFunction<T>(
+  handler: unknown,
+): handler is (given: T, signal: AbortSignal) => void | PromiseLike<unknown> {
   return typeof handler === 'function'
 }
 

@@ -17,10 +17,10 @@ export interface ConsumerJobOptions<Type extends ResearchEventType = ResearchEve
  * times `size` then, from 1,000 to 5,000. With `key`, the batches of each key are handled one at a time and in order. `concurrency`,
  * `highWaterMark` and `retries` of the job are of batches. A dead letter that is handed out again comes alone.
  */
-export interface ConsumerBatches<Type extends ResearchEventType, Size extends number | undefined> extends Omit<
-  BatchOptions<EntryOf<Type>>,
-  'size' | 'scheduler'
-> {
+export interface ConsumerBatches<
+  Type extends ResearchEventType,
+  Size extends number | undefined,
+> extends Omit<BatchOptions<EntryOf<Type>>, 'size' | 'scheduler'> {
   /** Maximum number of entries of a batch, at least 1. */
   readonly size: Size
 }

@@ -26,7 +26,9 @@ export type EntryBatch<Type extends ResearchEventType> = readonly [EntryOf<Type>
  * What the handler of a job gets: batches of entries if `size` is one of its options, otherwise entries. In a call of `exactlyOnce` within
  * that of `consume`, a type parameter that has no inference yet is `never`.
  */
-export type HandledBy<Type extends ResearchEventType, Size extends number | undefined> = [Type] extends [never]
+export type HandledBy<Type extends ResearchEventType, Size extends number | undefined> = [Type] extends [
+  never,
+]
   ? HandledBy<ResearchEventType, Size>
   : [Size] extends [never]
     ? EntryOf<Type>

@@ -118,7 +118,10 @@ export class ConsumerEffects<Given> {
   }
 
   /** Acknowledges an entry without its effect, with a dead letter of the log unless it is undefined. */
-  giveUp(entry: Entry, deadLetter: { readonly error: unknown; readonly attempts: number } | undefined): Promise<void> {
+  giveUp(
+    entry: Entry,
+    deadLetter: { readonly error: unknown; readonly attempts: number } | undefined,
+  ): Promise<void> {
     const { position } = entry
     return this.store(entry, (effects) => {
       if (deadLetter === undefined) return effects.giveUp(position, undefined)
