@@ -74,10 +74,10 @@ const awaiting = new WeakMap<Gate, (count: number) => void>()
 /**
  * Sets what an operator that holds values back does when the source of this gate cannot go on without acknowledgements.
  *
- * @param handOn Called with the number of values that are not acknowledged. 0 stands for any number.
+ * @param awaited Called with the number of values that are not acknowledged. 0 stands for any number.
  */
-export function onAcknowledgementsAwaited(gate: Gate, handOn: (count: number) => void): void {
-  awaiting.set(gate, handOn)
+export function onAcknowledgementsAwaited(gate: Gate, awaited: (count: number) => void): void {
+  awaiting.set(gate, awaited)
 }
 
 /** Asks the operator at this gate for the values that it holds back, if it holds so many: the source waits for their acknowledgement. */

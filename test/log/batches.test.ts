@@ -200,8 +200,7 @@ describe('a batch that fails for good', () => {
     // Twice in the batch of 60, once in those of 30, 15, 8, 4 and 2, and twice alone.
     expect(await deadLettersOf(log, 'rows')).toEqual({ 17: 9 })
     expect(calls.filter((ids) => ids.includes('17')).map(({ length }) => length)).toEqual([
-      ...[60, 60, 30, 15, 8, 4, 2],
-      ...[1, 1],
+      60, 60, 30, 15, 8, 4, 2, 1, 1,
     ])
     expect(handled.flat()).toEqual(idsOf(1, 60).filter((id) => id !== '17'))
     expect(await remaining(log, 'rows')).toEqual([])

@@ -253,8 +253,14 @@ describe('batch and acknowledgements', () => {
     for (const value of values) source.next(value)
 
     expect(notes).toEqual([
-      ...['received a', 'received b'],
-      ...['received a', 'received b', 'acknowledged a', 'acknowledged b', 'handed on a', 'handed on b'],
+      'received a',
+      'received b',
+      'received a',
+      'received b',
+      'acknowledged a',
+      'acknowledged b',
+      'handed on a',
+      'handed on b',
       'received c',
     ])
     source.complete()
@@ -472,7 +478,7 @@ describe('deliver and batches', () => {
             if (values.length === 1 || !values.includes('a2')) handled.push(...values)
           },
         })
-      const key = (value: string) => value[0] ?? ''
+      const key = (value = '') => value.slice(0, 1)
       of('a1', 'b1', 'a2', 'a3', 'b2', 'a4', 'a5', 'b3')
         .pipe(
           batch({ size: 3, wait: 1, key, scheduler }),

@@ -17,10 +17,10 @@ export type JobHandler<Given> =
   | ((given: Given, signal: AbortSignal) => void | PromiseLike<unknown>)
   | EffectHandler<Given>
 
-type Batch<E> = readonly [E, ...E[]]
+type Entries<E> = readonly [E, ...E[]]
 
 /** What the handler of a job is called with. */
-type Given<E> = E | Batch<E>
+type Delivered<E> = E | Entries<E>
 
 type DeadLetters<T> = Exclude<NonNullable<DeliverOptions<T>['deadLetters']>, 'log'>
 
@@ -43,9 +43,9 @@ export function consumerDelivery<E extends Entry>({
   batching,
   around,
 }: DeliveryPlan<E>) {
-  const effects = hasEffects<Given<E>>(handler) ? new ConsumerEffects(handler) : undefined
+  const effects = hasEffects<Delivered<E>>(handler) ? new ConsumerEffects(handler) : undefined
   const handle = handlerOf(handler, effects)
-  const observed = (given: Given<E>, signal: AbortSignal) =>
+  const observed = (given: Delivered<E>, signal: AbortSignal) =>
     around(firstOf(given), () => handle(given, signal))
   const options = {
     ...delivery,
@@ -62,7 +62,7 @@ export function consumerDelivery<E extends Entry>({
     })
   } else {
     const keyOf = batching.key
-    const delivered = deliver<Batch<E>>(observed, {
+    const delivered = deliver<Entries<E>>(observed, {
       ...options,
       ...(keyOf !== undefined && { key: ([first]) => keyOf(first) }),
     })
@@ -72,12 +72,12 @@ export function consumerDelivery<E extends Entry>({
   return { effects, operator }
 }
 
-function handlerOf<E extends Entry>(handler: unknown, effects: ConsumerEffects<Given<E>> | undefined) {
+function handlerOf<E extends Entry>(handler: unknown, effects: ConsumerEffects<Delivered<E>> | undefined) {
   if (effects !== undefined) {
-    return (given: Given<E>, signal: AbortSignal) =>
+    return (given: Delivered<E>, signal: AbortSignal) =>
       effects.store(firstOf(given), (own) => own.handle(given, isBatch(given) ? given : [given], signal))
   }
-  if (isFunction<Given<E>>(handler)) return handler
+  if (isFunction<Delivered<E>>(handler)) return handler
   throw new ArgumentError('handler', 'a function', handler)
 }
 
@@ -90,7 +90,7 @@ function isFunction<T>(
 /** One transaction has the effect of a batch and the cursor of its reader. */
 function batchesOfReaders<E extends Entry>(
   batching: BatchOptions<E>,
-  effects: ConsumerEffects<Given<E>>,
+  effects: ConsumerEffects<Delivered<E>>,
 ): BatchOptions<E> {
   return { ...batching, key: (entry) => `${effects.readerOf(entry)} ${batching.key?.(entry) ?? ''}` }
 }
@@ -112,8 +112,8 @@ function effectRetryable(
 function jobDeadLetters<E extends Entry>(
   consumer: string,
   deadLetters: DeadLetters<E> | 'log' | undefined,
-  effects: ConsumerEffects<Given<E>> | undefined,
-): DeadLetters<Given<E>> {
+  effects: ConsumerEffects<Delivered<E>> | undefined,
+): DeadLetters<Delivered<E>> {
   return {
     next({ event, error, attempts }) {
       if (effects !== undefined && error instanceof LogError) throw error
@@ -130,7 +130,7 @@ function jobDeadLetters<E extends Entry>(
 }
 
 async function giveUp<E extends Entry>(
-  effects: ConsumerEffects<Given<E>>,
+  effects: ConsumerEffects<Delivered<E>>,
   entry: E,
   failure: { readonly error: unknown; readonly attempts: number },
   deadLetters: DeadLetters<E> | 'log',
@@ -143,10 +143,10 @@ async function giveUp<E extends Entry>(
   await effects.giveUp(entry, undefined)
 }
 
-function firstOf<E>(given: Given<E>): E {
+function firstOf<E>(given: Delivered<E>): E {
   return isBatch(given) ? given[0] : given
 }
 
-function isBatch<E>(given: Given<E>): given is Batch<E> {
+function isBatch<E>(given: Delivered<E>): given is Entries<E> {
   return Array.isArray(given)
 }

@@ -16,7 +16,11 @@ const MAX_TRANSACTION = 10
 const PREPARED_AT_ONCE = 8
 const APPLIED_AT_ONCE = 256
 
-/** An effect, and the preparation before its transaction. */
+/**
+ * An effect, and the preparation before its transaction.
+ *
+ * @typeParam Given An entry; with `batch`, a batch of entries.
+ */
 export interface PreparedEffect<Given, P, Connection = unknown> {
   /** Asks other services, for instance. Called again when it or the effect fails, and aborted as a handler is. */
   readonly prepare: (given: Given, signal: AbortSignal) => P | PromiseLike<P>
@@ -59,9 +63,11 @@ export interface PlainEffect<Given, Connection = unknown> {
  *   )
  * ```
  *
+ * With `batch`, an effect gets all entries of a batch, which it acknowledges together.
+ *
  * Effects that wait at the same time share a transaction of about 10 ms, and each of them is stored whole or not at all. They are applied
- * in the order in which they are prepared; with `key`, in the order of the log within each key. Default `concurrency`: 8 with `prepare`,
- * 256 without. The job rejects with an {@link EffectError} once a commit has failed whose outcome is unknown, and with a `FencedError` once
+ * in the order in which they are prepared; with `key`, in the order of the log within each key. Default `concurrency`: 8 with `prepare` or `batch`,
+ * otherwise 256. The job rejects with an {@link EffectError} once a commit has failed whose outcome is unknown, and with a `FencedError` once
  * another process has taken the consumer over.
  *
  * @throws {ArgumentError} for an argument that cannot be right.

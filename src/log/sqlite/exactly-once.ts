@@ -30,9 +30,11 @@ import { EffectDatabase } from './effect-database.ts'
  * )
  * ```
  *
+ * With `batch`, an effect gets all entries of a batch, which it acknowledges together.
+ *
  * Effects that wait at the same time share a transaction of about 10 ms, and each of them is stored whole or not at all. They
  * are applied in the order in which they are prepared; with `key`, in the order of the log within each key. Default
- * `concurrency`: 8 with `prepare`, 256 without.
+ * `concurrency`: 8 with `prepare` or `batch`, otherwise 256.
  *
  * The job rejects with an `EffectError` if an effect returns a promise or begins or ends a transaction, and while another
  * transaction is open on the connection; with a `FencedError` once another process has taken the consumer over; and with a
