@@ -24,12 +24,16 @@ export interface BatchPlan<T> extends BatchOrigin {
 
 /** A batch that is being filled. */
 interface Filling<T> {
+  readonly origin: BatchOrigin
   readonly key: string | undefined
   readonly values: [T, ...T[]]
   timer: Subscription | undefined
   /** Whether it has waited for long enough. */
   isDue: boolean
 }
+
+/** The origin of batches of one value, which are joined with no others. */
+const SINGLE: BatchOrigin = { size: 1 }
 
 /** With keys, so many values may wait in batches that are not full; or ten times the size of a batch, if that is more. */
 const MAX_WAITING = 1_000
@@ -105,7 +109,8 @@ export class Batching<T> {
       if (filling.values.length === size) this.#full.push(this.#taken(filling))
       return
     }
-    const created: Filling<T> = { key: name, values: [value], timer: undefined, isDue: false }
+    const origin = isSingle ? SINGLE : this.#plan
+    const created: Filling<T> = { origin, key: name, values: [value], timer: undefined, isDue: false }
     if (isSingle) return this.#full.push(created)
     this.#filling.set(name, created)
     this.#startTimer(created)
@@ -146,9 +151,9 @@ export class Batching<T> {
     return filling
   }
 
-  #send({ key, values }: Filling<T>): void {
+  #send({ origin, key, values }: Filling<T>): void {
     this.#waiting -= values.length
-    noteBatch(values, this.#plan, key)
+    noteBatch(values, origin, key)
     this.#subscriber.next(values)
     // After it: the subscriber has received them, so none is without a receiver in between.
     handOn(values)

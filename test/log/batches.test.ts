@@ -258,7 +258,38 @@ describe('a batch that fails for good', () => {
     expect(await remaining(log, 'rows')).toEqual(['6', '7', '8'])
   })
 
-  it('hands its dead letter out again alone', async () => {
+  it('hands its dead letter out again alone, although others wait behind a slow handler', async () => {
+    const store = simulatedStore()
+    const log = await opened(store)
+    await append(store, changes(1, 4))
+    const effects = new MemoryEffects()
+    let isMended = false
+    const batches: number[] = []
+    const handler = exactlyOnceIn(effects, {
+      prepare: async ({ length }: readonly Entry[]) => {
+        batches.push(length)
+        await turns(20)
+        if (!isMended) throw new Error('boom')
+      },
+      effect: async (entries: readonly Entry[], _, connection: { write(text: string): Promise<void> }) => {
+        for (const { id } of entries) await connection.write(id)
+      },
+    })
+    const options = { concurrency: 1, retries: 0, deadLetters: 'log', batch: { size: 4, wait: 0 } } as const
+    const job = log.consume('rows', options, handler)
+    await until(async () => (await log.deadLetters('rows').count()) === 4)
+    isMended = true
+    batches.length = 0
+    await log.deadLetters('rows').redeliver('all')
+    await turns(5)
+    await append(store, changes(5, 8))
+    await until(() => effects.written.length === 8)
+    await job.stop()
+    expect(sorted(effects.written)).toEqual(idsOf(1, 8))
+    expect(batches.filter((length) => length === 1)).toHaveLength(4)
+  })
+
+  it('hands its dead letters out again alone', async () => {
     const store = simulatedStore()
     const log = await opened(store)
     await append(store, changes(1, 4))

@@ -478,11 +478,15 @@ describe('deliver and batches', () => {
             if (values.length === 1 || !values.includes('a2')) handled.push(...values)
           },
         })
-      const key = (value = '') => value.slice(0, 1)
+      const key = (value: string) => value.slice(0, 1)
       of('a1', 'b1', 'a2', 'a3', 'b2', 'a4', 'a5', 'b3')
         .pipe(
           batch({ size: 3, wait: 1, key, scheduler }),
-          deliver(handler, { retries: 0, key: ([first]) => key(first), scheduler }),
+          deliver<readonly [string, ...string[]]>(handler, {
+            retries: 0,
+            key: ([first]) => key(first),
+            scheduler,
+          }),
         )
         .subscribe()
       scheduler.flush()

@@ -31,9 +31,12 @@ interface DeliveryPlan<E> {
   readonly handler: unknown
   readonly delivery: DeliverOptions<E>
   readonly batching: BatchOptions<E> | undefined
-  /** Calls the handler, for an entry or for the batch that begins with it. */
-  readonly around: (entry: E, call: () => void | PromiseLike<unknown>) => void | PromiseLike<unknown>
+  /** The handler with calls that the observers of the log see, each with its entry or the first entry of its batch. */
+  readonly observed: (handle: Handler<E>, entryOf: (given: Delivered<E>) => E) => Handler<E>
 }
+
+/** A handler of entries or of batches. */
+type Handler<E> = (given: Delivered<E>, signal: AbortSignal) => void | PromiseLike<unknown>
 
 /** Delivers the entries of a consumer to the handler of a job, one by one or in batches. */
 export function consumerDelivery<E extends Entry>({
@@ -41,12 +44,10 @@ export function consumerDelivery<E extends Entry>({
   handler,
   delivery: { key, deadLetters, ...delivery },
   batching,
-  around,
+  observed,
 }: DeliveryPlan<E>) {
   const effects = hasEffects<Delivered<E>>(handler) ? new ConsumerEffects(handler) : undefined
-  const handle = handlerOf(handler, effects)
-  const observed = (given: Delivered<E>, signal: AbortSignal) =>
-    around(firstOf(given), () => handle(given, signal))
+  const handle = observed(handlerOf(handler, effects), firstOf)
   const options = {
     ...delivery,
     ...(effects !== undefined && { retryable: effectRetryable(delivery.retryable) }),
@@ -55,14 +56,14 @@ export function consumerDelivery<E extends Entry>({
   let operator: OperatorFunction<E, unknown>
   if (batching === undefined) {
     const concurrency = delivery.concurrency ?? effects?.concurrency
-    operator = deliver<E>(observed, {
+    operator = deliver<E>(handle, {
       ...options,
       ...(key !== undefined && { key }),
       ...(concurrency !== undefined && { concurrency }),
     })
   } else {
     const keyOf = batching.key
-    const delivered = deliver<Entries<E>>(observed, {
+    const delivered = deliver<Entries<E>>(handle, {
       ...options,
       ...(keyOf !== undefined && { key: ([first]) => keyOf(first) }),
     })
@@ -72,18 +73,19 @@ export function consumerDelivery<E extends Entry>({
   return { effects, operator }
 }
 
-function handlerOf<E extends Entry>(handler: unknown, effects: ConsumerEffects<Delivered<E>> | undefined) {
+function handlerOf<E extends Entry>(
+  handler: unknown,
+  effects: ConsumerEffects<Delivered<E>> | undefined,
+): Handler<E> {
   if (effects !== undefined) {
-    return (given: Delivered<E>, signal: AbortSignal) =>
+    return (given, signal) =>
       effects.store(firstOf(given), (own) => own.handle(given, isBatch(given) ? given : [given], signal))
   }
-  if (isFunction<Delivered<E>>(handler)) return handler
+  if (isFunction<E>(handler)) return handler
   throw new ArgumentError('handler', 'a function', handler)
 }
 
-function isFunction<T>(
-  handler: unknown,
-): handler is (given: T, signal: AbortSignal) => void | PromiseLike<unknown> {
+function isFunction<E>(handler: unknown): handler is Handler<E> {
   return typeof handler === 'function'
 }
 

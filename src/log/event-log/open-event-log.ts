@@ -129,8 +129,10 @@ export class OpenEventLog implements EventLog {
       delivery: { ...delivery, signal },
       batching,
       // Without observers, a call costs one check.
-      around: (entry, call) =>
-        observers.isEmpty ? call() : this.#handle(name, entry, () => handled(call())),
+      observed: (handle, entryOf) => (given, own) =>
+        observers.isEmpty
+          ? handle(given, own)
+          : this.#handle(name, entryOf(given), () => handled(handle(given, own))),
     })
     let subscription: Ending | undefined
     const ended = Promise.withResolvers<void>()
