@@ -17,10 +17,10 @@ export type JobHandler<Given> =
   | ((given: Given, signal: AbortSignal) => void | PromiseLike<unknown>)
   | EffectHandler<Given>
 
-type Entries<E> = readonly [E, ...E[]]
+type BatchOf<E> = readonly [E, ...E[]]
 
 /** What the handler of a job is called with. */
-type Delivered<E> = E | Entries<E>
+type Delivered<E> = E | BatchOf<E>
 
 type DeadLetters<T> = Exclude<NonNullable<DeliverOptions<T>['deadLetters']>, 'log'>
 
@@ -63,7 +63,7 @@ export function consumerDelivery<E extends Entry>({
     })
   } else {
     const keyOf = batching.key
-    const delivered = deliver<Entries<E>>(handle, {
+    const delivered = deliver<BatchOf<E>>(handle, {
       ...options,
       ...(keyOf !== undefined && { key: ([first]) => keyOf(first) }),
     })
@@ -149,6 +149,6 @@ function firstOf<E>(given: Delivered<E>): E {
   return isBatch(given) ? given[0] : given
 }
 
-function isBatch<E>(given: Delivered<E>): given is Entries<E> {
+function isBatch<E>(given: Delivered<E>): given is BatchOf<E> {
   return Array.isArray(given)
 }
