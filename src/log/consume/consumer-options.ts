@@ -20,7 +20,7 @@ import type { Entry, StartAt } from '../store/contract.ts'
 export type EntryOf<Type extends ResearchEventType> = Entry<Extract<ResearchEvent, { readonly type: Type }>>
 
 /** A batch of entries of these types. */
-export type EntryBatch<Type extends ResearchEventType> = readonly [EntryOf<Type>, ...EntryOf<Type>[]]
+type EntryBatch<Type extends ResearchEventType> = readonly [EntryOf<Type>, ...EntryOf<Type>[]]
 
 /**
  * What the handler of a job gets: batches of entries if `size` is one of its options, otherwise entries. In a call of `exactlyOnce` within
