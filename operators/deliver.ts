@@ -98,6 +98,11 @@ export const DELIVER_OPTIONS = Object.keys({
  * - **Failures**: when a handler throws or rejects, it is called again after a backoff with full jitter, and not before the
  *   error's `retryAfter`. After the last attempt the event goes to `deadLetters` instead of the result. Without `deadLetters`
  *   the result errors.
+ * - **Batches**: a batch of {@link batch} is one event. Batches that wait are joined, up to their `size`. One whose handler fails for good
+ *   is divided into halves, and these in turn, until the value at fault is alone: only that one goes to `deadLetters`, as a batch of one,
+ *   or errors the result. The others are handled, and emitted in the parts in which they were. A part with several values is tried once,
+ *   a single value is retried in full. With `retryable: false`, a batch is divided after its first attempt. A handler gets values of a
+ *   divided batch again, so it must tolerate values that it has seen in an attempt that failed.
  * - **Acknowledgement**: an entry of a log's consumer, and each entry of an array, is acknowledged once it is handled or its
  *   dead letter is stored. An unhandled one comes again at the next start.
  *

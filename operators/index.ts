@@ -3,6 +3,7 @@
  *
  * @module rivulet/operators
  */
+export { batch } from './batch.ts'
 export { dedupe } from './dedupe.ts'
 export { deliver } from './deliver.ts'
 export type { DeliverOptions } from './deliver.ts'

@@ -13,6 +13,22 @@ export class Queue<T> {
     this.#items.push(item)
   }
 
+  /** The last item; undefined when the queue is empty. */
+  get last(): T | undefined {
+    return this.size === 0 ? undefined : this.#items.at(-1)
+  }
+
+  /** Puts another item in the place of the last one. */
+  replaceLast(item: T): void {
+    this.#items[this.#items.length - 1] = item
+  }
+
+  /** Puts items in front of the first one. */
+  unshift(items: readonly T[]): void {
+    this.#items = [...items, ...this.#items.slice(this.#head)]
+    this.#head = 0
+  }
+
   /** Removes and returns the first item; undefined when the queue is empty. */
   shift(): T | undefined {
     if (this.size === 0) return undefined

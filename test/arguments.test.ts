@@ -146,6 +146,15 @@ const WRONG_CALLS: Readonly<Record<string, Readonly<Record<string, readonly Wron
     viewAddress: [['view', () => live.viewAddress(wrong)]],
   },
   'rivulet/operators': {
+    batch: [
+      ['options', () => operators.batch(wrong)],
+      ['size', () => operators.batch({ wait: 1 } as Untyped)],
+      ['size', () => operators.batch({ size: 0, wait: 1 })],
+      ['wait', () => operators.batch({ size: 1 } as Untyped)],
+      ['wait', () => operators.batch({ size: 1, wait: Infinity })],
+      ['key', () => operators.batch({ size: 1, wait: 1, key: 'source' } as Untyped)],
+      ['scheduler', () => operators.batch({ size: 1, wait: 1, scheduler: 5 } as Untyped)],
+    ],
     dedupe: [
       ['options', () => operators.dedupe(5 as Untyped)],
       ...wrongOptions(operators.dedupe, 'onDuplicate', 'scheduler'),

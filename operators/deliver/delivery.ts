@@ -85,6 +85,12 @@ export class Delivery<T> implements InFlightOwner<T> {
     this.#startReady()
   }
 
+  divided(task: InFlightTask<T>, parts: readonly T[]): void {
+    if (task.partition !== undefined) this.#backlog.putBack(task.partition, parts)
+    this.#release(task)
+    this.#startReady()
+  }
+
   deadLettered(task: InFlightTask<T>): void {
     this.#release(task)
     this.#startReady()

@@ -1,4 +1,5 @@
 import type { SchedulerLike, Subscription } from 'rxjs'
+import { attemptsInBatches, halvesOf, isDivisiblePart } from '../batches.ts'
 import { acknowledge, deadLetter, release } from '../../src/protocol/acknowledgement.ts'
 import { retryDelay } from '../../src/protocol/backoff.ts'
 import type { Backoff } from '../../src/protocol/backoff.ts'
@@ -12,7 +13,7 @@ export interface DeadLetter<T> {
   readonly event: T
   /** The error of the last attempt. */
   readonly error: unknown
-  /** Number of attempts. */
+  /** Number of attempts, those of the batches that it was a part of included. */
   readonly attempts: number
 }
 
@@ -43,6 +44,8 @@ export interface InFlightOwner<T> {
   readonly failed: boolean
   /** The event was handled. */
   handled(task: InFlightTask<T>): void
+  /** The event is a batch that could not be handled: its parts come in its place. */
+  divided(task: InFlightTask<T>, parts: readonly T[]): void
   /** The event became a dead letter. */
   deadLettered(task: InFlightTask<T>): void
   /** The event was neither handled nor dead-lettered. */
@@ -77,7 +80,7 @@ export class InFlightTask<T> {
     return this.#event as T
   }
 
-  /** Whether the task waits for its next attempt. */
+  /** Whether the task waits for its next attempt, or to be divided. */
   get waiting(): boolean {
     return this.#waiting
   }
@@ -139,9 +142,10 @@ export class InFlightTask<T> {
 
   readonly #fail = (reason: unknown): void => {
     if (this.#cancelled) return
-    const { retries, retryable } = this.#handling
+    const { retryable, backoff, random } = this.#handling
     try {
-      if (!this.#owner.failed && this.#attempts <= retries && retryable(reason)) this.#retryLater(reason)
+      if (!this.#owner.failed && this.#attempts <= this.#retries && retryable(reason))
+        this.#later(retryDelay(reason, this.#attempts - 1, backoff, random), this.#attempt)
       else this.#giveUp(reason)
     } catch (thrown) {
       // The callback that threw may have unsubscribed first.
@@ -149,16 +153,29 @@ export class InFlightTask<T> {
     }
   }
 
+  /** A part of a batch that was divided is divided again at once: its values are not at fault, or one of them is. */
+  get #retries(): number {
+    return isDivisiblePart(this.event) ? 0 : this.#handling.retries
+  }
+
   #giveUp(reason: unknown): void {
     const { deadLetters } = this.#handling
+    const attempts = this.#attempts + attemptsInBatches(this.event)
+    const parts = this.#owner.failed ? undefined : halvesOf(this.event, attempts)
+    if (parts !== undefined) {
+      // Not before a `retryAfter` of the error.
+      const delay = retryDelay(reason, 0, { initialDelay: 0 })
+      if (delay === 0) return this.#owner.divided(this, parts)
+      return this.#later(delay, () => this.#owner.divided(this, parts))
+    }
     // A subject without subscribers would drop the event silently.
     const unobserved = deadLetters === undefined || (deadLetters !== 'log' && deadLetters.observed === false)
     if (this.#owner.failed || unobserved) return this.#owner.fail(reason, this)
     if (deadLetters === 'log') {
-      deadLetter(this.event, { error: reason, attempts: this.#attempts })
+      deadLetter(this.event, { error: reason, attempts })
       return this.#deadLetter()
     }
-    const stored = deadLetters.next({ event: this.event, error: reason, attempts: this.#attempts })
+    const stored = deadLetters.next({ event: this.event, error: reason, attempts })
     if (isThenable(stored)) stored.then(this.#deadLetter, this.#unstored)
     else this.#deadLetter()
   }
@@ -172,13 +189,11 @@ export class InFlightTask<T> {
     if (!this.#cancelled) this.#owner.fail(error, this)
   }
 
-  #retryLater(error: unknown): void {
-    const { scheduler, backoff, random } = this.#handling
+  #later(delay: number, action: () => void): void {
     const attempts = this.#attempts
-    const delay = retryDelay(error, attempts - 1, backoff, random)
     this.#waiting = true
-    const retry = scheduler.schedule(this.#attempt, Math.min(delay, MAX_TIMER_DELAY))
-    // Some schedulers run the attempt within `schedule`, and a later retry may be pending already.
+    const retry = this.#handling.scheduler.schedule(action, Math.min(delay, MAX_TIMER_DELAY))
+    // Some schedulers run the action within `schedule`, and a later retry may be pending already.
     if (this.#waiting && this.#attempts === attempts) this.#retry = retry
   }
 

@@ -1,4 +1,6 @@
+import { isRetryable } from '../protocol/backoff.ts'
 import { cutText } from '../protocol/cut-text.ts'
+import { errorText } from '../protocol/error-text.ts'
 import { RivuletError } from '../protocol/rivulet-error.ts'
 
 /** A log refused what it was asked for. Nothing was changed. */
@@ -137,6 +139,43 @@ export class LogValueError extends LogError {
   /** @param subject What the value is, as in "an entry of "m1" cannot be stored in rivulet.db: it is not JSON". */
   constructor(log: string, subject: string, problem: string, options?: ErrorOptions) {
     super(`${subject} cannot be stored in ${log}: ${problem}`, options)
+  }
+}
+
+/**
+ * The handler of a consumer has failed for good at an entry, and nothing takes its dead letter. The job of `log.consume` ends, and the entry
+ * comes again at the next start. `cause` is the error of the last attempt.
+ */
+export class ConsumerError extends LogError {
+  override readonly name = 'ConsumerError'
+  override readonly code = 'consumer'
+  /** Whether the cause has `retryable: true`. */
+  override readonly retryable: boolean
+  /** The consumer. */
+  readonly consumer: string
+  /** The source of the entry. */
+  readonly source: string
+  /** The id of the entry. */
+  readonly id: string
+  /** Number of calls of the handler with the entry, those with a batch that had it included. */
+  readonly attempts: number
+
+  constructor(
+    consumer: string,
+    { source, id }: { readonly source: string; readonly id: string },
+    { error, attempts }: { readonly error: unknown; readonly attempts: number },
+  ) {
+    super(
+      `the handler of the consumer ${JSON.stringify(consumer)} failed at the event ${shown(id)} of ${source} in ` +
+        `${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}: ${cutText(errorText(error), 1_000)}. The consumer has stopped, and the ` +
+        "event comes again at its next start: correct the handler, or go on past such events with `deadLetters: 'log'`",
+      { cause: error },
+    )
+    this.retryable = isRetryable(error)
+    this.consumer = consumer
+    this.source = source
+    this.id = id
+    this.attempts = attempts
   }
 }
 

@@ -23,6 +23,7 @@ export type { Appended, Entry, NewEntry, Page, Position, StartAt } from './store
 export type { StoredDeadLetter } from './store/dead-letter-store.ts'
 export type { LogStats } from './store/stats.ts'
 export {
+  ConsumerError,
   EffectError,
   FencedError,
   LogClosedError,

@@ -14,6 +14,8 @@ export interface Acknowledger {
    * error of the source.
    */
   acknowledge(position: string): void
+  /** The value was received, and was emitted to the next subscriber, which may have received it too. */
+  handedOn(position: string): void
   /** The value was received, and will not be acknowledged. */
   release(position: string): void
   /** The value could not be handled. */
@@ -61,6 +63,28 @@ export function expectAcknowledgements(gate: Gate): void {
   acknowledging.add(gate)
 }
 
+/** The values that come through the second gate have to be acknowledged if those of the first one do. */
+export function passExpectation(from: Gate, to: Gate | undefined): void {
+  if (to !== undefined && acknowledging.has(from)) acknowledging.add(to)
+}
+
+// What operators do when their source cannot go on without acknowledgements, by the gates that they subscribe through.
+const awaiting = new WeakMap<Gate, (count: number) => void>()
+
+/**
+ * Sets what an operator that holds values back does when the source of this gate cannot go on without acknowledgements.
+ *
+ * @param awaited Called with the number of values that are not acknowledged. 0 stands for any number.
+ */
+export function onAcknowledgementsAwaited(gate: Gate, awaited: (count: number) => void): void {
+  awaiting.set(gate, awaited)
+}
+
+/** Asks the operator at this gate for the values that it holds back, if it holds so many: the source waits for their acknowledgement. */
+export function awaitAcknowledgements(gate: Gate | undefined, count: number): void {
+  if (gate !== undefined) awaiting.get(gate)?.(count)
+}
+
 /**
  * Reports that a value was received by a consumer that will acknowledge it. The value may be an array.
  *
@@ -86,6 +110,13 @@ export function drop(value: unknown): void {
   for (const { position, [ACKNOWLEDGER]: acknowledger } of acknowledgeablesIn(value, false) ?? []) {
     acknowledger.received(position)
     acknowledger.acknowledge(position)
+  }
+}
+
+/** Reports that a value that was received was emitted to the next subscriber. */
+export function handOn(value: unknown): void {
+  for (const { position, [ACKNOWLEDGER]: acknowledger } of acknowledgeablesIn(value, false) ?? []) {
+    acknowledger.handedOn(position)
   }
 }
 

@@ -140,15 +140,20 @@ export function nearestName(given: string, names: readonly string[]): string | u
   return best.name
 }
 
-/** The Levenshtein distance. */
+/** Number of characters to insert, delete, change, or swap with the next one. */
 function editDistance(from: string, to: string): number {
+  let before: readonly number[] = []
   let row = Array.from({ length: to.length + 1 }, (_, column) => column)
-  for (const [index, character] of Array.from(from).entries()) {
+  const characters = Array.from(from)
+  for (const [index, character] of characters.entries()) {
     const next = [index + 1]
     for (let column = 1; column <= to.length; column++) {
       const changed = (row[column - 1] ?? 0) + (to[column - 1] === character ? 0 : 1)
-      next.push(Math.min((row[column] ?? 0) + 1, (next[column - 1] ?? 0) + 1, changed))
+      const isSwapped = to[column - 2] === character && to[column - 1] === characters[index - 1]
+      const swapped = isSwapped ? (before[column - 2] ?? 0) + 1 : Infinity
+      next.push(Math.min((row[column] ?? 0) + 1, (next[column - 1] ?? 0) + 1, changed, swapped))
     }
+    before = row
     row = next
   }
   return row.at(-1) ?? 0

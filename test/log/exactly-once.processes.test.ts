@@ -72,6 +72,9 @@ describe('exactlyOnce in a process that is killed at random moments', () => {
     ['in the log', ''],
     ['apart', 'failing'],
     ['apart', 'violating'],
+    ['apart', 'batches'],
+    ['in the log', 'batches'],
+    ['apart', 'batches failing'],
   ] as const)(
     'applies each entry once, with its database %s %s',
     { timeout: 60_000 },
@@ -82,7 +85,7 @@ describe('exactlyOnce in a process that is killed at random moments', () => {
       const log = await openLog(store)
       const random = randomOf(20_261_122)
       const total = count + 2
-      const failing = mode === '' ? 0 : count / 10
+      const failing = mode === '' || mode === 'batches' ? 0 : count / 10
       let kills = 0
       for (let isDone = false; !isDone;) {
         const { child, exited } = start(file, effects, total - failing, mode)
@@ -102,7 +105,7 @@ describe('exactlyOnce in a process that is killed at random moments', () => {
       }
       if (failing > 0) {
         await log.deadLetters('ledger').redeliver('all')
-        const mended = start(file, effects, total)
+        const mended = start(file, effects, total, mode.startsWith('batches') ? 'batches' : '')
         await until(async () => (await log.deadLetters('ledger').count()) === 0)
         mended.child.kill('SIGKILL')
         await mended.exited

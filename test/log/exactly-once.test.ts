@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { linkSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
-import type { EventLog } from 'rivulet/log'
+import type { Entry, EventLog } from 'rivulet/log'
 import type { LogStore } from 'rivulet/log/store'
 import { ArgumentError } from 'rivulet'
 import { EffectError, FencedError, LogPositionError, openLog } from 'rivulet/log'
@@ -993,7 +993,7 @@ describe('dead letters of exactlyOnce', () => {
       },
     })
     const { store, log, database, insert, ids, letters } = await withEntries(1, crashing)
-    const run = (effect: Parameters<typeof exactlyOnce>[1]['effect']) =>
+    const run = (effect: (entry: Entry) => void) =>
       log.consume('ledger', { deadLetters: 'log' }, exactlyOnce(database, { effect }))
     const isStored = async (attempts: number) => {
       for await (const letter of log.deadLetters('ledger').list())

@@ -118,6 +118,7 @@ function play(events: readonly Script[], settings: Settings) {
   }
   const acknowledger: Acknowledger = {
     received: (position) => void received.push(eventAt(position)),
+    handedOn: () => {},
     acknowledge(position) {
       acknowledged.push(eventAt(position))
       inFlight.delete(eventAt(position))

@@ -67,6 +67,7 @@ function acknowledgeable(now: () => number, calls: Partial<Acknowledger> = {}) {
   const note = (what: string) => (position: string) => void notes.push(`${what} ${position}@${now()}`)
   const acknowledger: Acknowledger = {
     received: note('received'),
+    handedOn: note('handed on'),
     acknowledge: note('acknowledged'),
     release: note('released'),
     deadLetter: note('dead'),

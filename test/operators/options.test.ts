@@ -1,13 +1,14 @@
 import { ArgumentError } from 'rivulet'
 import { NEVER } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { dedupe, deliver, iterate, mergeWebhooks, reconnect } from 'rivulet/operators'
+import { batch, dedupe, deliver, iterate, mergeWebhooks, reconnect } from 'rivulet/operators'
 import { inMemory } from 'rivulet/streams'
 
 const functions = { key: () => 'k', init: () => 0, event: () => {} }
 
 /** Each function that takes options, one of them misspelled, and the option that is meant. */
 const TAKERS: readonly (readonly [string, (options: never) => unknown, string, string])[] = [
+  ['batch', batch, 'wiat', 'wait'],
   ['dedupe', dedupe, 'capacty', 'capacity'],
   ['deliver', (options) => deliver(() => {}, options), 'concurency', 'concurrency'],
   ['iterate', (options) => iterate(NEVER, options), 'highWatermarks', 'highWaterMark'],

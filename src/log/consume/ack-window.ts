@@ -23,6 +23,8 @@ interface WindowSlot {
   deadLetter: NewDeadLetter | undefined
   /** How often it was received and neither acknowledged nor released: once per part and per subscriber. */
   received: number
+  /** Whether one of these receipts was acknowledged. */
+  isAcknowledged: boolean
   /** Once a part was released, the other parts do not acknowledge the entry. */
   isReleased: boolean
 }
@@ -185,10 +187,28 @@ export class AckWindow {
   acknowledge(position: Position): boolean {
     const slot = this.#open.get(position)
     if (slot === undefined) return false
-    if (slot.received > 0) {
-      this.#settle(slot)
-      if (slot.received > 0 || slot.isReleased) return false
-    }
+    if (slot.received === 0) return this.#acknowledged(slot)
+    slot.isAcknowledged = true
+    return this.#settled(slot)
+  }
+
+  /**
+   * Ends one receipt of an entry that neither acknowledges nor releases it: other receipts decide.
+   *
+   * @returns As {@link acknowledge}.
+   */
+  handedOn(position: Position): boolean {
+    const slot = this.#open.get(position)
+    return slot !== undefined && slot.received > 0 && this.#settled(slot)
+  }
+
+  #settled(slot: WindowSlot): boolean {
+    this.#settle(slot)
+    return slot.received === 0 && slot.isAcknowledged && !slot.isReleased && this.#acknowledged(slot)
+  }
+
+  #acknowledged(slot: WindowSlot): boolean {
+    const { position } = slot
     this.#open.delete(position)
     this.#length -= slot.length
     if (slot.deadLetter !== undefined) {
@@ -294,7 +314,17 @@ function slotOf(
   length: number,
   { redelivery, gap }: Partial<Pick<WindowSlot, 'redelivery' | 'gap'>> = {},
 ): WindowSlot {
-  return { position, state, length, redelivery, gap, deadLetter: undefined, received: 0, isReleased: false }
+  return {
+    position,
+    state,
+    length,
+    redelivery,
+    gap,
+    deadLetter: undefined,
+    received: 0,
+    isAcknowledged: false,
+    isReleased: false,
+  }
 }
 
 /** Size as JSON, in bytes. */

@@ -1,7 +1,7 @@
 import { AckWindow } from './ack-window.ts'
 import type { Commit, Fence, LogStore, Position, ReaderState, StartAt } from '../store/contract.ts'
 import type { NewDeadLetter } from '../store/dead-letter-store.ts'
-import type { Effects } from './effects.ts'
+import type { EffectCursor } from './effects.ts'
 import type { EffectState } from '../store/effect-store.ts'
 import { wholeName } from './part-name.ts'
 import { EffectError, LogPositionError } from '../errors.ts'
@@ -47,10 +47,10 @@ interface CursorPlan {
  * The state of one subscription to a consumer: loads it and saves it. It is stored in the log, or beside the effects of the consumer
  * with a copy in the log.
  */
-export class ConsumerCursor<E> {
+export class ConsumerCursor {
   readonly #store: LogStore
   readonly #name: string
-  readonly #effects: Effects<E> | undefined
+  readonly #effects: EffectCursor | undefined
   readonly #plan: CursorPlan
   #window: AckWindow | undefined
   #fence: Fence | undefined
@@ -66,7 +66,7 @@ export class ConsumerCursor<E> {
   #hurry = () => {}
   #failure: { readonly error: unknown } | undefined
 
-  constructor(store: LogStore, name: string, effects: Effects<E> | undefined, plan: CursorPlan) {
+  constructor(store: LogStore, name: string, effects: EffectCursor | undefined, plan: CursorPlan) {
     this.#store = store
     this.#name = name
     this.#effects = effects
@@ -168,7 +168,7 @@ export class ConsumerCursor<E> {
   async #beginWithEffects(
     fence: Fence,
     startAt: StartAt | ReaderState,
-    effects: Effects<E>,
+    effects: EffectCursor,
   ): Promise<AckWindow> {
     const inLog = await this.#store.reader(this.#name)
     const moved = await effects.peekMoved(this.#name)
@@ -226,7 +226,7 @@ export class ConsumerCursor<E> {
   async #lostDeadLetters(
     state: ReaderState,
     copy: ReaderState,
-    effects: Effects<E>,
+    effects: EffectCursor,
   ): Promise<readonly NewDeadLetter[]> {
     const until = state.acknowledged.at(-1) ?? state.cursor
     const lost: NewDeadLetter[] = []
@@ -256,7 +256,7 @@ export class ConsumerCursor<E> {
       added,
       redelivered,
     }: { readonly added: readonly NewDeadLetter[]; readonly redelivered: readonly Position[] },
-    effects: Effects<E>,
+    effects: EffectCursor,
   ): Promise<void> {
     const commit = (changes: Pick<Commit, 'deadLetters' | 'redelivered'>) =>
       this.#store.commit(fence, { expect: copy.cursor, ...copy, isCopy: true, ...changes })
@@ -276,7 +276,7 @@ export class ConsumerCursor<E> {
   async #checkPositions(
     kept: EffectState | undefined,
     inLog: ReaderState | undefined,
-    effects: Effects<E>,
+    effects: EffectCursor,
   ): Promise<void> {
     const refused = kept && (await this.#refused(kept))
     if (refused !== undefined) throw refused.with(this.#howToGoOn(refused.reason, inLog, effects))
@@ -300,7 +300,7 @@ export class ConsumerCursor<E> {
     }
   }
 
-  #missingCursor(effects: Effects<E>): EffectError {
+  #missingCursor(effects: EffectCursor): EffectError {
     return new EffectError(
       effects.place,
       `cannot follow the earlier ones of ${JSON.stringify(this.#name)}: the log knows this consumer, and the database has no ` +
@@ -309,7 +309,7 @@ export class ConsumerCursor<E> {
     )
   }
 
-  #howToGoOn(reason: PositionProblem, inLog: ReaderState | undefined, effects: Effects<E>): string {
+  #howToGoOn(reason: PositionProblem, inLog: ReaderState | undefined, effects: EffectCursor): string {
     const [name, place] = [JSON.stringify(this.#consumer), effects.place]
     const whose =
       reason === 'unknown'

@@ -19,6 +19,26 @@ import type { Entry, StartAt } from '../store/contract.ts'
 /** Entries of these types. */
 export type EntryOf<Type extends ResearchEventType> = Entry<Extract<ResearchEvent, { readonly type: Type }>>
 
+/** A batch of entries of these types. */
+type EntryBatch<Type extends ResearchEventType> = readonly [EntryOf<Type>, ...EntryOf<Type>[]]
+
+/**
+ * What the handler of a job gets: batches of entries if `size` is one of its options, otherwise entries. In a call of `exactlyOnce` within
+ * that of `consume`, a type parameter that has no inference yet is `never`.
+ */
+export type HandledBy<Type extends ResearchEventType, Size extends number | undefined> = [Type] extends [
+  never,
+]
+  ? HandledBy<ResearchEventType, Size>
+  : [Size] extends [never]
+    ? EntryOf<Type>
+    : [Size] extends [number]
+      ? EntryBatch<Type>
+      : EntryOf<Type>
+
+/** Maximum of {@link ConsumerOptions.maxUnacknowledged}. */
+export const MAX_UNACKNOWLEDGED = 5_000
+
 /** Settings of a consumer. */
 export interface ConsumerOptions<Type extends ResearchEventType = ResearchEventType> {
   /** Only entries of these types. It is not stored: a change applies from the consumer's position on. Default: all. */
@@ -114,7 +134,7 @@ export function consumerSettings<Type extends ResearchEventType>(
   if (where !== undefined) checkFunction('where', where)
   checkStart('startAt', startAt)
   checkOneOf('revisions', revisions, ['all', 'first'])
-  checkInteger('maxUnacknowledged', maxUnacknowledged, 1, 5_000)
+  checkInteger('maxUnacknowledged', maxUnacknowledged, 1, MAX_UNACKNOWLEDGED)
   checkDuration('stallTimeout', stallTimeout)
   if (wait !== undefined) checkSignal('wait', wait)
   checkBoolean('share', share)

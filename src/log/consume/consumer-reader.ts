@@ -1,5 +1,5 @@
 import { Subscription } from 'rxjs'
-import { ACKNOWLEDGER } from '../../protocol/acknowledgement.ts'
+import { ACKNOWLEDGER, awaitAcknowledgements } from '../../protocol/acknowledgement.ts'
 import type { Acknowledger, Failure } from '../../protocol/acknowledgement.ts'
 import type { ResearchEventType } from '../../protocol/event.ts'
 import type { Gate } from '../../protocol/gate.ts'
@@ -8,7 +8,7 @@ import { ConsumerCursor } from './consumer-cursor.ts'
 import type { ConsumerSettings, EntryOf } from './consumer-options.ts'
 import type { Entry, LogStore, Page, Position } from '../store/contract.ts'
 import { deadLetterError } from './dead-letter-error.ts'
-import type { Effects } from './effects.ts'
+import type { EffectCursor } from './effects.ts'
 import { LogClosedError, LogGapError, StalledConsumerError } from '../errors.ts'
 import type { InFlightLimit, Permit } from './in-flight-limit.ts'
 
@@ -45,7 +45,7 @@ export interface ReaderPlan<Type extends ResearchEventType> {
   readonly fail: (error: unknown) => void
   /** Resolves when an earlier reader of the same name has ended. */
   readonly after: Promise<void> | undefined
-  readonly effects: Effects<EntryOf<Type>> | undefined
+  readonly effects: EffectCursor | undefined
 }
 
 /**
@@ -57,7 +57,7 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
   readonly ended: Promise<void>
   readonly #plan: ReaderPlan<Type>
   readonly #stop = new AbortController()
-  readonly #cursor: ConsumerCursor<EntryOf<Type>>
+  readonly #cursor: ConsumerCursor
   #window: AckWindow | undefined
   /** The last redelivery number that this reader has seen. */
   #redelivery = 0
@@ -109,6 +109,16 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
   acknowledge(position: Position): void {
     if (this.#window?.acknowledge(position) === true) this.#cursor.saveSoon()
     this.#changed()
+  }
+
+  handedOn(position: Position): void {
+    if (this.#window?.handedOn(position) === true) this.#cursor.saveSoon()
+    this.#changed()
+  }
+
+  /** Whether the entry is a dead letter that is handed out again. */
+  isRedelivered(position: Position): boolean {
+    return this.#window?.redelivery(position) !== undefined
   }
 
   deadLetter(position: Position, { error, attempts }: Failure): void {
@@ -241,8 +251,13 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     const isOwnFull = () => gate?.closed === true || limit.remainingFor(window) <= 0
     while (!this.isStopped) {
       if (isOwnFull()) {
-        if (gate?.closed !== true) this.#watchStall()
-        await this.#change()
+        const change = this.#change()
+        if (gate?.closed !== true) {
+          this.#watchStall()
+          // An operator may hold the entry back that keeps the cursor.
+          awaitAcknowledgements(gate, 0)
+        }
+        await change
         continue
       }
       const permit = await this.#sharedPermit()
@@ -331,6 +346,8 @@ export class ConsumerReader<Type extends ResearchEventType = ResearchEventType> 
     this.#stallTimer.unsubscribe()
     this.#stop.abort()
     this.#wake()
+    // No more entries will fill the batches of an operator.
+    awaitAcknowledgements(this.#plan.gate, 0)
     this.#finishIfIdle()
   }
 

@@ -1,5 +1,5 @@
 import type { Subscriber } from 'rxjs'
-import { expectAcknowledgements } from '../../protocol/acknowledgement.ts'
+import { awaitAcknowledgements, expectAcknowledgements } from '../../protocol/acknowledgement.ts'
 import type { ResearchEventType } from '../../protocol/event.ts'
 import { gateOf } from '../../protocol/gate.ts'
 import type { Gate } from '../../protocol/gate.ts'
@@ -18,7 +18,7 @@ interface ConsumerSubscriptionOptions<Type extends ResearchEventType> {
   readonly settings: ConsumerSettings<Type>
   /** Resolves when an earlier subscription of the name has ended. */
   readonly after: Promise<void> | undefined
-  readonly effects: ConsumerEffects<EntryOf<Type>> | undefined
+  readonly effects: ConsumerEffects<unknown> | undefined
 }
 
 /**
@@ -33,7 +33,7 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
   readonly #settings: ConsumerSettings<Type>
   readonly #subscriber: Subscriber<EntryOf<Type>>
   readonly #gate: Gate | undefined
-  readonly #effects: ConsumerEffects<EntryOf<Type>> | undefined
+  readonly #effects: ConsumerEffects<unknown> | undefined
   readonly #limit: InFlightLimit<ConsumerReader<Type>>
   readonly #stop = new AbortController()
   /** The partitions that this open log owns. */
@@ -54,7 +54,9 @@ export class ConsumerSubscription<Type extends ResearchEventType = ResearchEvent
     this.#subscriber = subscriber
     this.#gate = gateOf(subscriber)
     this.#effects = effects
-    this.#limit = new InFlightLimit(settings.maxUnacknowledged, PAGE)
+    this.#limit = new InFlightLimit(settings.maxUnacknowledged, PAGE, (count) =>
+      awaitAcknowledgements(this.#gate, count),
+    )
     if (this.#gate !== undefined) expectAcknowledgements(this.#gate)
     const unlisten = this.#gate?.onChange(() => {
       for (const reader of this.#readers) reader.gateChanged()

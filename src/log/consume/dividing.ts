@@ -5,7 +5,7 @@ import type { Entry, LogStore, Position, ReaderState, StartAt } from '../store/c
 import type { NewDeadLetter, StoredDeadLetter } from '../store/dead-letter-store.ts'
 import type { Partitions } from '../store/sharing-store.ts'
 import { ConsumerCursor } from './consumer-cursor.ts'
-import type { Effects } from './effects.ts'
+import type { EffectCursor } from './effects.ts'
 
 /** How many readers are created at once. */
 const CONCURRENCY = 32
@@ -14,14 +14,14 @@ const CONCURRENCY = 32
 const MAX_COPY_LENGTH = 64 * 1024
 
 /** The consumer to divide, and where. */
-export interface Divisible<E> {
+export interface Divisible {
   readonly store: LogStore
   /** The consumer. */
   readonly name: string
   readonly partitions: Partitions
   readonly startAt: StartAt
   /** Creates the effects of one reader; undefined if the cursors are in the log. */
-  readonly effects: (() => Effects<E>) | undefined
+  readonly effects: (() => EffectCursor) | undefined
   /** Ends the waiting for a consumer that is not shared. */
   readonly wait: AbortSignal
 }
@@ -33,7 +33,7 @@ export interface Divisible<E> {
  * After an interruption, the next call goes on. No reader of a partition begins while the one reader exists, and the one reader does not
  * begin again once the first reader of a partition exists.
  */
-export async function divide<E>(of: Divisible<E>): Promise<void> {
+export async function divide(of: Divisible): Promise<void> {
   const { store, name, partitions, startAt, effects, wait } = of
   const whole = `consumer:${name}`
   while (!(await isDivided(store, whole))) {
@@ -62,8 +62,8 @@ export async function divide<E>(of: Divisible<E>): Promise<void> {
 }
 
 /** Creates the reader of a partition, or adds a dead letter to it. */
-async function inPart<E>(
-  { store, name, effects, wait }: Divisible<E>,
+async function inPart(
+  { store, name, effects, wait }: Divisible,
   partition: number,
   state: ReaderState,
   deadLetter?: NewDeadLetter,
@@ -87,7 +87,7 @@ async function inPart<E>(
 }
 
 /** Moves the dead letters to the readers of their sources. */
-async function moveLetters<E>(of: Divisible<E>, whole: string, state: ReaderState): Promise<void> {
+async function moveLetters(of: Divisible, whole: string, state: ReaderState): Promise<void> {
   const { deadLetters } = of.store
   for await (const deadLetter of deadLettersIn(deadLetters, whole)) {
     const { position, source } = deadLetter.entry
@@ -119,12 +119,12 @@ function isShort(entry: Entry): boolean {
   return JSON.stringify(entry).length <= MAX_COPY_LENGTH
 }
 
-function cursorOf<E>(
+function cursorOf(
   store: LogStore,
   name: string,
-  effects: Effects<E> | undefined,
+  effects: EffectCursor | undefined,
   isWanted?: () => Promise<boolean>,
-): ConsumerCursor<E> {
+): ConsumerCursor {
   // `checkSaved` throws the error of a failed save.
   const plan = { partition: undefined, onSaved() {}, onFailure() {}, isWanted }
   return new ConsumerCursor(store, name, effects, plan)

@@ -1,21 +1,18 @@
-import type { DeliverOptions } from '../../../operators/deliver.ts'
-import { acknowledgerOf, AcknowledgementError, deadLetter } from '../../protocol/acknowledgement.ts'
+import { acknowledgerOf, AcknowledgementError } from '../../protocol/acknowledgement.ts'
 import type { Acknowledger } from '../../protocol/acknowledgement.ts'
-import { retryableOf } from '../../protocol/backoff.ts'
 import type { Entry, Fence, Position, ReaderState } from '../store/contract.ts'
 import { deadLetterError } from './dead-letter-error.ts'
 import type { NewDeadLetter, Redelivery } from '../store/dead-letter-store.ts'
 import type { EffectState, SentDeadLetters } from '../store/effect-store.ts'
-import { LogError } from '../errors.ts'
 import type { FencedError } from '../errors.ts'
 
 /** The property of a handler whose effects are stored together with the cursor of its consumer. */
 export const EFFECTS: unique symbol = Symbol('effects')
 
 /** A handler for `log.consume` whose effects happen exactly once, as `exactlyOnceIn` makes it, and `exactlyOnce` of `rivulet/log/sqlite`. */
-export interface EffectHandler<E> {
+export interface EffectHandler<Given> {
   /** @hidden */
-  readonly [EFFECTS]: () => Effects<E>
+  readonly [EFFECTS]: () => Effects<Given>
 }
 
 /** The consumer, as its effects see it. */
@@ -31,10 +28,8 @@ export interface EffectConsumer {
 /** The log of the state that is taken over: this log alone, or one of which this log is a copy. */
 export type EffectOrigin = 'own' | 'moved'
 
-/** The effects of one consumer, and its cursor beside them: each effect and the cursor behind it are one transaction. */
-export interface Effects<E> {
-  /** Default number of entries in flight. */
-  readonly concurrency: number
+/** The cursor of a reader beside its effects. */
+export interface EffectCursor {
   /** Name of the database, for errors. */
   readonly place: string
   /** The error with which calls reject once a later fence was seen. */
@@ -50,8 +45,6 @@ export interface Effects<E> {
   take(fence: Fence, consumer: EffectConsumer, from: EffectOrigin): Promise<EffectState>
   /** The positions of a reader, out of these, that are given up and not handled: see `EffectStore.givenUp`. */
   givenUp(reader: string, positions: readonly Position[]): Promise<readonly Position[]>
-  /** Prepares and applies the effect of an entry. */
-  handle(entry: E, signal: AbortSignal): Promise<void>
   /** Acknowledges an entry without its effect, and keeps its dead letter until {@link sent}. */
   giveUp(position: Position, deadLetter: NewDeadLetter | undefined): Promise<void>
   /** Notes that the log has these new dead letters, and no longer has the redelivered ones that were handled. */
@@ -62,21 +55,35 @@ export interface Effects<E> {
   redelivery(position: Position): Redelivery | undefined
 }
 
-/** The effects of a consumer, which has those of each of its readers. */
-export class ConsumerEffects<E extends Entry> {
+/** The effects of one reader, and its cursor beside them: each effect and the cursor behind it are one transaction. */
+export interface Effects<Given> extends EffectCursor {
   /** Default number of entries in flight. */
   readonly concurrency: number
-  readonly #create: () => Effects<E>
-  /** Effects by the reader that takes the acknowledgements of their entries. */
-  readonly #of = new WeakMap<object, Assigned<E>>()
+  /**
+   * Prepares and applies one effect.
+   *
+   * @param given An entry or a batch, as the effect takes it.
+   * @param entries The entries that it acknowledges.
+   */
+  handle(given: Given, entries: readonly Entry[], signal: AbortSignal): Promise<void>
+}
 
-  constructor(handler: EffectHandler<E>) {
+/** The effects of a consumer, which has those of each of its readers. */
+export class ConsumerEffects<Given> {
+  /** Default number of entries in flight. */
+  readonly concurrency: number
+  readonly #create: () => Effects<Given>
+  /** Effects by the reader that takes the acknowledgements of their entries. */
+  readonly #of = new WeakMap<object, Assigned<Given>>()
+  #count = 0
+
+  constructor(handler: EffectHandler<Given>) {
     this.#create = handler[EFFECTS]
     this.concurrency = this.create().concurrency
   }
 
   /** Creates the effects of a new reader. */
-  create(): Effects<E> {
+  create(): Effects<Given> {
     return this.#create()
   }
 
@@ -85,19 +92,21 @@ export class ConsumerEffects<E extends Entry> {
    *
    * @param onFenced Called once another process has taken the reader over. Default: the job fails.
    */
-  assign(effects: Effects<E>, reader: Acknowledger, onFenced?: (error: FencedError) => void): void {
-    this.#of.set(reader, { effects, onFenced })
+  assign(effects: Effects<Given>, reader: Acknowledger, onFenced?: (error: FencedError) => void): void {
+    this.#of.set(reader, { effects, onFenced, number: (this.#count += 1) })
+  }
+
+  /** A name for the reader of an entry. Entries of several readers cannot have one effect. */
+  readerOf(entry: Entry): string {
+    return String(this.#assigned(entry).number)
   }
 
   /**
    * Stores something in the effects of an entry's reader. Also resolves if another process has taken the reader over: from then on,
    * acknowledgements are stored nowhere, and the entry belongs to the other process.
    */
-  async store(entry: E, work: (effects: Effects<E>) => Promise<void>): Promise<void> {
-    const reader = acknowledgerOf(entry)
-    const assigned = reader && this.#of.get(reader)
-    if (assigned === undefined) throw new AcknowledgementError()
-    const { effects, onFenced } = assigned
+  async store(entry: Entry, work: (effects: Effects<Given>) => Promise<void>): Promise<void> {
+    const { effects, onFenced } = this.#assigned(entry)
     try {
       await work(effects)
     } catch (error) {
@@ -107,64 +116,43 @@ export class ConsumerEffects<E extends Entry> {
       onFenced(fenced)
     }
   }
+
+  /** Acknowledges an entry without its effect, with a dead letter of the log unless it is undefined. */
+  giveUp(
+    entry: Entry,
+    deadLetter: { readonly error: unknown; readonly attempts: number } | undefined,
+  ): Promise<void> {
+    const { position } = entry
+    return this.store(entry, (effects) => {
+      if (deadLetter === undefined) return effects.giveUp(position, undefined)
+      const redelivery = effects.redelivery(position)
+      return effects.giveUp(position, {
+        position,
+        error: deadLetterError(deadLetter.error),
+        attempts: deadLetter.attempts + (redelivery?.attempts ?? 0),
+        ...(redelivery !== undefined && { redelivery: redelivery.number }),
+        // The log has no entry for it.
+        ...(entry.type === 'log.gap' && { entry }),
+      })
+    })
+  }
+
+  #assigned(entry: Entry): Assigned<Given> {
+    const reader = acknowledgerOf(entry)
+    const assigned = reader && this.#of.get(reader)
+    if (assigned === undefined) throw new AcknowledgementError()
+    return assigned
+  }
 }
 
 /** The effects of one reader. */
-interface Assigned<E> {
-  readonly effects: Effects<E>
+interface Assigned<Given> {
+  readonly effects: Effects<Given>
   readonly onFenced: ((error: FencedError) => void) | undefined
+  readonly number: number
 }
-
-/** A destination of dead letters other than the log. */
-type DeadLetterDestination<E> = Exclude<NonNullable<DeliverOptions<E>['deadLetters']>, 'log'>
 
 /** Whether it is a handler with effects. */
-export function hasEffects<E>(handler: unknown): handler is EffectHandler<E> {
+export function hasEffects<Given>(handler: unknown): handler is EffectHandler<Given> {
   return typeof handler === 'object' && handler !== null && EFFECTS in handler
-}
-
-/** The settings of `deliver` for effects. A failure of the log or of the database stops the job: the entry has not caused it. */
-export function effectDelivery<E extends Entry>(
-  effects: ConsumerEffects<E>,
-  delivery: DeliverOptions<E>,
-): DeliverOptions<E> {
-  const { retryable = (error: unknown) => retryableOf(error) !== false, deadLetters } = delivery
-  return {
-    ...delivery,
-    concurrency: delivery.concurrency ?? effects.concurrency,
-    retryable: (error) => (error instanceof LogError ? error.retryable : retryable(error)),
-    ...(deadLetters !== undefined && { deadLetters: effectDeadLetters(effects, deadLetters) }),
-  }
-}
-
-function effectDeadLetters<E extends Entry>(
-  consumer: ConsumerEffects<E>,
-  deadLetters: DeadLetterDestination<E> | 'log',
-): DeadLetterDestination<E> {
-  return {
-    get observed() {
-      return deadLetters === 'log' || deadLetters.observed !== false
-    },
-    async next(given) {
-      const { event, error, attempts } = given
-      const { position } = event
-      if (error instanceof LogError) throw error
-      if (deadLetters !== 'log') {
-        await deadLetters.next(given)
-        return consumer.store(event, (effects) => effects.giveUp(position, undefined))
-      }
-      await consumer.store(event, (effects) => {
-        const redelivery = effects.redelivery(position)
-        return effects.giveUp(position, {
-          position,
-          error: deadLetterError(error),
-          attempts: attempts + (redelivery?.attempts ?? 0),
-          ...(redelivery !== undefined && { redelivery: redelivery.number }),
-          // The log has no entry for it.
-          ...(event.type === 'log.gap' && { entry: event }),
-        })
-      })
-      deadLetter(event, { error, attempts })
-    },
-  }
 }

@@ -16,23 +16,27 @@ const MAX_TRANSACTION = 10
 const PREPARED_AT_ONCE = 8
 const APPLIED_AT_ONCE = 256
 
-/** An effect, and the preparation before its transaction. */
-export interface PreparedEffect<E, P, Connection = unknown> {
+/**
+ * An effect, and the preparation before its transaction.
+ *
+ * @typeParam Given An entry; with `batch`, a batch of entries.
+ */
+export interface PreparedEffect<Given, P, Connection = unknown> {
   /** Asks other services, for instance. Called again when it or the effect fails, and aborted as a handler is. */
-  readonly prepare: (entry: E, signal: AbortSignal) => P | PromiseLike<P>
+  readonly prepare: (given: Given, signal: AbortSignal) => P | PromiseLike<P>
   /**
    * Writes through the connection, in SQLite synchronously. What it throws rolls back what it did, and is retried as a handler's error is.
    * So is a violation of a deferred constraint, which the database finds at the commit. It must not begin or end a transaction, and is
    * called again if its transaction was rolled back.
    */
-  readonly effect: (entry: E, prepared: P, connection: Connection) => unknown
+  readonly effect: (given: Given, prepared: P, connection: Connection) => unknown
 }
 
 /** An effect without preparation. */
-export interface PlainEffect<E, Connection = unknown> {
+export interface PlainEffect<Given, Connection = unknown> {
   readonly prepare?: undefined
   /** As {@link PreparedEffect.effect}. */
-  readonly effect: (entry: E, connection: Connection) => unknown
+  readonly effect: (given: Given, connection: Connection) => unknown
 }
 
 /**
@@ -59,17 +63,19 @@ export interface PlainEffect<E, Connection = unknown> {
  *   )
  * ```
  *
+ * With `batch`, an effect gets all entries of a batch, which it acknowledges together.
+ *
  * Effects that wait at the same time share a transaction of about 10 ms, and each of them is stored whole or not at all. They are applied
- * in the order in which they are prepared; with `key`, in the order of the log within each key. Default `concurrency`: 8 with `prepare`,
- * 256 without. The job rejects with an {@link EffectError} once a commit has failed whose outcome is unknown, and with a `FencedError` once
+ * in the order in which they are prepared; with `key`, in the order of the log within each key. Default `concurrency`: 8 with `prepare` or `batch`,
+ * otherwise 256. The job rejects with an {@link EffectError} once a commit has failed whose outcome is unknown, and with a `FencedError` once
  * another process has taken the consumer over.
  *
  * @throws {ArgumentError} for an argument that cannot be right.
  */
-export function exactlyOnceIn<E extends Entry, P, Connection>(
+export function exactlyOnceIn<Given = Entry, P = unknown, Connection = unknown>(
   store: EffectStore<Connection>,
-  effect: PreparedEffect<E, P, Connection> | PlainEffect<E, Connection>,
-): EffectHandler<E> {
+  effect: PreparedEffect<Given, P, Connection> | PlainEffect<Given, Connection>,
+): EffectHandler<Given> {
   checkObject('store', store)
   return effectHandler(() => store, effect)
 }
@@ -79,10 +85,10 @@ export function exactlyOnceIn<E extends Entry, P, Connection>(
  *
  * @param open Opens the store for a reader that begins.
  */
-export function effectHandler<E extends Entry, P, Connection>(
+export function effectHandler<Given = Entry, P = unknown, Connection = unknown>(
   open: () => EffectStore<Connection>,
-  effect: PreparedEffect<E, P, Connection> | PlainEffect<E, Connection>,
-): EffectHandler<E> {
+  effect: PreparedEffect<Given, P, Connection> | PlainEffect<Given, Connection>,
+): EffectHandler<Given> {
   const given: unknown = effect
   if (!isObject(given)) throw new ArgumentError('effect', '{ prepare, effect }', given)
   checkOptions('effect', given, ['prepare', 'effect'])
@@ -107,11 +113,11 @@ interface Tried<Connection> {
 }
 
 /** The effects of one reader in a store. */
-class StoredEffects<E extends Entry, P, Connection> implements Effects<E> {
+class StoredEffects<Given, P, Connection> implements Effects<Given> {
   readonly concurrency: number
   readonly place: string
   readonly #store: EffectStore<Connection>
-  readonly #effect: PreparedEffect<E, P, Connection> | PlainEffect<E, Connection>
+  readonly #effect: PreparedEffect<Given, P, Connection> | PlainEffect<Given, Connection>
   #taken: { readonly fence: Fence; readonly consumer: EffectConsumer } | undefined
   readonly #waiting: WaitingEffect<Connection>[] = []
   #isRunning = false
@@ -129,7 +135,7 @@ class StoredEffects<E extends Entry, P, Connection> implements Effects<E> {
 
   constructor(
     store: EffectStore<Connection>,
-    effect: PreparedEffect<E, P, Connection> | PlainEffect<E, Connection>,
+    effect: PreparedEffect<Given, P, Connection> | PlainEffect<Given, Connection>,
   ) {
     this.#store = store
     this.#effect = effect
@@ -165,16 +171,17 @@ class StoredEffects<E extends Entry, P, Connection> implements Effects<E> {
     return this.#consumer.consumer.redelivery(position)
   }
 
-  async handle(entry: E, signal: AbortSignal): Promise<void> {
-    const { position } = entry
+  async handle(given: Given, entries: readonly Entry[], signal: AbortSignal): Promise<void> {
+    const positions = entries.map(({ position }) => position)
     // The handler is called again where an observer of it has failed.
-    if (this.#applied.has(position)) return
-    const apply = await this.#prepared(entry, signal)
-    await this.#add({ position, isRedelivered: this.#isRedelivered(position), entry, apply }, signal)
+    if (positions.every((position) => this.#applied.has(position))) return
+    const apply = await this.#prepared(given, signal)
+    await this.#add({ positions, isRedelivered: this.#areRedelivered(positions), entries, apply }, signal)
   }
 
   async giveUp(position: Position, deadLetter: NewDeadLetter | undefined): Promise<void> {
-    await this.#add({ position, isRedelivered: this.#isRedelivered(position), deadLetter })
+    const positions = [position]
+    await this.#add({ positions, isRedelivered: this.#areRedelivered(positions), deadLetter })
   }
 
   sent(saved: SentDeadLetters): void {
@@ -192,15 +199,16 @@ class StoredEffects<E extends Entry, P, Connection> implements Effects<E> {
     return this.#taken
   }
 
-  #isRedelivered(position: Position): boolean {
-    return this.redelivery(position) !== undefined
+  /** A redelivered entry is never in a batch with others. */
+  #areRedelivered(positions: readonly Position[]): boolean {
+    return positions.some((position) => this.redelivery(position) !== undefined)
   }
 
-  async #prepared(entry: E, signal: AbortSignal): Promise<(connection: Connection) => unknown> {
+  async #prepared(given: Given, signal: AbortSignal): Promise<(connection: Connection) => unknown> {
     const effect = this.#effect
-    if (effect.prepare === undefined) return (connection) => effect.effect(entry, connection)
-    const prepared = await effect.prepare(entry, signal)
-    return (connection) => effect.effect(entry, prepared, connection)
+    if (effect.prepare === undefined) return (connection) => effect.effect(given, connection)
+    const prepared = await effect.prepare(given, signal)
+    return (connection) => effect.effect(given, prepared, connection)
   }
 
   #add(effect: Effect<Connection>, signal?: AbortSignal): Promise<void> {
@@ -272,9 +280,12 @@ class StoredEffects<E extends Entry, P, Connection> implements Effects<E> {
       const failure = isGiven
         ? outcomes.next().value
         : { error: signal?.reason ?? new LogClosedError(this.place) }
-      if (failure === undefined) this.#applied.add(effect.position)
-      if (failure === undefined) resolve()
-      else reject(failure.error)
+      if (failure !== undefined) {
+        reject(failure.error)
+        continue
+      }
+      for (const position of effect.positions) this.#applied.add(position)
+      resolve()
     }
     return { tried: tried.length }
   }

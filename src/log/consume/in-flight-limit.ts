@@ -21,6 +21,7 @@ export interface Permit {
 export class InFlightLimit<Reader extends LimitedReader = LimitedReader> {
   readonly #max: number
   readonly #page: number
+  readonly #onFull: (unacknowledged: number) => void
   readonly #readers = new Set<Reader>()
   /** Entries that are being read. */
   #reserved = 0
@@ -30,10 +31,12 @@ export class InFlightLimit<Reader extends LimitedReader = LimitedReader> {
   /**
    * @param max Maximum number of entries that are not acknowledged.
    * @param page Maximum number of entries that are read at once.
+   * @param onFull Called with the number of entries that are not acknowledged if readers wait for that.
    */
-  constructor(max: number, page: number) {
+  constructor(max: number, page: number, onFull: (unacknowledged: number) => void) {
     this.#max = max
     this.#page = Math.min(max, page)
+    this.#onFull = onFull
   }
 
   /** The number of readers. */
@@ -70,7 +73,7 @@ export class InFlightLimit<Reader extends LimitedReader = LimitedReader> {
   /** Gives permits to the readers that wait, as far as the limit allows. */
   next(): void {
     for (const take of this.#waiting) {
-      if (!this.isFree) return
+      if (!this.isFree) return this.#onFull(this.#unacknowledged)
       this.#waiting.delete(take)
       take(this.#reserve(Math.min(this.#page, this.#remaining)))
     }
@@ -86,13 +89,15 @@ export class InFlightLimit<Reader extends LimitedReader = LimitedReader> {
   }
 
   get #remaining(): number {
-    let unacknowledged = this.#reserved
     let length = 0
-    for (const { window } of this.#readers) {
-      unacknowledged += window?.unacknowledged ?? 0
-      length += window?.length ?? 0
-    }
-    return length >= MAX_OUT_LENGTH ? 0 : this.#max - unacknowledged
+    for (const { window } of this.#readers) length += window?.length ?? 0
+    return length >= MAX_OUT_LENGTH ? 0 : this.#max - this.#reserved - this.#unacknowledged
+  }
+
+  get #unacknowledged(): number {
+    let unacknowledged = 0
+    for (const { window } of this.#readers) unacknowledged += window?.unacknowledged ?? 0
+    return unacknowledged
   }
 
   #reserve(count: number): Permit {

@@ -2,10 +2,10 @@
 import type { Observable } from 'rxjs'
 import type { ResearchEventType } from '../../protocol/event.ts'
 import type { WebhookInbox } from '../../protocol/webhook.ts'
-import type { ConsumerJobOptions } from '../consume/consumer-job-options.ts'
-import type { ConsumerOptions, EntryOf } from '../consume/consumer-options.ts'
+import type { JobHandler } from '../consume/consumer-delivery.ts'
+import type { ConsumerBatches, ConsumerJobOptions } from '../consume/consumer-job-options.ts'
+import type { ConsumerOptions, EntryOf, HandledBy } from '../consume/consumer-options.ts'
 import type { DeadLetterQueue } from './dead-letters.ts'
-import type { EffectHandler } from '../consume/effects.ts'
 import type { ExportOptions } from './export.ts'
 import type { LogJob } from './job.ts'
 import type { LogObserver } from './observer.ts'
@@ -90,21 +90,34 @@ export interface EventLog extends AsyncDisposable {
     options?: ConsumerOptions<Type>,
   ): Observable<EntryOf<Type>>
   /**
-   * With a handler, a job that has begun: calls the handler for each entry of the consumer, as `deliver` does.
+   * With a handler, a job that has begun: calls the handler for each entry of the consumer, as `deliver` does. Its `done` rejects with a
+   * `ConsumerError` once the handler has failed for good and there are no `deadLetters`, and with the errors that an Observable of the
+   * consumer has.
+   *
+   * With `batch`, the handler gets batches of the entries. A batch is acknowledged when it is handled. One that fails for good is divided
+   * until the entry at fault is alone: only that one becomes a dead letter. So a handler gets entries again that were in a batch that
+   * failed; with `exactlyOnce`, their effects happen once all the same.
+   *
+   * ```ts
+   * import { memoryStore, openLog } from 'rivulet/log'
+   *
+   * const log = await openLog(memoryStore())
+   * log.consume('warehouse', { batch: { size: 500, wait: 1_000 }, deadLetters: 'log' }, (entries) =>
+   *   console.log(`${entries.length} rows, the first one of ${entries[0].source}`),
+   * )
+   * ```
    *
    * @throws ArgumentError at the call, for an invalid setting.
    */
-  consume<const Type extends ResearchEventType = ResearchEventType>(
+  consume<
+    const Type extends ResearchEventType = ResearchEventType,
+    Size extends number | undefined = undefined,
+  >(
     name: string,
-    options: ConsumerJobOptions<Type>,
-    handler:
-      | ((entry: EntryOf<Type>, signal: AbortSignal) => void | PromiseLike<unknown>)
-      | EffectHandler<EntryOf<Type>>,
+    options: ConsumerJobOptions<Type> & { readonly batch?: ConsumerBatches<Type, Size> },
+    handler: JobHandler<HandledBy<Type, Size>>,
   ): LogJob
-  consume(
-    name: string,
-    handler: ((entry: Entry, signal: AbortSignal) => void | PromiseLike<unknown>) | EffectHandler<Entry>,
-  ): LogJob
+  consume(name: string, handler: JobHandler<Entry>): LogJob
   /**
    * The entries that a consumer with `deadLetters: 'log'`, or a process with `onError: 'dead-letter'`, could not handle. The dead
    * letters of a process can be listed and removed, but not redelivered: rebuild the process.

@@ -13,7 +13,7 @@ export interface LogObserver {
    * process's `proceed` throws its `ProcessError`.
    *
    * @param reader The name of the consumer or process.
-   * @param entry The entry; for a timer, the one at which it fires.
+   * @param entry The entry; of a batch, the first one; for a timer, the one at which it fires.
    */
   handle?(
     reader: string,

@@ -1,6 +1,5 @@
 import { Observable } from 'rxjs'
 import type { Subscriber } from 'rxjs'
-import { deliver } from '../../../operators/deliver.ts'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
 import type { ResearchEventType } from '../../protocol/event.ts'
@@ -8,11 +7,13 @@ import { isThenable } from '../../protocol/thenable.ts'
 import type { WebhookInbox } from '../../protocol/webhook.ts'
 import { ConsumerSubscription } from '../consume/consumer.ts'
 import { checkTypes, consumerSettings } from '../consume/consumer-options.ts'
-import type { ConsumerOptions, ConsumerSettings, EntryOf } from '../consume/consumer-options.ts'
+import type { ConsumerOptions, ConsumerSettings, EntryOf, HandledBy } from '../consume/consumer-options.ts'
 import { deadLettersOf } from './dead-letters.ts'
 import type { DeadLetterQueue } from './dead-letters.ts'
-import { ConsumerEffects, effectDelivery, hasEffects } from '../consume/effects.ts'
-import type { EffectHandler } from '../consume/effects.ts'
+import { consumerDelivery } from '../consume/consumer-delivery.ts'
+import type { JobHandler } from '../consume/consumer-delivery.ts'
+import { hasEffects } from '../consume/effects.ts'
+import type { ConsumerEffects } from '../consume/effects.ts'
 import { LogInUseError } from '../errors.ts'
 import { checkExportOptions, exportLines } from './export.ts'
 import type { ExportOptions } from './export.ts'
@@ -42,8 +43,8 @@ import type { LogStats } from '../store/stats.ts'
 import { Turns } from '../record/turns.ts'
 import type { Entry, LogStore, Page, Position, StartAt } from '../store/contract.ts'
 import type { EventLog, Forgotten, LogReadOptions } from './event-log.ts'
-import { splitOptions } from '../consume/consumer-job-options.ts'
-import type { ConsumerJobOptions } from '../consume/consumer-job-options.ts'
+import { jobSettings } from '../consume/consumer-job-options.ts'
+import type { AnyJobOptions, ConsumerBatches, ConsumerJobOptions } from '../consume/consumer-job-options.ts'
 import { readerName } from './log-reader.ts'
 import type { LogReader } from './log-reader.ts'
 
@@ -51,10 +52,6 @@ import type { LogReader } from './log-reader.ts'
 type Ending = Pick<ConsumerSubscription, 'ended' | 'finish' | 'isStopped'>
 
 type Handled = void | PromiseLike<unknown>
-
-type AnyHandler<T> = Handler<T> | EffectHandler<T>
-
-type Handler<T> = (entry: T, signal: AbortSignal) => Handled
 
 /** An open log, with everything that it runs until it is closed. Each of its features is in a file of its own. */
 export class OpenEventLog implements EventLog {
@@ -86,18 +83,18 @@ export class OpenEventLog implements EventLog {
     name: string,
     options?: ConsumerOptions<Type>,
   ): Observable<EntryOf<Type>>
-  consume<Type extends ResearchEventType>(
+  consume<Type extends ResearchEventType, Size extends number | undefined>(
     name: string,
-    options: ConsumerJobOptions<Type>,
-    handler: AnyHandler<EntryOf<Type>>,
+    options: ConsumerJobOptions<Type> & { readonly batch?: ConsumerBatches<Type, Size> },
+    handler: JobHandler<HandledBy<Type, Size>>,
   ): LogJob
-  consume(name: string, handler: AnyHandler<Entry>): LogJob
+  consume(name: string, handler: JobHandler<Entry>): LogJob
   consume<Type extends ResearchEventType>(
     name: string,
-    ...given: readonly [(ConsumerJobOptions<Type> | AnyHandler<EntryOf<Type>>)?, AnyHandler<EntryOf<Type>>?]
+    ...given: readonly [(AnyJobOptions<Type> | JobHandler<never>)?, JobHandler<never>?]
   ): Observable<EntryOf<Type>> | LogJob {
     const [first = {}, handler] = given
-    if (typeof first !== 'function' && !hasEffects<EntryOf<Type>>(first)) {
+    if (typeof first !== 'function' && !hasEffects<never>(first)) {
       return given.length > 1 ? this.#handled(name, first, handler) : this.#entries(name, first)
     }
     // Its options would be ignored.
@@ -118,30 +115,33 @@ export class OpenEventLog implements EventLog {
 
   #handled<Type extends ResearchEventType>(
     name: string,
-    options: ConsumerJobOptions<Type>,
-    handler: AnyHandler<EntryOf<Type>> | undefined,
+    options: AnyJobOptions<Type>,
+    handler: JobHandler<never> | undefined,
   ): LogJob {
-    const effects = hasEffects<EntryOf<Type>>(handler) ? new ConsumerEffects(handler) : undefined
-    const handle = handlerOf(handler, effects)
-    const [reading, plain] = splitOptions(options)
-    const delivery = effects === undefined ? plain : effectDelivery(effects, plain)
-    const settings = consumerSettings(name, reading)
+    const { reading, delivery, batching } = jobSettings(name, options)
     const stopping = new AbortController()
-    const { signal } = delivery
-    const abort = signal === undefined ? stopping.signal : AbortSignal.any([signal, stopping.signal])
+    const signal =
+      delivery.signal === undefined ? stopping.signal : AbortSignal.any([delivery.signal, stopping.signal])
+    const observers = this.#observers
+    const { effects, operator } = consumerDelivery<EntryOf<Type>>({
+      name,
+      handler,
+      delivery: { ...delivery, signal },
+      batching,
+      // Without observers, a call costs one check.
+      observed: (handle, entryOf) => (given, own) =>
+        observers.isEmpty
+          ? handle(given, own)
+          : this.#handle(name, entryOf(given), () => handled(handle(given, own))),
+    })
     let subscription: Ending | undefined
     const ended = Promise.withResolvers<void>()
     const entries = new Observable<EntryOf<Type>>((subscriber) => {
-      subscription = this.#subscribe(name, settings, subscriber, effects)
+      subscription = this.#subscribe(name, reading, subscriber, effects)
       this.#jobOf.set(subscription, ended.promise)
     })
-    const observers = this.#observers
-    // Without observers, a call costs one check.
-    const observed: Handler<EntryOf<Type>> = (entry, own) =>
-      observers.isEmpty ? handle(entry, own) : this.#handle(name, entry, () => handled(handle(entry, own)))
-    const delivered = entries.pipe(deliver(observed, { ...delivery, signal: abort }))
     const done = new Promise<void>((resolve, reject) => {
-      delivered.subscribe({ error: reject, complete: resolve })
+      entries.pipe(operator).subscribe({ error: reject, complete: resolve })
       // No handler is running now.
     }).finally(() => {
       ended.resolve()
@@ -306,7 +306,7 @@ export class OpenEventLog implements EventLog {
     name: string,
     settings: ConsumerSettings<Type>,
     subscriber: Subscriber<EntryOf<Type>>,
-    effects?: ConsumerEffects<EntryOf<Type>>,
+    effects?: ConsumerEffects<unknown>,
   ): Ending {
     this.#context.check()
     const previous = this.#subscriptions.get(name)
@@ -325,18 +325,6 @@ export class OpenEventLog implements EventLog {
     })
     return subscription
   }
-}
-
-/** The handler that is called for each entry. */
-function handlerOf<E extends Entry>(
-  handler: AnyHandler<E> | undefined,
-  effects: ConsumerEffects<E> | undefined,
-): Handler<E> {
-  if (effects !== undefined) {
-    return (entry, signal) => effects.store(entry, (own) => own.handle(entry, signal))
-  }
-  if (typeof handler === 'function') return handler
-  throw new ArgumentError('handler', 'a function', handler)
 }
 
 /** A query of some libraries runs at each call of its `then`: observers and `deliver` share a promise of it. */

@@ -125,7 +125,7 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
         for (const effect of commit.effects()) {
           const failure = this.#failureOf(name, effect)
           outcomes.push(failure)
-          if (failure === undefined) applied.push(effect.position)
+          if (failure === undefined) applied.push(...effect.positions)
         }
         for (const sent of commit.sent) this.#sent(name, sent)
         const state = commit.stateAfter(applied)
@@ -240,15 +240,17 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
   /** Applies one effect, or gives its entry up. Returns the error of an effect that has failed and left the transaction open. */
   #failureOf(reader: string, effect: Effect<DatabaseSync>): { readonly error: unknown } | undefined {
     const { applying, handled, keepDeadLetter } = this.#statements
-    const { position, isRedelivered } = effect
     try {
       this.#whole(reader, effect, () => {
-        // Acknowledged before its effect, until the state is stored: an effect that commits by itself commits this too. A dead letter has a
-        // row of its own.
-        if (!isRedelivered) applying.run(reader, position)
-        if (effect.entry !== undefined) this.#apply(reader, effect)
-        else if (effect.deadLetter === undefined) handled.run(reader, position)
-        else keepDeadLetter.run(reader, position, JSON.stringify(effect.deadLetter))
+        for (const position of effect.positions) {
+          // Acknowledged before its effect, until the state is stored: an effect that commits by itself commits this too. A dead letter has a
+          // row of its own.
+          if (!effect.isRedelivered) applying.run(reader, position)
+          if (effect.entries !== undefined) continue
+          if (effect.deadLetter === undefined) handled.run(reader, position)
+          else keepDeadLetter.run(reader, position, JSON.stringify(effect.deadLetter))
+        }
+        if (effect.entries !== undefined) this.#apply(reader, effect)
       })
       return undefined
     } catch (error) {
@@ -258,9 +260,9 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
   }
 
   #apply(reader: string, effect: AppliedEffect<DatabaseSync>): void {
-    const { position, entry } = effect
-    if (effect.isRedelivered) {
-      const { deadLetter, handled } = this.#statements
+    const entry = singleEntry(effect)
+    const { deadLetter, handled } = this.#statements
+    for (const position of effect.isRedelivered ? effect.positions : []) {
       const isHandled = deadLetter.get(reader, position)?.['is_handled']
       if (isHandled === undefined) {
         throw new EffectError(
@@ -326,7 +328,7 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
       // It is gone if the effect has ended the transaction, also if it has begun another one.
       release.run()
     } catch (error) {
-      if (isNestedBegin(error)) throw this.#notItsOwn('began a transaction', effect.entry, error)
+      if (isNestedBegin(error)) throw this.#notItsOwn('began a transaction', singleEntry(effect), error)
       try {
         rollbackTo.run()
         release.run()
@@ -338,13 +340,14 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
   }
 
   /** The reason why the transaction has ended within an effect. SQLite ends it by itself when a disk is full, for instance. */
-  #ended(reader: string, { position, isRedelivered, entry }: Effect<DatabaseSync>, error: unknown): unknown {
+  #ended(reader: string, effect: Effect<DatabaseSync>, error: unknown): unknown {
     const { hasApplied, deadLetter } = this.#statements
     const isCommitted =
       hasApplied.get(reader) !== undefined ||
-      (isRedelivered && deadLetter.get(reader, position)?.['is_handled'] === 1)
+      (effect.isRedelivered &&
+        effect.positions.some((position) => deadLetter.get(reader, position)?.['is_handled'] === 1))
     if (mayRollBack(error) && !isCommitted) return logFileError(this.name, error)
-    return this.#notItsOwn('ended its transaction', entry, error)
+    return this.#notItsOwn('ended its transaction', singleEntry(effect), error)
   }
 
   #notItsOwn(what: string, entry: Entry | undefined, cause: unknown): EffectError {
@@ -438,6 +441,11 @@ export class EffectDatabase implements EffectStore<DatabaseSync> {
       `the cursor of ${JSON.stringify(reader)} in rivulet_effect_cursor cannot be read`,
     )
   }
+}
+
+/** The entry of an effect that is of one only. */
+function singleEntry({ entries = [] }: Effect<DatabaseSync>): Entry | undefined {
+  return entries.length === 1 ? entries[0] : undefined
 }
 
 /** A statement that returns what is expected here, whatever the user's connection has as its default. */

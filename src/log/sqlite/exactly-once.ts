@@ -30,9 +30,11 @@ import { EffectDatabase } from './effect-database.ts'
  * )
  * ```
  *
+ * With `batch`, an effect gets all entries of a batch, which it acknowledges together.
+ *
  * Effects that wait at the same time share a transaction of about 10 ms, and each of them is stored whole or not at all. They
  * are applied in the order in which they are prepared; with `key`, in the order of the log within each key. Default
- * `concurrency`: 8 with `prepare`, 256 without.
+ * `concurrency`: 8 with `prepare` or `batch`, otherwise 256.
  *
  * The job rejects with an `EffectError` if an effect returns a promise or begins or ends a transaction, and while another
  * transaction is open on the connection; with a `FencedError` once another process has taken the consumer over; and with a
@@ -43,18 +45,18 @@ import { EffectDatabase } from './effect-database.ts'
  * is used in a turn of the event loop of its own, with a busy timeout of 0 meanwhile.
  * @throws {ArgumentError} for an argument that cannot be right.
  */
-export function exactlyOnce<E extends Entry, P>(
+export function exactlyOnce<Given = Entry, P = unknown>(
   database: DatabaseSync,
-  effect: PreparedEffect<E, P, DatabaseSync>,
-): EffectHandler<E>
-export function exactlyOnce<E extends Entry>(
+  effect: PreparedEffect<Given, P, DatabaseSync>,
+): EffectHandler<Given>
+export function exactlyOnce<Given = Entry>(
   database: DatabaseSync,
-  effect: PlainEffect<E, DatabaseSync>,
-): EffectHandler<E>
-export function exactlyOnce<E extends Entry, P>(
+  effect: PlainEffect<Given, DatabaseSync>,
+): EffectHandler<Given>
+export function exactlyOnce<Given = Entry, P = unknown>(
   database: DatabaseSync,
-  effect: PreparedEffect<E, P, DatabaseSync> | PlainEffect<E, DatabaseSync>,
-): EffectHandler<E> {
+  effect: PreparedEffect<Given, P, DatabaseSync> | PlainEffect<Given, DatabaseSync>,
+): EffectHandler<Given> {
   checkDatabase(database)
   // A connection that is closed and opened again loses its statements.
   return effectHandler(() => new EffectDatabase(database), effect)

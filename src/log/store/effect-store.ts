@@ -103,21 +103,23 @@ export interface EffectCommit<Connection> {
   stateAfter(applied: readonly Position[]): ReaderState | undefined
 }
 
-/** An effect to apply, or an entry to give up without its effect. */
+/** An effect of an entry or of a batch to apply, or an entry to give up without its effect. */
 export type Effect<Connection> = AppliedEffect<Connection> | GivenUpEffect
 
-interface EffectOfEntry {
-  readonly position: Position
+interface EffectOfEntries {
+  /** The positions that it acknowledges, all or none of them: that of an entry, or those of a batch. */
+  readonly positions: readonly Position[]
   /**
-   * Whether the log has handed the entry out again, as a dead letter. Together with its effect, mark its row as handled and drop the dead
-   * letter that is kept for the log, since it has it. Skip the effect if the row is marked already.
+   * Whether the log has handed the entry out again, as a dead letter: there is one position then. Together with its effect, mark its row as
+   * handled and drop the dead letter that is kept for the log, since it has it. Skip the effect if the row is marked already.
    */
   readonly isRedelivered: boolean
 }
 
 /** An effect to apply. */
-export interface AppliedEffect<Connection> extends EffectOfEntry {
-  readonly entry: Entry
+export interface AppliedEffect<Connection> extends EffectOfEntries {
+  /** The entries of {@link positions}, for errors. */
+  readonly entries: readonly Entry[]
   /**
    * Writes the effect. What it throws, or rejects with, takes back this effect alone: run it in a savepoint. The result is awaited by a
    * store whose transactions are asynchronous.
@@ -126,8 +128,8 @@ export interface AppliedEffect<Connection> extends EffectOfEntry {
 }
 
 /** An entry that is given up. */
-interface GivenUpEffect extends EffectOfEntry {
-  readonly entry?: undefined
+interface GivenUpEffect extends EffectOfEntries {
+  readonly entries?: undefined
   /** The dead letter to keep until the log has it, in the place of an earlier one. Undefined if it goes somewhere else than to the log. */
   readonly deadLetter: NewDeadLetter | undefined
 }

@@ -51,9 +51,9 @@ export function describeEffectStore<Connection>(
       position: Position,
       { isRedelivered = false, error }: { readonly isRedelivered?: boolean; readonly error?: Error } = {},
     ): Effect<Connection> => ({
-      position,
+      positions: [position],
       isRedelivered,
-      entry: entryAt(position),
+      entries: [entryAt(position)],
       apply: (connection) => {
         const result = write(connection, position)
         if (error !== undefined && result instanceof Promise) return result.then(() => Promise.reject(error))
@@ -107,7 +107,7 @@ export function describeEffectStore<Connection>(
           for (const position of ['p1', 'p2']) {
             steps.push(`asked for ${position}`)
             const given = effect(position)
-            if (given.entry === undefined) return
+            if (given.entries === undefined) return
             yield {
               ...given,
               apply: (connection: Connection) => {
@@ -132,6 +132,21 @@ export function describeEffectStore<Connection>(
       expect(result).toEqual({ outcomes: [undefined, { error }, undefined] })
       expect(written()).toEqual(['p1', 'p3'])
       expect((await kept())?.state?.acknowledged).toEqual(['p1', 'p3'])
+    })
+
+    it('of a batch are one effect with all of its positions', async () => {
+      const { effect, commit, kept, written } = await taken()
+      const error = new Error('no luck')
+      const batchOf = (given: Effect<Connection>, positions: readonly Position[]): Effect<Connection> =>
+        given.entries === undefined ? given : { ...given, positions, entries: positions.map(entryAt) }
+      const result = await commit(
+        [batchOf(effect('p1'), ['p1', 'p2', 'p4']), batchOf(effect('p5', { error }), ['p5', 'p6'])],
+        { stateAfter: (applied) => ({ cursor: 'p0', acknowledged: applied }) },
+      )
+
+      expect(result).toEqual({ outcomes: [undefined, { error }] })
+      expect(written()).toEqual(['p1'])
+      expect((await kept())?.state?.acknowledged).toEqual(['p1', 'p2', 'p4'])
     })
 
     it('are not stored without the state behind them', async () => {
@@ -163,7 +178,7 @@ export function describeEffectStore<Connection>(
     it('of a dead letter happen once, however often the log hands it out again', async () => {
       const { open, effect, commit, kept, written } = await taken()
       const deadLetter = deadLetterAt('p1')
-      await commit([{ position: 'p1', isRedelivered: false, deadLetter }])
+      await commit([{ positions: ['p1'], isRedelivered: false, deadLetter }])
       expect(await kept()).toEqual({ ...KEPT, deadLetters: [deadLetter] })
       await commit([], { sent: [{ added: ['p1'], removed: [] }] })
       const sent = { ...KEPT, sent: ['p1'] }
@@ -188,7 +203,7 @@ export function describeEffectStore<Connection>(
     it('of a dead letter leave none for the log, also if it was not reported that the log has it', async () => {
       const { effect, commit, kept, written } = await taken()
       const deadLetter = deadLetterAt('p1')
-      await commit([{ position: 'p1', isRedelivered: false, deadLetter }])
+      await commit([{ positions: ['p1'], isRedelivered: false, deadLetter }])
       await commit([effect('p1', { isRedelivered: true, error: new Error('no luck') })])
       expect(await kept()).toEqual({ ...KEPT, deadLetters: [deadLetter] })
       await commit([effect('p1', { isRedelivered: true })])
@@ -200,8 +215,8 @@ export function describeEffectStore<Connection>(
     it('of a dead letter that is given up again do not happen', async () => {
       const { commit, kept } = await taken()
       const giveUp = (deadLetter: NewDeadLetter | undefined) =>
-        commit([{ position: 'p1', isRedelivered: true, deadLetter }])
-      await commit([{ position: 'p1', isRedelivered: false, deadLetter: deadLetterAt('p1') }])
+        commit([{ positions: ['p1'], isRedelivered: true, deadLetter }])
+      await commit([{ positions: ['p1'], isRedelivered: false, deadLetter: deadLetterAt('p1') }])
       await giveUp(deadLetterAt('p1', 2))
       expect(await kept()).toEqual({ ...KEPT, deadLetters: [deadLetterAt('p1', 2)] })
       // Not handled, so its row stays.
@@ -217,7 +232,7 @@ export function describeEffectStore<Connection>(
       if (moved === undefined) throw new Error('its consumers can be moved')
       const letters = ['p1', 'p2', 'p3'].map((position) => deadLetterAt(position))
       await commit(
-        letters.map((deadLetter) => ({ position: deadLetter.position, isRedelivered: false, deadLetter })),
+        letters.map((deadLetter) => ({ positions: [deadLetter.position], isRedelivered: false, deadLetter })),
       )
       await commit([effect('p2', { isRedelivered: true })], { sent: [{ added: ['p2', 'p3'], removed: [] }] })
       const own = { ...KEPT, deadLetters: [letters[0]], redelivered: ['p2'], sent: ['p3'] }

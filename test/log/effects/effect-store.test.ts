@@ -105,7 +105,8 @@ it('what the consumer saves while effects are being committed is the state behin
   )
   const calls: Promise<void>[] = []
   for (let n = 1; n < 10; n++) {
-    calls.push(reader.handle(entryAt(`p${n}`), new AbortController().signal))
+    const entry = entryAt(`p${n}`)
+    calls.push(reader.handle(entry, [entry], new AbortController().signal))
     for (let turns = 0; turns < 4; turns++) {
       await turn()
       skipped += 1

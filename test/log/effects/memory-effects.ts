@@ -76,16 +76,17 @@ export class MemoryEffects implements EffectStore<MemoryConnection> {
       const outcomes: ({ readonly error: unknown } | undefined)[] = []
       const applied: Position[] = []
       for (const effect of commit.effects()) {
-        const savepoint = { written: [...contents.written], row: reader.rows.get(effect.position) }
+        const { positions } = effect
+        const rows = positions.map((position) => [position, reader.rows.get(position)] as const)
+        const savepoint = { written: [...contents.written], rows }
         try {
           await this.#apply(contents, reader, effect)
           outcomes.push(undefined)
-          applied.push(effect.position)
+          applied.push(...positions)
         } catch (error) {
           if (error instanceof EffectError) throw error
           contents.written = savepoint.written
-          const { row } = savepoint
-          if (row !== undefined) reader.rows.set(effect.position, row)
+          for (const [position, row] of savepoint.rows) if (row !== undefined) reader.rows.set(position, row)
           outcomes.push({ error })
         }
       }
@@ -140,19 +141,20 @@ export class MemoryEffects implements EffectStore<MemoryConnection> {
   }
 
   async #apply(contents: Contents, reader: Reader, effect: Effect<MemoryConnection>): Promise<void> {
-    const { position } = effect
-    const row = reader.rows.get(position)
-    if (effect.entry === undefined) {
-      if (effect.deadLetter !== undefined) {
-        reader.rows.set(position, { letter: structuredClone(effect.deadLetter), isHandled: false })
-      } else if (row !== undefined) reader.rows.set(position, { isHandled: true })
-      return
+    const { rows } = reader
+    for (const position of effect.positions) {
+      const row = rows.get(position)
+      if (effect.entries === undefined) {
+        if (effect.deadLetter !== undefined)
+          rows.set(position, { letter: structuredClone(effect.deadLetter), isHandled: false })
+        else if (row !== undefined) rows.set(position, { isHandled: true })
+      } else if (effect.isRedelivered) {
+        if (row === undefined) throw new EffectError(this.name, 'knows nothing of it')
+        if (row.isHandled) return
+        rows.set(position, { isHandled: true })
+      }
     }
-    if (effect.isRedelivered) {
-      if (row === undefined) throw new EffectError(this.name, 'knows nothing of it', { entry: effect.entry })
-      if (row.isHandled) return
-      reader.rows.set(position, { isHandled: true })
-    }
+    if (effect.entries === undefined) return
     await effect.apply({
       write: async (text) => {
         await turn()
