@@ -1,4 +1,5 @@
 import { ArgumentError, hidden } from './argument-error.ts'
+import { isObject } from './json.ts'
 
 /** Headers that HTTP itself sets. */
 const OF_HTTP = [
@@ -26,7 +27,8 @@ export function reservedHeaders(...names: readonly string[]): ReadonlySet<string
 export function readHeaders(headers: unknown, reserved: ReadonlySet<string>): Record<string, string> {
   const read: Record<string, string> = {}
   if (headers === undefined) return read
-  if (typeof headers !== 'object' || headers === null)
+  // `Headers` and a `Map` have no entries of their own: they would be lost.
+  if (!isObject(headers) || Symbol.iterator in headers)
     throw new ArgumentError('headers', 'an object', hidden(headers))
   for (const [given, value] of Object.entries(headers)) {
     const name = given.toLowerCase()
