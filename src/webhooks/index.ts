@@ -4,7 +4,6 @@
  * @module rivulet/webhooks
  */
 export { httpSink } from './http-sink.ts'
-export type { HttpSinkOptions } from './http-sink.ts'
 export { memoryInbox } from './memory-inbox.ts'
 export type { MemoryInbox } from './memory-inbox.ts'
 export type { WebhookDelivery, WebhookInbox, WebhookPayload } from '../protocol/webhook.ts'

@@ -9,7 +9,6 @@ import { deliver } from 'rivulet/operators'
 import type { EventOf, ResearchEvent } from 'rivulet'
 import { ArgumentError } from 'rivulet'
 import { httpSink, SinkError, verifySignature } from 'rivulet/webhooks'
-import type { HttpSinkOptions } from 'rivulet/webhooks'
 import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest'
 import { append } from '../log/append.ts'
 import { bareRun, change, fullRun } from '../operators/events.ts'
@@ -17,6 +16,8 @@ import { Receiver } from '../rules/notify/requests.ts'
 import type { Received } from '../rules/notify/requests.ts'
 import { portOf } from '../support/cut-wire.ts'
 import { ImpatientScheduler } from '../support/impatient-scheduler.ts'
+
+type HttpSinkOptions = Parameters<typeof httpSink>[0]
 
 const PATH = '/hooks/T0/secret-path?key=abcdefgh'
 
