@@ -223,6 +223,7 @@ const WRONG_CALLS: Readonly<Record<string, Readonly<Record<string, readonly Wron
       ['headers', sinkOf({ headers: 'x-api-key: k' })],
       ['headers', sinkOf({ headers: new Headers({ 'x-api-key': 'k' }) })],
       ['headers.x-api-key', sinkOf({ headers: { 'x-api-key': 'a\r\nb: c' } })],
+      ['headers', sinkOf({ auth: { bearer: 't' }, headers: { authorization: 'Key k' } })],
       ['allowInsecure', sinkOf({ allowInsecure: 'yes' })],
       ['timeout', sinkOf({ timeout: 0 })],
       ['timeout', sinkOf({ timeout: Infinity })],

@@ -29,7 +29,7 @@ export interface HttpSinkOptions {
   readonly secrets?: WebhookSecrets
   /** Credentials for the receiver. Default: the user and the password of the URL, if any. */
   readonly auth?: Credentials
-  /** Additional headers. `authorization` is {@link auth}; `content-type`, `webhook-…` and the headers of HTTP itself are refused. Default: none. */
+  /** Additional headers. `content-type`, those of the signature and those of HTTP itself are refused. Default: none. */
   readonly headers?: Readonly<Record<string, string>>
   /** Allows plain http to other machines. Loopback addresses are always allowed. Default false. */
   readonly allowInsecure?: boolean
@@ -51,13 +51,7 @@ const OPTIONS = Object.keys({
 } satisfies Record<keyof HttpSinkOptions, true>)
 
 /** Headers that the sink or HTTP sets. */
-const RESERVED = reservedHeaders(
-  'authorization',
-  'content-type',
-  'webhook-id',
-  'webhook-timestamp',
-  'webhook-signature',
-)
+const RESERVED = reservedHeaders('content-type', 'webhook-id', 'webhook-timestamp', 'webhook-signature')
 
 /**
  * Returns a handler that posts an event to an HTTP service, for `log.consume` and `deliver`.
@@ -137,6 +131,10 @@ function sinkEndpoint({ url, auth, secrets, headers, allowInsecure = false }: Ht
     )
   }
   const own = readHeaders(headers, RESERVED)
+  if ('authorization' in own && 'authorization' in endpoint.headers) {
+    const expected = 'without authorization if there is auth or a user of the URL'
+    throw new ArgumentError('headers', expected, hidden(headers))
+  }
   const signing = secrets === undefined ? [] : secretList(secrets)
   return {
     ...endpoint,

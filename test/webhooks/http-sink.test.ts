@@ -141,6 +141,7 @@ describe('httpSink', () => {
     const headers = { 'X-Api-Key': 'key-of-the-receiver' }
     await sinkTo(receiver, { auth: { bearer: 'token' }, headers })(entry)
     await httpSink({ url: receiver.url.replace('//', '//änn:p%20w@') })(entry)
+    await sinkTo(receiver, { headers: { Authorization: 'Key of-the-receiver' } })(entry)
 
     expect(receiver.received[0]?.headers).toMatchObject({
       authorization: 'Bearer token',
@@ -148,6 +149,7 @@ describe('httpSink', () => {
     })
     const basic = Buffer.from('änn:p w').toString('base64')
     expect(receiver.received[1]?.headers).toMatchObject({ authorization: `Basic ${basic}` })
+    expect(receiver.received[2]?.headers).toMatchObject({ authorization: 'Key of-the-receiver' })
   })
 })
 
@@ -545,7 +547,7 @@ describe('the address of httpSink', () => {
     },
   )
 
-  it.each(['authorization', 'Content-Type', 'webhook-id', 'Webhook-Signature', 'host', 'connection'])(
+  it.each(['Content-Type', 'webhook-timestamp', 'webhook-id', 'Webhook-Signature', 'host', 'connection'])(
     'takes no header %s of the user',
     (name) => {
       expect(() => httpSink({ url: 'https://x.example', headers: { [name]: 'a secret' } })).toThrow(
