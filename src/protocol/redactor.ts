@@ -56,7 +56,7 @@ function credentialsOf(basic: string): readonly string[] {
  * {@link MIN_LENGTH} characters is removed only as it is.
  */
 export function createRedactor(secrets: readonly string[]): Redact {
-  const forms = secrets.filter((secret) => secret !== '').flatMap(formsOf)
+  const forms = secrets.filter(Boolean).flatMap(formsOf)
   const readAt = createReader()
   return (text) => {
     const found = forms
