@@ -35,6 +35,7 @@ const gatewayOf = (options: Untyped) => () =>
 const dashboardOf = (options: Untyped) => () => dashboard.createDashboard({ log, ...options })
 const viewOf = (options: Untyped) => () => gateway.view({ ...aView, ...options })
 const receiverOf = (options: Untyped) => () => webhooks.createWebhookReceiver({ secrets, ...options })
+const sinkOf = (options: Untyped) => () => webhooks.httpSink({ url: 'https://x.example', ...options })
 const connectTo = (options: Untyped) => () => live.connect({ url: '/live', getToken, ...options })
 const signed = (webhook: Untyped) => () => webhooks.signWebhook({ body: '{}', secrets, ...webhook })
 const verified = (content: Untyped, header: Untyped = 'v1,') => {
@@ -218,6 +219,26 @@ const WRONG_CALLS: Readonly<Record<string, Readonly<Record<string, readonly Wron
       ['secret', receiverOf({ secret: 's' })],
       ['inbox', receiverOf({ inbox: {} })],
       ['clock', receiverOf({ clock: 5 })],
+    ],
+    httpSink: [
+      ['options', () => webhooks.httpSink(wrong)],
+      ['url', () => webhooks.httpSink({} as Untyped)],
+      ['url', sinkOf({ url: 'http://x.example' })],
+      ['secret', sinkOf({ secret: 's' })],
+      ['secrets', sinkOf({ secrets: [] })],
+      ['auth', sinkOf({ auth: {} })],
+      ['auth', sinkOf({ url: 'https://u:p@x.example', auth: { bearer: 't' } })],
+      ['auth.bearer', sinkOf({ auth: { bearer: 'a b' } })],
+      ['headers', sinkOf({ headers: 'x-api-key: k' })],
+      ['headers', sinkOf({ headers: new Headers({ 'x-api-key': 'k' }) })],
+      ['headers.x-api-key', sinkOf({ headers: { 'x-api-key': 'a\r\nb: c' } })],
+      ['headers', sinkOf({ auth: { bearer: 't' }, headers: { authorization: 'Key k' } })],
+      ['allowInsecure', sinkOf({ allowInsecure: 'yes' })],
+      ['timeout', sinkOf({ timeout: 0 })],
+      ['timeout', sinkOf({ timeout: Infinity })],
+      ['fetch', sinkOf({ fetch: 5 })],
+      ['event', () => webhooks.httpSink({ url: 'https://x.example' })(wrong)],
+      ['signal', () => webhooks.httpSink({ url: 'https://x.example' })([], 5 as Untyped)],
     ],
     memoryInbox: [
       ['options', () => webhooks.memoryInbox(5 as Untyped)],

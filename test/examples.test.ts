@@ -144,6 +144,13 @@ describe('the examples', () => {
     expect(stdout.match(/revision 1: /g)).toHaveLength(2)
   })
 
+  it('post each run to an HTTP service once, and again after 503', async () => {
+    const { stdout } = await inClone('send-events.js')
+
+    expect(stdout.match(/^task_run\.state trun_\w+ completed$/gm)).toHaveLength(2)
+    expect(stdout).toMatch(/^3 requests$/m)
+  })
+
   it('keep each event once in a table of their own, in fewer than 40 lines', async () => {
     const { stdout } = await inClone('own-table.js')
 

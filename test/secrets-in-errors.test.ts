@@ -15,6 +15,7 @@ import {
   runRules,
 } from 'rivulet/rules'
 import { createResearchService } from 'rivulet/service'
+import { httpSink } from 'rivulet/webhooks'
 
 // What a user without a type checker could write.
 // oxlint-disable-next-line typescript/no-explicit-any
@@ -34,6 +35,15 @@ const calls: readonly (readonly [string, (given: Untyped) => unknown])[] = [
   ['the log of runRules', (given) => runRules(given, options)],
   ['the rules of runRules', (given) => runRules(log, given)],
   ['the log of ruleStatus', (given) => ruleStatus(given)],
+  ['the options of httpSink', (given) => httpSink({ ...given, url: SECRET })],
+  ['the url of httpSink', (given) => httpSink({ url: given })],
+  ['the auth of httpSink', (given) => httpSink({ url: 'https://x.example', auth: given })],
+  ['the headers of httpSink', (given) => httpSink({ url: 'https://x.example', headers: given })],
+  [
+    'the secrets of httpSink',
+    (given) => httpSink({ url: 'https://x.example', secrets: [given, {}] as Untyped }),
+  ],
+  ['the event of httpSink', (given) => httpSink({ url: 'https://x.example' })(given)],
   ['the log of createGateway', (given) => createGateway({ log: given, views: {}, tokens: options })],
   ['the log of createDashboard', (given) => createDashboard({ log: given })],
   ['the log of instrument', (given) => instrument({ log: given })],

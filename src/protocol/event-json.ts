@@ -3,7 +3,8 @@ import { isObject } from './json.ts'
 
 /** An event as JSON. Throws for one that is not JSON: a RangeError if it is nested too deeply. */
 export function eventJson(event: ResearchEvent): string {
-  return JSON.stringify(withErrorText(event))
+  const data = jsonData(event)
+  return JSON.stringify(data === event.data ? event : { ...event, data })
 }
 
 /** The event that stands for one that is nested too deeply: its identity and its type. */
@@ -12,11 +13,11 @@ export function tooDeep(event: ResearchEvent): EventOf<'unknown'> {
   return { ...event, type: 'unknown', data: { type, problem: 'nested too deeply to be stored' } }
 }
 
-/** The message of an error is not enumerable: without this, a failure would be `{}` as JSON. */
-function withErrorText(event: ResearchEvent): ResearchEvent {
+/** The data of an event for JSON. The message of an error is not enumerable: without this, a failure would be `{}`. */
+export function jsonData(event: ResearchEvent): unknown {
   const data: unknown = event.data
-  if (event.type !== 'source.failed' || !isObject(data)) return event
+  if (event.type !== 'source.failed' || !isObject(data)) return data
   const { error } = data
-  if (!(error instanceof Error) || 'toJSON' in error) return event
-  return { ...event, data: { ...data, error: { name: error.name, message: error.message } } }
+  if (!(error instanceof Error) || 'toJSON' in error) return data
+  return { ...data, error: { name: error.name, message: error.message } }
 }

@@ -1,10 +1,12 @@
 import { ArgumentError, hidden, shownUrl } from '../protocol/argument-error.ts'
 import { checkDuration, checkOptions } from '../protocol/check.ts'
+import { isLoopback } from '../protocol/loopback.ts'
 import type { Quota } from '../protocol/quotas.ts'
+import { createRedactor, secretsIn } from '../protocol/redactor.ts'
+import type { Redact } from '../protocol/redactor.ts'
+import { isToken, readHeaders, reservedHeaders } from '../protocol/request-headers.ts'
 import { DEFAULT_TIMEOUTS } from './exchange.ts'
 import type { Timeouts, WireRequest } from './exchange.ts'
-import { createRedactor, secretsIn } from './redact.ts'
-import type { Redact } from './redact.ts'
 
 /** A value in a query. Undefined and null are omitted; a list repeats its name. */
 type QueryValue = string | number | boolean | null | undefined | readonly (string | number | boolean)[]
@@ -73,20 +75,7 @@ export interface Endpoint {
 }
 
 /** Headers that the transport or HTTP sets. */
-const RESERVED = new Set([
-  'x-api-key',
-  'accept',
-  'content-type',
-  'host',
-  'content-length',
-  'transfer-encoding',
-  'connection',
-  'keep-alive',
-  'upgrade',
-  'expect',
-  'te',
-  'trailer',
-])
+const RESERVED = reservedHeaders('x-api-key', 'accept', 'content-type')
 
 /** Checks the settings. Throws an ArgumentError, which never contains a value that may be secret. */
 export function createEndpoint(settings: EndpointSettings): Endpoint {
@@ -101,7 +90,7 @@ export function createEndpoint(settings: EndpointSettings): Endpoint {
   const beta = typeof betaHeader === 'string' ? betaHeader.toLowerCase() : ''
   if (!isToken(beta) || RESERVED.has(beta))
     throw new ArgumentError('betaHeader', 'the name of a header', betaHeader)
-  const own = readHeaders(settings.headers)
+  const own = readHeaders(settings.headers, RESERVED)
   const isPublic = (name: string) => name === beta
   const hasSecrets = apiKey !== null || secretsIn(own, isPublic).length > 0
   const base = parseBaseUrl(settings.baseUrl, allowInsecure || !hasSecrets)
@@ -120,7 +109,7 @@ export function createEndpoint(settings: EndpointSettings): Endpoint {
       const headers: Record<string, string> = {
         'accept-encoding': coding,
         ...own,
-        ...readHeaders(request.headers),
+        ...readHeaders(request.headers, RESERVED),
         accept,
         ...(apiKey !== null && { 'x-api-key': apiKey }),
       }
@@ -154,6 +143,7 @@ function parseBaseUrl(
   if (url.username !== '' || url.password !== '')
     throw mustBe('a URL without credentials; the key is the setting apiKey')
   if (url.search !== '' || url.hash !== '') throw mustBe('a URL without query and fragment')
+  // Another name that resolves to this machine needs allowInsecure.
   if (url.protocol === 'http:' && !allowInsecure && !isLoopback(url.hostname)) {
     throw mustBe('an https URL, since plain http would expose the key (allowInsecure allows it)')
   }
@@ -176,11 +166,6 @@ function onThisPage(path: string): URL {
     throw new ArgumentError('baseUrl', expected, path)
   }
   return new URL(path, page)
-}
-
-/** Checks the name only. Another name that resolves to this machine needs allowInsecure. */
-function isLoopback(hostname: string): boolean {
-  return /^(127\.\d+\.\d+\.\d+|\[::1\]|(.+\.)?localhost)$/.test(hostname)
 }
 
 function readPath(path: unknown): string {
@@ -210,24 +195,6 @@ function toJson(body: unknown): string {
   throw new ArgumentError('body', 'a JSON value', hidden(body))
 }
 
-/** Headers with their names in lower case. Errors name only the header, since its value may be secret. */
-function readHeaders(headers: unknown): Record<string, string> {
-  const read: Record<string, string> = {}
-  if (headers === undefined) return read
-  if (typeof headers !== 'object' || headers === null)
-    throw new ArgumentError('headers', 'an object', hidden(headers))
-  for (const [given, value] of Object.entries(headers)) {
-    const name = given.toLowerCase()
-    if (!isToken(name)) throw new ArgumentError('headers', 'an object whose keys are header names', given)
-    if (RESERVED.has(name))
-      throw new ArgumentError('headers', `without ${name}, which the transport sets itself`, name)
-    if (typeof value !== 'string' || !isHeaderValue(value))
-      throw new ArgumentError(`headers.${name}`, 'a header value of visible ASCII characters', hidden(value))
-    read[name] = value
-  }
-  return read
-}
-
 function readBetas(betas: readonly string[]): readonly string[] {
   for (const value of betas) {
     if (!isToken(value)) throw new ArgumentError('betas', 'names of beta features', value)
@@ -244,12 +211,4 @@ function readTimeouts(given: Partial<Timeouts> | undefined, defaults: Timeouts):
     if (value === 0) throw new ArgumentError(`timeouts.${name}`, 'more than 0 ms; Infinity disables it', 0)
   }
   return timeouts
-}
-
-function isToken(text: string): boolean {
-  return /^[\w!#$%&'*+.^`|~-]+$/.test(text)
-}
-
-function isHeaderValue(text: string): boolean {
-  return /^([!-~]([ \t!-~]*[!-~])?)?$/.test(text)
 }

@@ -1,6 +1,6 @@
 import type { RequestLine } from './errors.ts'
 import type { MessageReaders } from './message-reader.ts'
-import type { Redact } from './redact.ts'
+import type { Redact } from '../protocol/redactor.ts'
 
 /** The values that the readers of a response share. */
 export interface ResponseContext {

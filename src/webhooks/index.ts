@@ -1,8 +1,9 @@
 /**
- * The receiver of webhooks, and their signatures, on every runtime with `Request` and `Response`.
+ * The receiver of webhooks, their signatures, and a sink that posts events, on every runtime with `Request` and `Response`.
  *
  * @module rivulet/webhooks
  */
+export { httpSink } from './http-sink.ts'
 export { memoryInbox } from './memory-inbox.ts'
 export type { MemoryInbox } from './memory-inbox.ts'
 export type { WebhookDelivery, WebhookInbox, WebhookPayload } from '../protocol/webhook.ts'
@@ -13,3 +14,4 @@ export type { WebhookReceiver, WebhookReceiverOptions } from './receiver.ts'
 export type { WebhookRefusal } from './refusal.ts'
 export { signedRequest, signWebhook, verifySignature } from './signature.ts'
 export type { WebhookHeaders, WebhookSecrets, WebhookToSign } from './signature.ts'
+export { SinkError } from './sink/sink-error.ts'

@@ -7,7 +7,7 @@ import type { ViewShape } from 'rivulet/live'
 import { dedupe, deliver, ofType } from 'rivulet/operators'
 import { useView } from 'rivulet/react'
 import { inMemory } from 'rivulet/streams'
-import { createWebhookReceiver, memoryInbox, nodeListener } from 'rivulet/webhooks'
+import { createWebhookReceiver, httpSink, memoryInbox, nodeListener } from 'rivulet/webhooks'
 
 const receiver = createWebhookReceiver({ secrets: 'secret', inbox: memoryInbox() })
 const client = createClient({ baseUrl: '/api', apiKey: null, fetch: (input, init) => fetch(input, init) })
@@ -36,6 +36,7 @@ export async function record(): Promise<readonly string[]> {
     .consume('pages')
     .pipe(deliver((event: ResearchEvent) => void handled.push(event.type)))
     .forEach(() => {})
+  log.consume('billing', {}, httpSink({ url: 'https://billing.example', secrets: 'secret' }))
   await recording.done
   await log.close()
   return handled

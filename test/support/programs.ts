@@ -21,6 +21,7 @@ export const PROGRAMS = [
   'test/soak/roles/ledger.ts',
   'test/soak/roles/receiver.ts',
   'test/soak/roles/recorder.ts',
+  'test/webhooks/sink/sink-process.ts',
 ] as const
 type Program = (typeof PROGRAMS)[number]
 

@@ -37,7 +37,18 @@ const PROGRAM = `
       await send({ secrets, timestamp: 1 }),
     ]
     await first
-    return { statuses, ids, listener: typeof webhooks.nodeListener(receiver) }
+    let posted
+    const fetch = async (url, init) => {
+      posted = { url, ...init }
+      return new Response('secret of the sink', { status: 503, headers: { 'retry-after': '7' } })
+    }
+    const sink = webhooks.httpSink({ url: 'https://user:pässword@x.example/', secrets: 'secret of the sink', fetch })
+    const { message, retryAfter } = await sink({ source: '/s', id: '1', type: 't', data: 1 }).catch((error) => error)
+    const { headers, body } = posted
+    const content = { id: headers['webhook-id'], timestamp: headers['webhook-timestamp'], body }
+    const isSigned = await webhooks.verifySignature(content, headers['webhook-signature'], 'secret of the sink')
+    const sent = { isSigned, message, retryAfter, authorization: headers.authorization }
+    return { statuses, ids, listener: typeof webhooks.nodeListener(receiver), sent }
   })()
 `
 
@@ -69,7 +80,7 @@ describe('rivulet/webhooks without Node', () => {
     expect(imports).toEqual([])
   })
 
-  it('receives signed webhooks once, and refuses others', async () => {
+  it('receives signed webhooks once, refuses others, and posts events', async () => {
     const context = createContext({ ...WEB_GLOBALS })
 
     runInContext(code, context)
@@ -78,6 +89,12 @@ describe('rivulet/webhooks without Node', () => {
       statuses: [204, 204, 401, 403],
       ids: ['a'],
       listener: 'function',
+      sent: {
+        isSigned: true,
+        message: 'https://x.example answered with 503: (not shown)',
+        retryAfter: 7_000,
+        authorization: `Basic ${Buffer.from('user:pässword').toString('base64')}`,
+      },
     })
   })
 })

@@ -1,4 +1,5 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
+import { isLoopback } from '../../protocol/loopback.ts'
 import { refusalResponse } from '../http-answer.ts'
 
 /** The response headers that a page may read, besides the ones that it always may. */
@@ -84,16 +85,6 @@ export class Origins {
   #isHost(host: string | undefined): boolean {
     return host !== undefined && (isLoopback(host) || this.#hosts.has(host))
   }
-}
-
-/** Whether the host is this machine, so that no name of another server counts. */
-export function isLoopback(hostname: string): boolean {
-  return (
-    hostname === 'localhost' ||
-    hostname.endsWith('.localhost') ||
-    hostname === '[::1]' ||
-    /^127\.\d+\.\d+\.\d+$/.test(hostname)
-  )
 }
 
 /** The hosts that a request names: in its URL, and in its header. Undefined for one that is malformed. */

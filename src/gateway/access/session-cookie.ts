@@ -1,5 +1,5 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { isLoopback } from './origins.ts'
+import { isLoopback } from '../../protocol/loopback.ts'
 
 /** Maximum number of cookies of one name that are read, so that a request without a token costs little. */
 const MAX_COOKIES = 20

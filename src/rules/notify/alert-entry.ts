@@ -1,8 +1,8 @@
 import type { Entry } from '../../log/store/entry.ts'
 import type { EventOf } from '../../protocol/event.ts'
 import { isObject, isText } from '../../protocol/json.ts'
-import { AlertEventError } from './notify-error.ts'
 import { cutText } from '../../protocol/cut-text.ts'
+import { RivuletError } from '../../protocol/rivulet-error.ts'
 
 /** An alert that fires. */
 export type FiringEntry = Entry<EventOf<'alert.firing'>>
@@ -18,6 +18,12 @@ export type AlertEntry = FiringEntry | ResolvedEntry | UnknownEntry | KnownEntry
 
 /** Maximum size of an alert's labels and annotations, as JSON in bytes. It fits into a state of a process. */
 const MAX_BYTES = 192 * 1024
+
+/** An event of the log that no notifier can use, such as one without labels. */
+export class AlertEventError extends RivuletError {
+  override readonly name = 'AlertEventError'
+  override readonly code = 'alert_event'
+}
 
 /**
  * Throws for an event whose data does not fit its type, since programs can append any event to a log.

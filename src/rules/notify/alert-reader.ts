@@ -1,11 +1,10 @@
 import type { EntryOf } from '../../log/consume/consumer-options.ts'
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import type { LogJob } from '../../log/event-log/job.ts'
-import { checkAlert } from './alert-entry.ts'
+import { AlertEventError, checkAlert } from './alert-entry.ts'
 import type { AlertEntry } from './alert-entry.ts'
 import { report } from './notify-problem.ts'
 import type { OnProblem } from './notify-problem.ts'
-import { AlertEventError } from './notify-error.ts'
 
 /** The types of events that a reader can have. */
 export type AlertType = AlertEntry['type']

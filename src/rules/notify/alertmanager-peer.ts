@@ -1,10 +1,10 @@
 import { retryDelay } from '../../protocol/backoff.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
+import type { Endpoint } from '../../webhooks/sink/endpoint.ts'
+import { post } from '../../webhooks/sink/post.ts'
+import type { PostSettings } from '../../webhooks/sink/post.ts'
+import { SinkError } from '../../webhooks/sink/sink-error.ts'
 import type { Alert, Alerts } from './alertmanager-alerts.ts'
-import type { Endpoint } from './endpoint.ts'
-import { NotifyError } from './notify-error.ts'
-import { post } from './post.ts'
-import type { PostSettings } from './post.ts'
 import { pause, Wake } from './wake.ts'
 
 /** Maximum number of alerts in a request. */
@@ -142,7 +142,7 @@ export class Peer {
   }
 
   /** Sends a batch. If it is refused, sends its alerts one by one. */
-  async #send(batch: readonly Item[]): Promise<NotifyError | undefined> {
+  async #send(batch: readonly Item[]): Promise<SinkError | undefined> {
     const [first] = batch
     if (first === undefined) return undefined
     const body = `[${batch.map(({ json }) => json).join(',')}]`
@@ -150,7 +150,7 @@ export class Peer {
     try {
       await post(this.#endpoint, { body, headers }, this.#settings, this.#stop.signal)
     } catch (error) {
-      if (!(error instanceof NotifyError)) throw error
+      if (!(error instanceof SinkError)) throw error
       if (error.status === undefined || !REFUSED.has(error.status)) return error
       if (batch.length > 1) return this.#sendEach(batch)
       this.#refused.add(first.alert)
@@ -164,7 +164,7 @@ export class Peer {
     return undefined
   }
 
-  async #sendEach(batch: readonly Item[]): Promise<NotifyError | undefined> {
+  async #sendEach(batch: readonly Item[]): Promise<SinkError | undefined> {
     for (const item of batch) {
       const failure = await this.#send([item])
       if (failure !== undefined) return failure

@@ -2,6 +2,7 @@ import { retryDelay } from '../../protocol/backoff.ts'
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import { Job } from '../../log/event-log/job.ts'
 import type { LogJob } from '../../log/event-log/job.ts'
+import { SinkError } from '../../webhooks/sink/sink-error.ts'
 import type { AlertEntry } from './alert-entry.ts'
 import { AlertGroups } from './alert-groups.ts'
 import { labelsHash } from './alert-identity.ts'
@@ -9,7 +10,6 @@ import { readAlerts } from './alert-reader.ts'
 import type { AlertType, Pending } from './alert-reader.ts'
 import type { GroupedSettings } from './grouped-options.ts'
 import { jobOf } from './notifier-job.ts'
-import { NotifyError } from './notify-error.ts'
 import { report } from './notify-problem.ts'
 import { pause, Wake } from './wake.ts'
 
@@ -147,7 +147,7 @@ class GroupedDelivery {
 
   /** Others are sent while a refused notification waits. If the receiver is down, they wait too. */
   async #pause(delay: number, error: unknown): Promise<void> {
-    const isRefused = error instanceof NotifyError && error.status !== undefined && !error.retryable
+    const isRefused = error instanceof SinkError && error.status !== undefined && !error.retryable
     if (isRefused) {
       this.#refused++
       this.#wake.set()

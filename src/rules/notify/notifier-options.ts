@@ -1,14 +1,14 @@
 import { checkFunction, checkInteger, checkText, checkWait } from '../../protocol/check.ts'
+import type { SinkFetch } from '../../webhooks/sink/post.ts'
 import { warn } from './notify-problem.ts'
 import type { OnProblem } from './notify-problem.ts'
-import type { NotifyFetch } from './post.ts'
 
 /** Settings of all notifiers that send requests. */
 export interface NotifierOptions {
   /** Name of its consumer in the log. Default: see each notifier. */
   readonly name?: string
   /** Sends requests. Default `globalThis.fetch`. */
-  readonly fetch?: NotifyFetch
+  readonly fetch?: SinkFetch
   /** Timeout of one attempt, in ms. Default 10,000. */
   readonly timeout?: number
   /** Called for each failed attempt, and for each event that cannot be notified. Default: a warning of the process, `NotifyWarning`. */

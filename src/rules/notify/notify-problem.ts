@@ -2,7 +2,7 @@
 export interface NotifyProblem {
   /** The name of the notifier. */
   readonly notifier: string
-  /** A {@link NotifyError} of the receiver, or an error that describes the problem with an event. */
+  /** A {@link SinkError} of the receiver, or an error that describes the problem with an event. */
   readonly error: Error
   /** The number of failed attempts in a row, from 1; 0 for an attempt that is not repeated. */
   readonly attempt: number

@@ -2,12 +2,12 @@ import { checkOptions, checkText } from '../../protocol/check.ts'
 import { checkLog } from '../../protocol/check-log.ts'
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import type { LogJob } from '../../log/event-log/job.ts'
-import { endpointOf } from './endpoint.ts'
+import { endpointOf } from '../../webhooks/sink/endpoint.ts'
+import { post } from '../../webhooks/sink/post.ts'
+import { SinkError } from '../../webhooks/sink/sink-error.ts'
 import { deliverGrouped } from './grouped-delivery.ts'
 import { GROUPED_OPTIONS, groupedSettings } from './grouped-options.ts'
 import type { GroupedOptions } from './grouped-options.ts'
-import { NotifyError } from './notify-error.ts'
-import { post } from './post.ts'
 import { MAX_ALERTS, slackMessage } from './slack-message.ts'
 
 /** Settings of {@link notifySlack}. */
@@ -57,5 +57,5 @@ export function notifySlack(log: EventLog, options: SlackOptions): LogJob {
 const REFUSED = new Set([400, 413, 422])
 
 function isRefusal(error: unknown): boolean {
-  return error instanceof NotifyError && error.status !== undefined && REFUSED.has(error.status)
+  return error instanceof SinkError && error.status !== undefined && REFUSED.has(error.status)
 }

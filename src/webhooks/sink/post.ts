@@ -1,21 +1,28 @@
 import { bodyText } from '../../protocol/body-text.ts'
 import { oneLine } from '../../protocol/one-line.ts'
+import { createRedactor } from '../../protocol/redactor.ts'
 import { parseRetryAfter } from '../../protocol/retry-after-header.ts'
 import type { Endpoint } from './endpoint.ts'
-import { NotifyError } from './notify-error.ts'
+import { SinkError } from './sink-error.ts'
 
 /** A `fetch` function, such as the platform's. It must not follow redirects if `init.redirect` is `manual`. */
-export type NotifyFetch = (url: string, init: RequestInit) => Promise<Response>
+export type SinkFetch = (url: string, init: RequestInit) => Promise<Response>
 
 /** How requests are sent. */
 export interface PostSettings {
-  readonly fetch: NotifyFetch
+  readonly fetch: SinkFetch
   /** Timeout of one attempt, in ms. */
   readonly timeout: number
 }
 
 /** Maximum length of an answer that is read, in characters. */
 const MAX_ANSWER = 16_384
+
+/** Maximum time for the body of an answer, in ms. A body that never ends must not keep the connection. */
+const MAX_BODY_TIME = 5_000
+
+/** Maximum length of the part of an answer in which secrets are looked for, in characters. More than what is shown of it. */
+const MAX_REDACTED = 4_096
 
 /** Maximum length of an answer in an error, in characters. */
 const MAX_SHOWN = 300
@@ -24,7 +31,7 @@ const MAX_SHOWN = 300
 const RETRYABLE = new Set([408, 425, 429])
 
 /**
- * Posts a body. Resolves after a status of 2xx, and rejects with a {@link NotifyError} otherwise. It does not follow redirects,
+ * Posts a body. Resolves after a status of 2xx, and rejects with a {@link SinkError} otherwise. It does not follow redirects,
  * so that credentials are not sent elsewhere.
  *
  * @param stop Ends the request.
@@ -35,18 +42,23 @@ export async function post(
   { fetch, timeout }: PostSettings,
   stop: AbortSignal,
 ): Promise<void> {
+  const stopped = () =>
+    new SinkError(origin, 'was not waited for, since the sender was stopped', { retryable: true })
+  if (stop.aborted) throw stopped()
   const ended = new AbortController()
   const failed = Promise.withResolvers<never>()
   // Nothing waits for it once the answer is there.
   failed.promise.catch(() => undefined)
-  const end = (problem: string) => {
-    failed.reject(new NotifyError(origin, problem, { retryable: true }))
+  const end = (error: SinkError) => {
+    failed.reject(error)
     ended.abort()
   }
-  const timer = setTimeout(() => end(`did not answer within ${timeout} ms`), timeout)
-  const onStop = () => end('was not waited for, since the notifier was stopped')
+  const onStop = () => end(stopped())
   stop.addEventListener('abort', onStop)
-  if (stop.aborted) onStop()
+  const timer = setTimeout(
+    () => end(new SinkError(origin, `did not answer within ${timeout} ms`, { retryable: true })),
+    timeout,
+  )
   let read: Promise<unknown> = Promise.resolve()
   try {
     const init: RequestInit = {
@@ -57,20 +69,25 @@ export async function post(
       signal: ended.signal,
     }
     // A custom `fetch` may throw, or ignore the signal.
-    const response = await Promise.race([
-      new Promise<Response>((resolve) => resolve(fetch(url, init))),
-      failed.promise,
-    ])
+    const answer = new Promise<Response>((resolve) => resolve(fetch(url, init)))
+    answer.then(
+      // An answer that came too late would keep its connection.
+      (late) => void (ended.signal.aborted && late.body?.cancel().catch(() => undefined)),
+      () => undefined,
+    )
+    const response = await Promise.race([answer, failed.promise])
+    // The status decides, however slow the body is.
+    clearTimeout(timer)
     const { status } = response
-    const isAccepted = status >= 200 && status <= 299
-    // The connection is used again if the body ends soon.
+    // Read to its end, so that the connection can be used again.
     const text = beginningOf(response, ended)
     read = text
-    if (isAccepted) return
+    if (status >= 200 && status <= 299) return
     // A receiver may send back the request.
     const signatures = own['webhook-signature']?.match(/[\w+/=-]{8,}/g) ?? []
-    const shown = withoutSecrets(await Promise.race([text, failed.promise]), [...secrets, ...signatures])
-    throw new NotifyError(origin, problemOf(status, shown), {
+    const redact = createRedactor([...secrets, ...signatures])
+    const excerpt = redact((await Promise.race([text, failed.promise])).slice(0, MAX_REDACTED))
+    throw new SinkError(origin, problemOf(status, oneLine(excerpt, MAX_SHOWN)), {
       status,
       retryable: status >= 500 || RETRYABLE.has(status),
       retryAfter: parseRetryAfter(
@@ -80,9 +97,9 @@ export async function post(
       ),
     })
   } catch (error) {
-    if (error instanceof NotifyError) throw error
+    if (error instanceof SinkError) throw error
     // The message of an error of `fetch` may have the URL.
-    throw new NotifyError(origin, `could not be reached${codeOf(error)}`, { retryable: true })
+    throw new SinkError(origin, `could not be reached${codeOf(error)}`, { retryable: true })
   } finally {
     clearTimeout(timer)
     void read.then(() => stop.removeEventListener('abort', onStop))
@@ -90,6 +107,7 @@ export async function post(
 }
 
 function problemOf(status: number, text: string): string {
+  // A runtime may hide the status of a redirect: it is 0.
   const isRedirect = status === 0 || (status >= 300 && status <= 399)
   if (isRedirect) return `answered with a redirect (${status}), which is not followed`
   return `answered with ${status}${text === '' ? '' : `: ${text}`}`
@@ -97,8 +115,7 @@ function problemOf(status: number, text: string): string {
 
 /** The beginning of the body as text. Never rejects. @param ended Ends the request. */
 async function beginningOf({ body }: Response, ended: AbortController): Promise<string> {
-  // A body that never ends must not keep the connection.
-  const timer = setTimeout(() => ended.abort(), 5_000)
+  const timer = setTimeout(() => ended.abort(), MAX_BODY_TIME)
   let text = ''
   try {
     for await (const part of bodyText(body, ended.signal)) {
@@ -111,15 +128,6 @@ async function beginningOf({ body }: Response, ended: AbortController): Promise<
     clearTimeout(timer)
   }
   return text
-}
-
-/** The text on one line, cut, without control characters and without credentials that a receiver may send back. */
-function withoutSecrets(text: string, secrets: readonly string[]): string {
-  let safe = text.slice(0, MAX_ANSWER)
-  // The longest first, since one may be a part of another.
-  const sorted = secrets.toSorted((a, b) => b.length - a.length)
-  for (const secret of sorted) safe = safe.replaceAll(secret, '(not shown)')
-  return oneLine(safe, MAX_SHOWN)
 }
 
 /** A code of the operating system or of undici, such as `ECONNREFUSED`. */

@@ -1,21 +1,21 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { endpointOf } from '../../../src/rules/notify/endpoint.ts'
-import { NotifyError } from '../../../src/rules/notify/notify-error.ts'
-import { post } from '../../../src/rules/notify/post.ts'
-import type { NotifyFetch } from '../../../src/rules/notify/post.ts'
+import { endpointOf } from '../../../src/webhooks/sink/endpoint.ts'
+import { SinkError } from '../../../src/webhooks/sink/sink-error.ts'
+import { post } from '../../../src/webhooks/sink/post.ts'
+import type { SinkFetch } from '../../../src/webhooks/sink/post.ts'
 
 const secret = 'https://ann:abc@hooks.example/services/T0/abc-Token%20Value?key=abcdefgh-ijkl'
 
-async function failureOf(fetch: NotifyFetch, headers: Record<string, string> = {}): Promise<string> {
+async function failureOf(fetch: SinkFetch, headers: Record<string, string> = {}): Promise<string> {
   const { signal } = new AbortController()
   const sent = post(endpointOf('url', secret), { body: '{}', headers }, { fetch, timeout: 60_000 }, signal)
   const error: unknown = await sent.then(
     () => undefined,
     (reason: unknown) => reason,
   )
-  expect(error).toBeInstanceOf(NotifyError)
-  expect((error as NotifyError).cause).toBeUndefined()
-  return (error as NotifyError).message
+  expect(error).toBeInstanceOf(SinkError)
+  expect((error as SinkError).cause).toBeUndefined()
+  return (error as SinkError).message
 }
 
 it.each([
@@ -42,13 +42,13 @@ it('shows no secret of an error of fetch', async () => {
   expect(message).toBe('https://hooks.example could not be reached (ECONNRESET)')
 })
 
-it('ends the body of an accepted answer when the notifier is stopped', async () => {
+it('ends the body of an accepted answer when the sender is stopped', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const stop = new AbortController()
   const ended = Promise.withResolvers<void>()
   const body = new ReadableStream({ cancel: () => ended.resolve() })
-  const fetch: NotifyFetch = async () => new Response(body)
+  const fetch: SinkFetch = async () => new Response(body)
   await post(
     endpointOf('url', 'http://127.0.0.1'),
     { body: '', headers: {} },

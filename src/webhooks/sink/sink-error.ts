@@ -1,14 +1,14 @@
 import { RivuletError } from '../../protocol/rivulet-error.ts'
 
-/** A receiver of notifications did not accept one. The error has no secret: only the origin of the URL, and no credentials of the answer. */
-export class NotifyError extends RivuletError {
-  override readonly name = 'NotifyError'
-  override readonly code = 'notify'
+/** A receiver did not accept what was posted to it. The error has no secret: only the origin of the URL, and no credentials of the answer. */
+export class SinkError extends RivuletError {
+  override readonly name = 'SinkError'
+  override readonly code = 'sink'
   /** Origin of the receiver's URL. */
   readonly origin: string
   /** Status of the answer; undefined if there was no answer. */
   readonly status: number | undefined
-  /** Whether the same request may succeed later. */
+  /** Whether the same request may succeed later: after 408, 425, 429 and 5xx, and if there was no answer. */
   override readonly retryable: boolean
   /** How long the receiver asks to wait, in ms, at most an hour; undefined if it does not. */
   readonly retryAfter: number | undefined
@@ -28,10 +28,4 @@ export class NotifyError extends RivuletError {
     this.retryable = answer.retryable
     this.retryAfter = answer.retryAfter
   }
-}
-
-/** An event of the log that no notifier can use, such as one without labels. */
-export class AlertEventError extends RivuletError {
-  override readonly name = 'AlertEventError'
-  override readonly code = 'alert_event'
 }

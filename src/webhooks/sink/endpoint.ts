@@ -6,7 +6,7 @@ export type Credentials =
   | { readonly bearer: string; readonly user?: undefined; readonly password?: undefined }
   | { readonly user: string; readonly password: string; readonly bearer?: undefined }
 
-/** The target of notifications. */
+/** The target of requests. */
 export interface Endpoint {
   /** URL without user and password. */
   readonly url: string
@@ -38,7 +38,7 @@ export function endpointOf(argument: string, value: unknown, credentials?: unkno
   if (!url.pathname.endsWith(path)) url.pathname = url.pathname.replace(/\/$/, '') + path
   const inUrl = username !== '' || password !== ''
   if (inUrl && credentials !== undefined) {
-    throw new ArgumentError('auth', 'absent where the URL has a user', hidden(credentials))
+    throw new ArgumentError('auth', 'absent if the URL has a user', hidden(credentials))
   }
   const { authorization, secrets } = inUrl
     ? basic(decoded(username), decoded(password))
@@ -83,8 +83,13 @@ function authorizationOf(credentials: unknown): Authorization {
 }
 
 function basic(user: string, password: string): Authorization {
-  const encoded = Buffer.from(`${user}:${password}`).toString('base64')
+  const encoded = base64(new TextEncoder().encode(`${user}:${password}`))
   return { authorization: `Basic ${encoded}`, secrets: [encoded, ...(password === '' ? [] : [password])] }
+}
+
+/** Bytes in Base64. */
+export function base64(bytes: Uint8Array): string {
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
 }
 
 function decoded(text: string): string {
