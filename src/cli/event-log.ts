@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { addAppend } from './event-log/append.ts'
 import { addBackup } from './event-log/backup.ts'
 import { addDeadLetters } from './event-log/dead-letters.ts'
 import { addRead, addTail } from './event-log/entries.ts'
@@ -26,6 +27,7 @@ export function addEventLog(program: Command, signal: AbortSignal): void {
     .addHelpText('after', EXAMPLES)
   addTail(group, signal)
   addRead(group, signal)
+  addAppend(group, signal)
   addStats(group, signal)
   addConsumers(group, signal)
   addProcesses(group, signal)
