@@ -3,7 +3,7 @@ import { isAppEventType } from '../../protocol/app-event-type.ts'
 import { checkObject, checkOptions } from '../../protocol/check.ts'
 import { isWellFormedText } from '../../protocol/event.ts'
 import type { ResearchEvent, ResearchEventData, ResearchEventType } from '../../protocol/event.ts'
-import type { OwnEventType } from '../../protocol/event-types.ts'
+import type { EventFamily, OwnEventType } from '../../protocol/event-types.ts'
 import { isTimestamp } from '../../protocol/timestamp.ts'
 import { LogValueError } from '../errors.ts'
 import { newEntry } from '../store/new-entry.ts'
@@ -18,8 +18,8 @@ const MAX_NAME_LENGTH = 1_024
 /** Sources of events that the service, a log, rules, processes and gateways make. */
 const OTHER_SOURCE = /^\/(?:v\d\w*|log|rules|processes|gateway|subjects)(?:\/|$)/
 
-/** Types that the application has declared in `ResearchEventData`. */
-type DeclaredType = Exclude<ResearchEventType, OwnEventType>
+/** Types that the application has declared in `ResearchEventData`, without those of a process that begin as one of this package. */
+type DeclaredType = Exclude<ResearchEventType, OwnEventType | `${EventFamily}.${string}`>
 
 interface AppEventOf<Type extends string, Data> {
   /** Identifies the event within its source: an event with the same `source` and `id` is the same event. Up to 1,024 characters. */
