@@ -152,20 +152,20 @@ export interface EventLog extends AsyncDisposable {
    * as recordings do, but not for a consumer of the same open log, whose handler may be what appends. `close` rejects calls that wait with
    * a `LogClosedError`, and completes the others.
    *
-   * Rejects with an `ArgumentError` for an event that cannot be right, such as one with a type or a source of this package, and with a
-   * `LogValueError` for data that is not JSON or is longer than 16 Mi characters. Nothing was appended then.
+   * Rejects with an `ArgumentError` for an event that cannot be right, such as one with a type or a source of this package. Rejects with a
+   * `LogValueError` for data that is not JSON, and for an event of more than 16 Mi characters. No event of the call is appended then.
    *
    * ```ts
    * import { memoryStore, openLog } from 'rivulet/log'
    *
    * declare module 'rivulet' {
    *   interface ResearchEventData {
-   *     'invoice.sent': { amount: number }
+   *     'order.paid': { amount: number }
    *   }
    * }
    *
    * const log = await openLog(memoryStore())
-   * const { entries } = await log.append({ source: '/invoices/42', id: 'sent', type: 'invoice.sent', data: { amount: 100 } })
+   * const { entries } = await log.append({ source: '/orders/42', id: 'paid', type: 'order.paid', data: { amount: 100 } })
    * console.log(entries === 1 ? 'appended' : 'known')
    * ```
    *
