@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { addAppend } from './event-log/append.ts'
 import { addBackup } from './event-log/backup.ts'
 import { addDeadLetters } from './event-log/dead-letters.ts'
 import { addRead, addTail } from './event-log/entries.ts'
@@ -22,10 +23,13 @@ Examples:
 export function addEventLog(program: Command, signal: AbortSignal): void {
   const group = program
     .command('log')
-    .description('Show what is in an event log that "rivulet record" or the library has written.')
+    .description(
+      'Show what is in an event log that "rivulet record" or the library has written, and append to it.',
+    )
     .addHelpText('after', EXAMPLES)
   addTail(group, signal)
   addRead(group, signal)
+  addAppend(group, signal)
   addStats(group, signal)
   addConsumers(group, signal)
   addProcesses(group, signal)

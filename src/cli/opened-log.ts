@@ -19,6 +19,19 @@ export async function openLogAt(place: string, recording?: LogOptions): Promise<
   return { log, store, [Symbol.asyncDispose]: () => log.close() }
 }
 
+/** Opens a log to append to it. It must exist, and deletes no more than its last recording does. */
+export async function openLogToAppend(place: string): Promise<OpenedLog> {
+  const store = await storeAt(place, false)
+  try {
+    const { maxBytes } = await store.retention.room()
+    const log = await openLog(store, { retention: maxBytes === null ? {} : { maxBytes } })
+    return { log, store, [Symbol.asyncDispose]: () => log.close() }
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
 /** The store of a log in a file, or on a server if `place` is an address. Both are loaded only when they are needed. */
 export async function storeAt(place: string, create: boolean): Promise<LogStore> {
   if (isServerAddress(place)) return serverLog(place, create)

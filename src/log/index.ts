@@ -5,6 +5,7 @@
  */
 export { openLog } from './event-log/open-log.ts'
 export type { LogOptions } from './event-log/open-log.ts'
+export type { AppEvent } from './event-log/app-event.ts'
 export type { EventLog, Forgotten, LogReadOptions } from './event-log/event-log.ts'
 export type { DeadLetterQueue } from './event-log/dead-letters.ts'
 export type { LogJob } from './event-log/job.ts'
@@ -41,4 +42,5 @@ export {
   StalledConsumerError,
 } from './errors.ts'
 export { AcknowledgementError } from '../protocol/acknowledgement.ts'
+export { eventTime } from '../streams/clocks.ts'
 export { ProcessError } from '../streams/process-error.ts'

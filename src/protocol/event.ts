@@ -32,8 +32,11 @@ import { rfc3339 } from './timestamp.ts'
 import type { ErrorEvent, TaskGroupStatusEvent } from './task-group.ts'
 import type { RunInput, TaskRun } from './task.ts'
 
-/** How an event arrived: from the service, from a process over a log (`process`), or from the log itself (`log`). */
-export type Via = 'poll' | 'stream' | 'webhook' | 'process' | 'log'
+/**
+ * How an event arrived: from the service, from a process over a log (`process`), from the log itself (`log`), or from the application, by
+ * `log.append` (`app`).
+ */
+export type Via = 'poll' | 'stream' | 'webhook' | 'process' | 'log' | 'app'
 
 /** The entry that made a process append an event. */
 export interface Cause {
@@ -57,11 +60,11 @@ export interface Cause {
 export interface Envelope<Type extends string, Data> {
   /** Duplicates of an event have the same id, however they arrived. */
   readonly id: string
-  /** The resource of the event: `/v1/monitors/{id}`, `/v1/tasks/groups/{id}`, `/v1/tasks/runs/{id}` or `/v1beta/findall/runs/{id}`; `/log` for events of a log itself, `/log/clock` of its clock, `/processes/{name}` of a process. */
+  /** The resource of the event: `/v1/monitors/{id}`, `/v1/tasks/groups/{id}`, `/v1/tasks/runs/{id}` or `/v1beta/findall/runs/{id}`; `/log` for events of a log itself, `/log/clock` of its clock, `/processes/{name}` of a process; any other for events of the application. */
   readonly source: string
   /** Discriminates `data`. */
   readonly type: Type
-  /** Time of the event, in RFC 3339, as the service gave it; null if it gave none. */
+  /** Time of the event, in RFC 3339, as the service or the application gave it; null if it gave none. */
   readonly time: string | null
   /** The wire object, in the interface's own names. */
   readonly data: Data

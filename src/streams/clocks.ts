@@ -1,3 +1,4 @@
+import { checkObject } from '../protocol/check.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 
 /** How far the time of a process has come, in Unix ms; -Infinity before its first entry. */
@@ -12,18 +13,42 @@ export interface Clocks {
 export const NO_TIME: Clocks = { event: -Infinity, recorded: -Infinity }
 
 /**
- * The clocks after an entry. Its event time is `time`, else `received`, and never later than its recording.
+ * The event time of an entry, by which windows and timers with the clock `event` go: its `time`, else `received`, and never later than its
+ * recording. Unix ms.
  *
- * @param at When it was recorded, in Unix ms.
+ * ```ts
+ * import { eventTime, memoryStore, openLog } from 'rivulet/log'
+ *
+ * const log = await openLog(memoryStore())
+ * log.consume('ages', (entry) => console.log(entry.id, entry.recorded - eventTime(entry)))
+ * ```
+ */
+export function eventTime(
+  entry: Pick<ResearchEvent, 'time' | 'received'> & {
+    /** When a log recorded it, in Unix ms. Default: when it was received. */
+    readonly recorded?: number
+  },
+): number {
+  checkObject('entry', entry)
+  const { time, received, recorded } = entry
+  const own = parsedTime(time) ?? parsedTime(received) ?? recorded ?? 0
+  return Math.min(own, recorded ?? parsedTime(received) ?? own)
+}
+
+/**
+ * The clocks after an entry.
+ *
+ * @param recorded When it was recorded, in Unix ms.
  */
 export function advanced(
-  { event, recorded }: Clocks,
+  clocks: Clocks,
   { time, received }: Pick<ResearchEvent, 'time' | 'received'>,
-  at: number,
+  recorded: number,
 ): Clocks {
-  const now = Math.max(recorded, at)
-  const own = parsedTime(time) ?? parsedTime(received) ?? at
-  return { event: Math.max(event, Math.min(own, now)), recorded: now }
+  return {
+    event: Math.max(clocks.event, eventTime({ time, received, recorded })),
+    recorded: Math.max(clocks.recorded, recorded),
+  }
 }
 
 /** When an event was recorded, else received. Unix ms. */

@@ -106,6 +106,14 @@ const TABLES: Readonly<Record<string, readonly (readonly [what: string, limit: s
       `${count(valueOf('src/log/consume/consumer-options', '    maxUnacknowledged: '))}; up to ${count(valueOf('src/log/consume/consumer-options', "'maxUnacknowledged', maxUnacknowledged, 1, "))}`,
     ],
     ['Their JSON', size(valueOf('src/log/consume/in-flight-limit', 'MAX_OUT_LENGTH = '), ' characters')],
+    [
+      'One event of `log.append`, as JSON',
+      size(valueOf('src/log/event-log/app-event', 'MAX_EVENT_LENGTH = '), ' characters'),
+    ],
+    [
+      'Its source, and its id',
+      `${count(valueOf('src/log/event-log/app-event', 'MAX_NAME_LENGTH = '))} characters`,
+    ],
     ['Keys of a process for one entry', count(valueOf('src/streams/process-core', 'MAX_KEYS = '))],
     ['State of one key of a process', size(valueOf('src/streams/process-functions', 'maxStateBytes: '))],
     ['Events that one call of a process appends', count(valueOf('src/streams/sizes', 'MAX_OUTPUTS = '))],

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { ArgumentError, createClient } from 'rivulet'
-import { exactlyOnceIn, memoryStore, openLog } from 'rivulet/log'
+import { eventTime, exactlyOnceIn, memoryStore, openLog } from 'rivulet/log'
 import { natsStore } from 'rivulet/log/nats'
 import { exactlyOnce, rewindEffects, sqliteEffects, sqliteStore } from 'rivulet/log/sqlite'
 import { inboxLimits, migrateLog, storeConformance } from 'rivulet/log/store'
@@ -21,6 +21,7 @@ const runner = { describe: () => {}, it: () => {} }
 const server = { servers: 'nats://127.0.0.1:9', name: 'log' }
 const process = { version: 1, key: () => 'key', init: () => null, event: () => {} }
 const monitors = ['monitor_1']
+const invoice = { id: '1', source: '/invoices', type: 'invoice.sent', data: 1 }
 const start = await log.positionAt('start')
 
 const CALLS: readonly UncheckedCall[] = [
@@ -54,6 +55,22 @@ const CALLS: readonly UncheckedCall[] = [
   ['record', log.record, [{ client, monitors, share: 5 }], log],
   ['record', log.record, [{ client, monitors, tick: '1' }], log],
   ['record', log.record, [{ client, webhooks: 5 }], log],
+  ['append', log.append, [], log],
+  ['append', log.append, [5], log],
+  ['append', log.append, [null], log],
+  ['append', log.append, [[null]], log],
+  ['append', log.append, [{}], log],
+  ['append', log.append, [{ ...invoice, tpye: 'invoice.sent' }], log],
+  ['append', log.append, [{ ...invoice, id: 5 }], log],
+  ['append', log.append, [{ ...invoice, source: '/v1/monitors/monitor_1' }], log],
+  ['append', log.append, [{ ...invoice, type: 'monitor.snapshot' }], log],
+  ['append', log.append, [{ ...invoice, time: new Date() }], log],
+  ['append', log.append, [invoice, 5], log],
+  ['append', log.append, [invoice, { signal: 5 }], log],
+  ['append', log.append, [invoice, { signals: 5 }], log],
+  ['eventTime', eventTime, []],
+  ['eventTime', eventTime, [null]],
+  ['eventTime', eventTime, ['2026-01-31T12:00:00Z']],
   ['consume', log.consume, [], log],
   ['consume', log.consume, [{}], log],
   ['consume', log.consume, ['name', 5], log],

@@ -1,5 +1,6 @@
 import { describe, it } from 'vitest'
 import { storeConformance } from 'rivulet/log/store'
+import { describeAppend } from './conformance/append.ts'
 import { describeClock, describeOwnClock } from './conformance/clock.ts'
 import { opening } from './conformance/fixture.ts'
 import { describeInboxModel } from './conformance/inbox-model.ts'
@@ -16,6 +17,7 @@ export function describeLogStore(name: string, openFresh: OpenFreshLog, isLocal 
   const open = opening(openFresh)
   describeClock(name, open)
   if (isLocal) describeOwnClock(name, open)
+  describeAppend(name, open)
   describeInboxModel(name, open)
   describeLogModel(name, openFresh)
 }

@@ -1,4 +1,4 @@
-import type { ResearchEventType } from '../../protocol/event.ts'
+import type { ResearchEventType, Via } from '../../protocol/event.ts'
 import { familyOf } from '../../protocol/event-types.ts'
 import type { EventFamily } from '../../protocol/event-types.ts'
 import { view } from '../view.ts'
@@ -33,6 +33,9 @@ const MINUTE = 60_000
 /** Families that are no news of a source and no finding of a process. */
 const IGNORED: ReadonlySet<string> = new Set<EventFamily>(['log', 'gateway'])
 
+/** Ways of events that do not come from the service, and have no lag. */
+const UNDELAYED: ReadonlySet<Via> = new Set(['process', 'log', 'app'])
+
 /** Maximum number of types in a row, since programs may have their own types. */
 const MAX_TYPES = 100
 
@@ -56,8 +59,8 @@ export function activityView(options: ViewAge = {}): View<ActivityRow> {
         types: {},
         lag: { count: 0, sum: 0, max: 0 },
       }
-      const at =
-        via === 'process' || via === 'log' || backfill || time === null ? Number.NaN : Date.parse(time)
+      const isDelayed = !UNDELAYED.has(via) && !backfill && time !== null
+      const at = isDelayed ? Date.parse(time) : Number.NaN
       return {
         minute,
         events: events + 1,

@@ -2,6 +2,7 @@
 import type { Observable } from 'rxjs'
 import type { ResearchEventType } from '../../protocol/event.ts'
 import type { WebhookInbox } from '../../protocol/webhook.ts'
+import type { AppEvent } from './app-event.ts'
 import type { JobHandler } from '../consume/consumer-delivery.ts'
 import type { ConsumerBatches, ConsumerJobOptions } from '../consume/consumer-job-options.ts'
 import type { ConsumerOptions, EntryOf, HandledBy } from '../consume/consumer-options.ts'
@@ -16,7 +17,7 @@ import type { LogProcess, ProcessOptions } from '../process/process.ts'
 import type { ProcessState } from '../process/process-state.ts'
 import type { StoredStates } from '../store/process-store.ts'
 import type { LogStats } from '../store/stats.ts'
-import type { Entry, Page, Position, StartAt } from '../store/contract.ts'
+import type { Appended, Entry, Page, Position, StartAt } from '../store/contract.ts'
 
 /** Result of {@link EventLog.forget}: what was deleted, and which processes still mention the source. */
 export interface Forgotten {
@@ -152,6 +153,41 @@ export interface EventLog extends AsyncDisposable {
     name: string,
     options: ProcessOptions<State, Type>,
   ): LogProcess<State>
+  /**
+   * Appends events of the application, to be read beside those of the service: each once, by its `source` and `id`, from any number of
+   * processes. The log sets `received`, and `via` to `app`.
+   *
+   * All events of one call are checked first; then they are appended in order, 256 of at most 4 Mi characters in one transaction. Resolves
+   * once all survive a power cut, with the number of new `entries` and of `duplicates`, which the log had. If it rejects, some may
+   * be there: call it again with the same events. On a NATS server, that is so within 256 events too.
+   *
+   * Calls of one open log run one after the other: many events in one call are faster than many calls. They wait while the log is paused,
+   * as recordings do, but not for a consumer of the same open log, whose handler may be what appends. `close` rejects calls that wait with
+   * a `LogClosedError`, and completes the others.
+   *
+   * Rejects with an `ArgumentError` for an event that cannot be right, such as one with a type or a source of this package. Rejects with a
+   * `LogValueError` for data that is not JSON, and for an event of more than 16 Mi characters. No event of the call is appended then.
+   *
+   * ```ts
+   * import { memoryStore, openLog } from 'rivulet/log'
+   *
+   * declare module 'rivulet' {
+   *   interface ResearchEventData {
+   *     'order.paid': { amount: number }
+   *   }
+   * }
+   *
+   * const log = await openLog(memoryStore())
+   * const { entries } = await log.append({ source: '/orders/42', id: 'paid', type: 'order.paid', data: { amount: 100 } })
+   * console.log(entries === 1 ? 'appended' : 'known')
+   * ```
+   *
+   * @param options `signal`: ends the wait for earlier calls and for room: rejects with its reason. Default: it waits.
+   */
+  append(
+    events: AppEvent | readonly AppEvent[],
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<Pick<Appended, 'entries' | 'duplicates'>>
   /** The state of a process that runs here, elsewhere or not at all. One that never ran has no states. */
   state<State = unknown>(process: string): ProcessState<State>
   /**

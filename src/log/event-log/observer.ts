@@ -6,7 +6,7 @@ import type { Appended, Entry, NewEntry } from '../store/contract.ts'
  * change the result: its own results and errors are ignored, and if it does not call `proceed`, the log does so after it.
  */
 export interface LogObserver {
-  /** Called around an append of `log.record`. The log skips the entries that it has. */
+  /** Called around an append of `log.record` and of `log.append`. The log skips the entries that it has. */
   append?(entries: readonly NewEntry[], proceed: () => Promise<Appended>): Promise<Appended>
   /**
    * Called around each call of the handler of `log.consume`, retries included, and of the functions `event` and `timer` of a process. A

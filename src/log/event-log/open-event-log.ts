@@ -1,9 +1,13 @@
 import { Observable } from 'rxjs'
 import type { Subscriber } from 'rxjs'
+import { Appender } from './append.ts'
+import { appEntry } from './app-event.ts'
+import type { AppEvent } from './app-event.ts'
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkInteger, checkOptions, checkText } from '../../protocol/check.ts'
+import { checkInteger, checkOptions, checkSignal, checkText } from '../../protocol/check.ts'
 import type { ResearchEventType } from '../../protocol/event.ts'
 import { isThenable } from '../../protocol/thenable.ts'
+import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { WebhookInbox } from '../../protocol/webhook.ts'
 import { ConsumerSubscription } from '../consume/consumer.ts'
 import { checkTypes, consumerSettings } from '../consume/consumer-options.ts'
@@ -41,7 +45,7 @@ import { logStats } from './log-stats.ts'
 import type { StoredStates } from '../store/process-store.ts'
 import type { LogStats } from '../store/stats.ts'
 import { Turns } from '../record/turns.ts'
-import type { Entry, LogStore, Page, Position, StartAt } from '../store/contract.ts'
+import type { Appended, Entry, LogStore, Page, Position, StartAt } from '../store/contract.ts'
 import type { EventLog, Forgotten, LogReadOptions } from './event-log.ts'
 import { jobSettings } from '../consume/consumer-job-options.ts'
 import type { AnyJobOptions, ConsumerBatches, ConsumerJobOptions } from '../consume/consumer-job-options.ts'
@@ -71,10 +75,16 @@ export class OpenEventLog implements EventLog {
   readonly #retention: Retention
   readonly #turns = new Turns()
   readonly #observers = logObservers()
+  readonly #appender: Appender
 
   constructor(store: LogStore, retention: RetentionOptions) {
     this.#store = store
     this.#retention = new Retention(store.retention, retention)
+    this.#appender = new Appender(store, {
+      observers: this.#observers,
+      retention: this.#retention,
+      runs: (reader) => Array.from(this.#subscriptions.keys()).some((name) => reader === `consumer:${name}`),
+    })
     this.inbox = store.inbox
     this.states = new PartedStates(store)
   }
@@ -239,6 +249,23 @@ export class OpenEventLog implements EventLog {
     )
   }
 
+  async append(
+    events: AppEvent | readonly AppEvent[],
+    options: { readonly signal?: AbortSignal } = {},
+  ): Promise<Pick<Appended, 'entries' | 'duplicates'>> {
+    const given: unknown = events
+    const received = rfc3339(Date.now())
+    const { name } = this.#store
+    const entries = Array.isArray(given)
+      ? Array.from(given, (event, n) => appEntry(name, `events[${n}]`, event, received))
+      : [appEntry(name, 'event', given, received)]
+    checkOptions('options', options, ['signal'])
+    const { signal } = options
+    if (signal !== undefined) checkSignal('signal', signal)
+    this.#context.check()
+    return this.#appender.append(entries, signal)
+  }
+
   recorder(onFailure: (error: unknown) => void, reports: RecorderReports = {}): Recorder {
     this.#context.check()
     const recorder = new Recorder(this.#store, onFailure, {
@@ -254,6 +281,7 @@ export class OpenEventLog implements EventLog {
 
   async close(): Promise<void> {
     this.#store.prepareClose?.()
+    this.#appender.stopWaiting()
     for (const stop of this.#jobs.values()) stop()
     const ended = await Promise.allSettled([
       // The jobs report their own failures.
@@ -265,6 +293,8 @@ export class OpenEventLog implements EventLog {
       }),
       ...Array.from(this.#recorders, (recorder) => recorder.close()),
     ])
+    // After the handlers, which may append.
+    await this.#appender.close()
     await this.#retention.stop()
     await this.#store.close()
     const failed = ended.find(({ status }) => status === 'rejected')

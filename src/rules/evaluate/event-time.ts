@@ -1,6 +1,6 @@
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { isObject } from '../../protocol/json.ts'
-import { parsedTime } from '../../streams/clocks.ts'
+import { eventTime, parsedTime } from '../../streams/clocks.ts'
 
 /** An event, with the fields of its log entry if it comes from a log. */
 export type RuleInput = ResearchEvent & {
@@ -12,12 +12,6 @@ export type RuleInput = ResearchEvent & {
 
 /** A day, a month or a year (§2.2). */
 const EVENT_DATE = /^\d{4}(?:-\d{2}(?:-\d{2})?)?$/
-
-/** The time of an event: `time`, else `received`, never later than its recording. Unix ms. */
-export function eventTime({ time, received, recorded }: RuleInput): number {
-  const arrived = parsedTime(received) ?? recorded ?? 0
-  return Math.min(parsedTime(time) ?? arrived, recorded ?? arrived)
-}
 
 /**
  * The time at which rules place an event. A fuller revision counts when it came. An event of a first walk into the past counts at

@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { APP_EVENT_TYPE } from '../../protocol/app-event-type.ts'
 import type { WindowSettings } from '../compiled-rule.ts'
 import type { RuleEventType } from '../rule.ts'
 import { DURATION_PATTERN, MAX_DURATION } from './duration.ts'
-import { isEventType, OWN_EVENT_TYPE, RULE_EVENT_TYPES } from './event-types.ts'
+import { isEventType, RULE_EVENT_TYPES } from './event-types.ts'
 
 /** The most rules of a file. */
 export const MAX_RULES = 5_000
@@ -82,7 +83,7 @@ export const eventType = z
   .string({ error: EVENT_TYPE_EXPECTED })
   .refine(isEventType, { error: EVENT_TYPE_EXPECTED, params: { values: RULE_EVENT_TYPES } })
   .meta({
-    anyOf: [{ enum: RULE_EVENT_TYPES }, { pattern: OWN_EVENT_TYPE.source }],
+    anyOf: [{ enum: RULE_EVENT_TYPES }, { pattern: APP_EVENT_TYPE.source }],
   }) as unknown as z.ZodType<RuleEventType>
 
 const on = (description: string) =>

@@ -144,7 +144,7 @@ const entry = fc.record({
   time: fc.oneof(fc.constant(null), text),
   data,
   received: fc.constant('2026-01-01T00:00:00.000Z'),
-  via: fc.constantFrom('poll', 'stream', 'webhook', 'process', 'log'),
+  via: fc.constantFrom('poll', 'stream', 'webhook', 'process', 'log', 'app'),
   position: fc.constant('1'),
   recorded: fc.integer({ min: 0, max: 4_102_444_800_000 }),
   revision: fc.integer({ min: 1, max: 3 }),

@@ -63,6 +63,21 @@ const methods = {
     await log.release(fence)
     return next
   },
+  /** Appends these invoices, each in a call of its own. Returns how many were new. */
+  appendInvoices: async (first: number, last: number) => {
+    const opened = await openLog(log)
+    let added = 0
+    for (let n = first; n <= last; n++) {
+      const { entries } = await opened.append({
+        id: `${n}`,
+        source: '/invoices',
+        type: 'invoice.sent',
+        data: n,
+      })
+      added += entries
+    }
+    return added
+  },
   commit: (...args: Parameters<typeof log.commit>) => log.commit(...args),
   readAll: () => readAll(log),
   positionAt: (...args: Parameters<typeof log.positionAt>) => log.positionAt(...args),

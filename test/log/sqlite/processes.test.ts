@@ -148,6 +148,33 @@ describe('a process of the log', () => {
   })
 })
 
+describe('processes that append the same events of an application', () => {
+  it('append each once and in order, however often they are killed in the middle', async () => {
+    const file = scratchFile()
+    const log = openLog(file)
+    const { signal } = new AbortController()
+    let position = await log.positionAt('start')
+    for (let kills = 0; kills < 4; kills++) {
+      const writers = [startLogProcess(file), startLogProcess(file)]
+      for (const writer of writers) void writer.call('appendInvoices', 1, 100_000)
+      // Both begin with what is there; each time, one of them has to come further.
+      for (let more = 0; more < 20; more++) {
+        await log.wait(position, signal)
+        position = await log.positionAt('end')
+      }
+      for (const writer of writers) void writer.call('signalAtCommit', 'SIGKILL')
+      await Promise.all(writers.map(({ exited }) => exited))
+    }
+    const { length: before } = await readAll(log)
+    const last = startLogProcess(file)
+
+    expect(before).toBeGreaterThanOrEqual(80)
+    expect(await last.call('appendInvoices', 1, before + 5)).toBe(5)
+    const entries = await readAll(log)
+    expect(entries.map(({ id }) => id)).toEqual(Array.from({ length: before + 5 }, (_, n) => `${n + 1}`))
+  })
+})
+
 describe('a process that stops between BEGIN and COMMIT', () => {
   /** It has appended three entries, and is stopped in the append of three more. */
   async function stoppedBy(signal: NodeJS.Signals) {

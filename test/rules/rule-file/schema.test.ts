@@ -47,6 +47,6 @@ describe('the schema of rule files', () => {
 
 describe('the rules of examples/rules', () => {
   it('are eleven, and have no problem', async () => {
-    expect((await loadRules('examples/rules/*.yaml')).size).toBe(11)
+    expect((await loadRules('examples/rules/*.yaml')).size).toBe(12)
   })
 })
