@@ -23,7 +23,9 @@ Examples:
 export function addEventLog(program: Command, signal: AbortSignal): void {
   const group = program
     .command('log')
-    .description('Show what is in an event log that "rivulet record" or the library has written, and append to it.')
+    .description(
+      'Show what is in an event log that "rivulet record" or the library has written, and append to it.',
+    )
     .addHelpText('after', EXAMPLES)
   addTail(group, signal)
   addRead(group, signal)
