@@ -28,10 +28,12 @@ export interface Alert {
    */
   isProven: boolean
   /**
-   * The time until which it stays open: `minOpen` after a receiver first accepted it. In ms of `performance.now()`, since the computer's
-   * clock may be set.
+   * The time until which it stays open: `minOpen` after a receiver first accepted it, also in an earlier run. In ms of `performance.now()`,
+   * since the computer's clock may be set.
    */
   openUntil: number | undefined
+  /** When a receiver first accepted it as open, in Unix ms. */
+  openedAt: number | undefined
   /** When it ended for a receiver, in Unix ms. */
   endedAt: number | undefined
   /** Whether a receiver accepted that it has ended. */
@@ -85,10 +87,11 @@ export class Alerts {
 
   /** Takes an alert of the process's state, unless its events are known to be pending. */
   restore(key: string, state: AlertState): void {
-    const { labels, annotations, since, episode, recorded, resolved } = state
+    const { labels, annotations, since, episode, recorded, resolved, opened } = state
     const known = this.#byKey.get(key)
     if (known?.episode === episode) {
       if (resolved !== null) known.resolvedAt ??= resolved
+      if (opened !== undefined) this.#open(known, opened)
       return
     }
     if (known !== undefined && known.recorded > recorded) return
@@ -98,6 +101,13 @@ export class Alerts {
     // One that fires may be older than the notifier, and end soon.
     alert.isProven = resolved !== null
     this.#byKey.set(key, alert)
+    if (opened !== undefined) this.#open(alert, opened)
+  }
+
+  /** When a receiver first accepted an alert as open, in Unix ms; undefined if it is not known. */
+  openedAt(key: string, episode: string): number | undefined {
+    const alert = this.#byKey.get(key)
+    return alert?.episode === episode ? alert.openedAt : undefined
   }
 
   /**
@@ -139,10 +149,18 @@ export class Alerts {
   /** A receiver took the alert. */
   accepted(alert: Alert, isOpen: boolean): void {
     if (!isOpen) alert.isEndAccepted = true
-    else if (alert.openUntil === undefined) {
-      alert.openUntil = performance.now() + this.#minOpen
-      this.#opened.push(alert)
-    }
+    else this.#open(alert, Date.now())
+  }
+
+  /** @param openedAt When a receiver first accepted it, in Unix ms: perhaps in an earlier run, by a clock that was set since. */
+  #open(alert: Alert, openedAt: number): void {
+    if (alert.openUntil !== undefined) return
+    const rest = Math.min(this.#minOpen, Math.max(0, openedAt + this.#minOpen - Date.now()))
+    const until = performance.now() + rest
+    alert.openUntil = until
+    alert.openedAt = openedAt
+    const before = this.#opened.findLastIndex(({ openUntil = 0 }) => openUntil <= until)
+    this.#opened.splice(before + 1, 0, alert)
   }
 
   /** A receiver refused the alert, and would again. */
@@ -206,6 +224,7 @@ function alertOf(
     resolvedAt: undefined,
     isProven: false,
     openUntil: undefined,
+    openedAt: undefined,
     endedAt: undefined,
     isEndAccepted: false,
     refusal: undefined,

@@ -36,7 +36,7 @@ export interface AlertmanagerOptions extends NotifierOptions {
   /**
    * Minimum time that an alert stays open after an instance accepted it, in ms. Set it above `group_wait` plus `group_interval` of
    * Alertmanager: otherwise a shorter episode is not notified. For a cluster, add its `peer-timeout` for each instance after the first:
-   * otherwise several notify it. Default 360,000, for Alertmanager's defaults: 30 s, 5 min and 15 s.
+   * otherwise several notify it. Default 360,000, for Alertmanager's defaults: 30 s, 5 min and 15 s. It counts on over restarts.
    */
   readonly minOpen?: number
   /** `generatorURL` of all alerts: an http or https URL at which a person finds the rules. Default: none. */
@@ -105,9 +105,9 @@ export function notifyAlertmanager(log: EventLog, options: AlertmanagerOptions):
   const sender = new Sender(alerts, (onSent) =>
     endpoints.map((endpoint) => new Peer(endpoint, alerts, peer, onSent)),
   )
-  const states = log.process<AlertState | null, 'alert.firing' | 'alert.resolved' | 'log.gap'>(
+  const states = log.process(
     name,
-    alertProcess,
+    alertProcess(minOpen, (key, episode) => alerts.openedAt(key, episode)),
   )
   const reading = { name, types: ['alert.firing', 'alert.resolved'], capacity: 5_000, onProblem } as const
   const reader = readAlerts(log, reading, (pending) => sender.take(pending))
