@@ -86,7 +86,7 @@ describe('rivulet rules test', () => {
       '24 events are one event, since they have the same source and id: /v1/tasks/runs/trun_1, trun_1:completed'
     expect(stdout).toContain(`  ✓ it fires\n    ${file}:4:37: ${line}\n\n`)
     const failing = await run(again.replace('1m, firing', '2m, firing'), '--junit')
-    expect(failing.stdout).toContain(`${file}:4:37 ${line}\nwhat happened:`)
+    expect(failing.stdout).toContain(`${failing.file}:4:37 ${line}\nwhat happened:`)
   })
 
   it('exits with 1 where too few rules fire', async () => {
