@@ -75,8 +75,9 @@ export function alertProcess(
       }
       if (state === null) return
       const opened = openedAt(context.key, state.episode)
-      if (opened === undefined) context.timer('opened', context.now() + ASKED)
-      else context.set({ ...state, opened })
+      if (opened !== undefined) return context.set({ ...state, opened })
+      // A process that is catching up passes hours of the log in a moment, in which nobody accepts anything.
+      context.timer('opened', Math.max(context.now() + ASKED, Date.now()))
     },
     maxStateBytes: 256 * 1024,
     // The reader of the alerts reports it.
