@@ -51,7 +51,10 @@ export interface ProcessContext<State> {
    * @param clock Default `recorded`.
    */
   now(clock?: TimerClock): number
-  /** Stores the state of the key; null removes it. Timers stay. */
+  /**
+   * Stores the state of the key; null removes it. Timers stay. A state is a JSON value: a `Date`, a `Map` or another instance of a class,
+   * `undefined` in an array, and `NaN` are refused. Properties that are undefined are left out.
+   */
   set(state: State | null): void
   /**
    * Starts a timer of the key, in the place of an earlier one of this name.

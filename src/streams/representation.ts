@@ -1,7 +1,9 @@
+import { errorText } from '../protocol/error-text.ts'
 import { eventJson, tooDeep } from '../protocol/event-json.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import { RefusedEffect } from './effects.ts'
 import type { Representation } from './effects.ts'
+import { notJson } from './not-json.ts'
 import { MAX_EFFECT_BYTES, OVERHEAD, stateBytes, utf8Length } from './sizes.ts'
 
 /** A representation of states as JSON, with one of events. */
@@ -11,7 +13,7 @@ export function asJson<State, Output>(
   return {
     stored: storedJson,
     state: (json) => JSON.parse(json),
-    initial: (state) => JSON.parse(JSON.stringify(state)),
+    initial: (state) => (state === null ? state : JSON.parse(jsonOf(state))),
     output,
     stateBytes: (key, state) => stateBytes({ key, state }),
     maxEffectBytes: MAX_EFFECT_BYTES,
@@ -51,17 +53,23 @@ function storedJson(state: unknown, maxBytes: number): string {
   throw new RefusedEffect(`its state of ${bytes} bytes is over the limit of ${maxBytes} (maxStateBytes)`)
 }
 
-/** @throws {RefusedEffect} for a value that is not JSON. */
+/** @throws {RefusedEffect} for a value that JSON does not give back as it is. */
 export function jsonOf(state: unknown): string {
   let json: string | undefined
+  let problem: string | undefined
   try {
     json = JSON.stringify(state)
-  } catch (cause) {
-    throw new RefusedEffect('its state is not JSON', { cause })
+  } catch (error) {
+    problem = errorText(error)
   }
-  // A function or a symbol. Null would be no state.
-  if (json === undefined || json === 'null') throw new RefusedEffect('its state is not JSON')
-  return json
+  try {
+    // JSON.stringify has gone the same way, so this is not longer.
+    problem = notJson('state', state) ?? problem
+  } catch (error) {
+    problem ??= errorText(error)
+  }
+  if (json !== undefined && problem === undefined) return json
+  throw new RefusedEffect(`its state is not JSON: ${problem ?? 'it has no text'}`)
 }
 
 /** The event as a log gives it back. */

@@ -76,6 +76,19 @@ describe('rivulet rules test', () => {
     expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
   })
 
+  it('says which events are one event, of tests that pass and that fail', async () => {
+    const again = PASSING.replace(
+      '{ at: 1m, error: no }',
+      '$&, { at: 0, every: 1h, times: 24, state: completed }',
+    )
+    const { stdout, file } = await run(again)
+    const line =
+      '24 events are one event, since they have the same source and id: /v1/tasks/runs/trun_1, trun_1:completed'
+    expect(stdout).toContain(`  ✓ it fires\n    ${file}:4:37: ${line}\n\n`)
+    const failing = await run(again.replace('1m, firing', '2m, firing'), '--junit')
+    expect(failing.stdout).toContain(`${failing.file}:4:37 ${line}\nwhat happened:`)
+  })
+
   it('exits with 1 where too few rules fire', async () => {
     const { code, stderr } = await run(PASSING, '--coverage', '51')
     expect({ code, stderr }).toEqual({

@@ -671,6 +671,11 @@ describe('a process that fails at an entry', () => {
     ['sets a function', (context) => context.set((() => {}) as never), /not JSON/],
     ['sets a circle', (context) => context.set(cyclic as never), /not JSON/],
     ['sets a bigint', (context) => context.set(1n as never), /not JSON/],
+    [
+      'sets a Date',
+      (context) => context.set({ seen: new Date(0) } as never),
+      /state\.seen is an instance of Date/,
+    ],
     ['sets what is over the limit', (context) => context.set('é'.repeat(32_768) as never), /maxStateBytes/],
     ['sets a timer without `timer`', (context) => context.timer('t', 1), /no function `timer`/],
     ['appends no JSON', (context) => context.append({ type: 'unknown', data: 1n }), /not JSON/],
@@ -942,6 +947,22 @@ describe('a process of another version', () => {
     await caughtUp(store)
     await upgraded.stop()
     await expect(log.process('p', first).done).rejects.toMatchObject({ name: 'ProcessVersionError' })
+  })
+
+  it('is refused with a state that JSON does not give back, and the stored one stays', async () => {
+    const { store, log } = await ran()
+    const lossy = log.process<{ total: number }>('p', {
+      ...second,
+      migrate: () => ({ total: new Map() }) as never,
+    })
+    await expect(lossy.done).rejects.toMatchObject({
+      name: 'ProcessError',
+      message: expect.stringContaining('its state is not JSON: state.total is an instance of Map'),
+    })
+    const mended = log.process('p', { ...second, migrate: (state) => ({ total: (state as Count).seen }) })
+    await append(store, [change('2', 'a')])
+    await caughtUp(store)
+    expect(await mended.get('/v1/monitors/b')).toEqual({ total: 1 })
   })
 
   it('migrates each state once, whichever write crashes', async () => {

@@ -20,7 +20,15 @@ export function junitReport({ tests, failed, ms }: RuleTestReport): string {
   ].join('\n')
 }
 
-function testCase({ file, line, name, failures, happened, ms }: RuleTestReport['tests'][number]): string {
+function testCase({
+  file,
+  line,
+  name,
+  failures,
+  happened,
+  merged,
+  ms,
+}: RuleTestReport['tests'][number]): string {
   const attributes = `name="${escaped(name)}" classname="${escaped(file)}" file="${escaped(file)}" line="${line ?? 1}" time="${seconds(ms)}"`
   if (failures.length === 0) return `    <testcase ${attributes}/>`
   const bodies = failures.map(({ line: at, column, message, expected, got }) => {
@@ -28,6 +36,7 @@ function testCase({ file, line, name, failures, happened, ms }: RuleTestReport['
       `${file}:${at ?? 1}:${column ?? 1}`,
       `expected  ${expected}`,
       ...(got.length === 0 ? ['nothing'] : got).map((each) => `got       ${each}`),
+      ...merged.map((each) => `${file}:${each.line ?? 1}:${each.column ?? 1} ${each.message}`),
       'what happened:',
       ...happened.map((each) => `  ${each}`),
     ].join('\n')

@@ -88,18 +88,25 @@ async function printReport(
 }
 
 async function printTest(test: RuleTestReport['tests'][number], output: Output): Promise<void> {
-  const { name, passed, failures, happened, file } = test
+  const { name, passed, failures, happened, merged, file } = test
   const mark = passed ? output.paint('green', '✓') : output.paint('red', '✗')
   await output.line(`  ${mark} ${oneLine(name, LINE)}`)
-  for (const { line, column, message, expected, got } of failures) {
+  const placed = ({ line, column, message }: (typeof merged)[number]) => {
     const place = [file, line, column].filter((part) => part !== null).join(':')
-    await output.line(`    ${oneLine(place, LINE)}: ${oneLine(message, LINE)}`)
+    return `    ${oneLine(place, LINE)}: ${oneLine(message, LINE)}`
+  }
+  for (const failure of failures) {
+    const { expected, got } = failure
+    await output.line(placed(failure))
     await output.line(output.paint('green', `      expected  ${oneLine(expected, LINE)}`))
     for (const [index, text] of (got.length === 0 ? ['nothing'] : got).entries())
       await output.line(
         output.paint('red', `      ${index === 0 ? 'got     ' : '        '}  ${oneLine(text, LINE)}`),
       )
   }
+  for (const events of merged.slice(0, HAPPENED)) await output.line(placed(events))
+  if (merged.length > HAPPENED)
+    await output.line(`    and ${merged.length - HAPPENED} more that are one event`)
   if (passed) return
   await output.line(`    What happened:${happened.length === 0 ? ' nothing' : ''}`)
   for (const text of happened.slice(0, HAPPENED)) await output.line(`      ${oneLine(text, LINE)}`)

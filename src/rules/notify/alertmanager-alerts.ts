@@ -28,10 +28,14 @@ export interface Alert {
    */
   isProven: boolean
   /**
-   * The time until which it stays open: `minOpen` after a receiver first accepted it. In ms of `performance.now()`, since the computer's
-   * clock may be set.
+   * The time until which it stays open: `minOpen` after a receiver first accepted it, also in an earlier run. In ms of `performance.now()`,
+   * since the computer's clock may be set.
    */
   openUntil: number | undefined
+  /** When a receiver first accepted it as open, in Unix ms. */
+  openedAt: number | undefined
+  /** Whether the process has stored `openedAt`, so that the next run goes on with it. */
+  isStored: boolean
   /** When it ended for a receiver, in Unix ms. */
   endedAt: number | undefined
   /** Whether a receiver accepted that it has ended. */
@@ -83,21 +87,39 @@ export class Alerts {
     return until === undefined ? undefined : Math.max(0, until - performance.now())
   }
 
-  /** Takes an alert of the process's state, unless its events are known to be pending. */
+  /** Takes an alert of the process's state, also if its events are known to be pending. */
   restore(key: string, state: AlertState): void {
-    const { labels, annotations, since, episode, recorded, resolved } = state
-    const known = this.#byKey.get(key)
-    if (known?.episode === episode) {
-      if (resolved !== null) known.resolvedAt ??= resolved
-      return
+    const { labels, annotations, since, episode, recorded, resolved, opened } = state
+    const openUntil = opened === undefined ? undefined : opened + this.#minOpen
+    // One that fires may be older than the notifier, and end soon. An end without `opened` was acknowledged, or is pending.
+    const isProven = resolved !== null && (openUntil === undefined || openUntil <= resolved)
+    let alert = this.#byKey.get(key)
+    if (alert?.episode !== episode) {
+      if (alert !== undefined && alert.recorded > recorded) return
+      if (resolved !== null && Math.max(resolved, openUntil ?? 0) + RESOLVED_SENT < Date.now()) return
+      alert = alertOf(key, { labels, annotations, since, episode }, recorded)
+      alert.isProven = isProven
+      this.#byKey.set(key, alert)
     }
-    if (known !== undefined && known.recorded > recorded) return
-    if (resolved !== null && resolved + RESOLVED_SENT < Date.now()) return
-    const alert = alertOf(key, { labels, annotations, since, episode }, recorded)
-    alert.resolvedAt = resolved ?? undefined
-    // One that fires may be older than the notifier, and end soon.
-    alert.isProven = resolved !== null
-    this.#byKey.set(key, alert)
+    if (resolved !== null) alert.resolvedAt ??= resolved
+    if (opened === undefined) return
+    alert.isProven = isProven
+    alert.isStored = true
+    this.#open(alert, opened)
+  }
+
+  /** The process has stored a state. Returns whether events may be acknowledged now. */
+  stored(key: string, { episode, opened }: AlertState): boolean {
+    const alert = this.#byKey.get(key)
+    if (opened === undefined || alert?.episode !== episode || alert.isStored) return false
+    alert.isStored = true
+    return true
+  }
+
+  /** When a receiver first accepted an alert as open, in Unix ms; undefined if it is not known. */
+  openedAt(key: string, episode: string): number | undefined {
+    const alert = this.#byKey.get(key)
+    return alert?.episode === episode ? alert.openedAt : undefined
   }
 
   /**
@@ -139,10 +161,18 @@ export class Alerts {
   /** A receiver took the alert. */
   accepted(alert: Alert, isOpen: boolean): void {
     if (!isOpen) alert.isEndAccepted = true
-    else if (alert.openUntil === undefined) {
-      alert.openUntil = performance.now() + this.#minOpen
-      this.#opened.push(alert)
-    }
+    else this.#open(alert, Date.now())
+  }
+
+  /** @param openedAt When a receiver first accepted it, in Unix ms: perhaps in an earlier run, by a clock that was set since. */
+  #open(alert: Alert, openedAt: number): void {
+    if (alert.openUntil !== undefined) return
+    const rest = Math.min(this.#minOpen, Math.max(0, openedAt + this.#minOpen - Date.now()))
+    const until = performance.now() + rest
+    alert.openUntil = until
+    alert.openedAt = openedAt
+    const before = this.#opened.findLastIndex(({ openUntil = 0 }) => openUntil <= until)
+    this.#opened.splice(before + 1, 0, alert)
   }
 
   /** A receiver refused the alert, and would again. */
@@ -184,6 +214,8 @@ export class Alerts {
     // Another episode has replaced it: for a receiver it is the same alert.
     if (this.#byKey.get(alert.key) !== alert || alert.refusal !== undefined) return true
     const { openUntil, isEndAccepted } = alert
+    // The next run has the rest from the state of the process.
+    if (alert.isStored) return true
     if (isEndAccepted && pending.entry.type === 'alert.resolved') return true
     if (isMany) return openUntil !== undefined
     return pending.entry.type === 'alert.firing' && openUntil !== undefined && now >= openUntil
@@ -206,6 +238,8 @@ function alertOf(
     resolvedAt: undefined,
     isProven: false,
     openUntil: undefined,
+    openedAt: undefined,
+    isStored: false,
     endedAt: undefined,
     isEndAccepted: false,
     refusal: undefined,

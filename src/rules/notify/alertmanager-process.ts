@@ -2,6 +2,9 @@ import type { ProcessOptions } from '../../log/process/process.ts'
 import { checkAlert } from './alert-entry.ts'
 import { labelsHash } from './alert-identity.ts'
 
+/** The events that the process reads. */
+type AlertEventType = 'alert.firing' | 'alert.resolved' | 'log.gap'
+
 /** The state of an alert in the log, by the hash of its labels. */
 export interface AlertState {
   readonly labels: Readonly<Record<string, string>>
@@ -13,32 +16,71 @@ export interface AlertState {
   readonly recorded: number
   /** When its end was recorded, in Unix ms; null while it fires. */
   readonly resolved: number | null
+  /** When a receiver first accepted it as open, in Unix ms; absent while that is not known. */
+  readonly opened?: number | undefined
 }
 
 /** How long an alert that has ended is kept, in ms: longer than it is sent. */
 const KEPT = 3_600_000
 
-/** The process that stores the alerts that fire, and alerts that have ended for an hour. */
-export const alertProcess = {
-  version: 1,
-  types: ['alert.firing', 'alert.resolved', 'log.gap'],
-  key(entry) {
-    if (entry.type === 'log.gap') return undefined
-    checkAlert(entry)
-    return labelsHash(entry.data.labels)
-  },
-  init: () => null,
-  event(_, entry, context) {
-    if (entry.type === 'log.gap') return
-    const { labels, annotations, since, episode } = entry.data
-    const { recorded, type } = entry
-    const isOver = type === 'alert.resolved'
-    context.set({ labels, annotations, since, episode, recorded, resolved: isOver ? recorded : null })
-    if (isOver) context.timer('forget', recorded + KEPT)
-    else context.cancel('forget')
-  },
-  timer: (_, _due, context) => context.set(null),
-  maxStateBytes: 256 * 1024,
-  // The reader of the alerts reports it.
-  onError: 'dead-letter',
-} satisfies ProcessOptions<AlertState | null, 'alert.firing' | 'alert.resolved' | 'log.gap'>
+/** How long after its event it is first asked whether a receiver accepted an alert, and how often then, in ms of the log. */
+const FIRST_ASKED = 1_000
+const ASKED = 5_000
+
+/**
+ * The process that stores the alerts that fire, and alerts that have ended for an hour and `minOpen`.
+ *
+ * It also stores when a receiver accepted an alert, so that this survives a restart. That is not in the log: a timer asks for it, the one
+ * thing here that another run may find at another entry.
+ *
+ * @param openedAt When a receiver accepted an alert, in Unix ms; undefined if it is not known.
+ */
+export function alertProcess(
+  minOpen: number,
+  openedAt: (key: string, episode: string) => number | undefined,
+) {
+  return {
+    version: 1,
+    types: ['alert.firing', 'alert.resolved', 'log.gap'],
+    key(entry) {
+      if (entry.type === 'log.gap') return undefined
+      checkAlert(entry)
+      return labelsHash(entry.data.labels)
+    },
+    init: () => null,
+    event(state, entry, context) {
+      if (entry.type === 'log.gap') return
+      const { labels, annotations, since, episode } = entry.data
+      const { recorded, type } = entry
+      const isOver = type === 'alert.resolved'
+      const opened = state?.episode === episode ? state.opened : undefined
+      context.set({
+        labels,
+        annotations,
+        since,
+        episode,
+        recorded,
+        resolved: isOver ? recorded : null,
+        opened,
+      })
+      if (isOver) context.timer('forget', recorded + KEPT + minOpen)
+      else context.cancel('forget')
+      if (opened === undefined) context.timer('opened', recorded + FIRST_ASKED)
+    },
+    timer(state, _due, context, name) {
+      if (name === 'forget') {
+        context.cancel('opened')
+        context.set(null)
+        return
+      }
+      if (state === null) return
+      const opened = openedAt(context.key, state.episode)
+      if (opened !== undefined) return context.set({ ...state, opened })
+      // A process that is catching up passes hours of the log in a moment, in which nobody accepts anything.
+      context.timer('opened', Math.max(context.now() + ASKED, Date.now()))
+    },
+    maxStateBytes: 256 * 1024,
+    // The reader of the alerts reports it.
+    onError: 'dead-letter',
+  } satisfies ProcessOptions<AlertState | null, AlertEventType>
+}

@@ -1,6 +1,6 @@
 import { checkDuration, checkInteger, checkOptions, checkText, checkWait } from '../../protocol/check.ts'
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { LogClosedError } from '../../log/errors.ts'
+import { LogClosedError, LogPositionError } from '../../log/errors.ts'
 import { checkLog } from '../../protocol/check-log.ts'
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import { Job } from '../../log/event-log/job.ts'
@@ -36,7 +36,7 @@ export interface AlertmanagerOptions extends NotifierOptions {
   /**
    * Minimum time that an alert stays open after an instance accepted it, in ms. Set it above `group_wait` plus `group_interval` of
    * Alertmanager: otherwise a shorter episode is not notified. For a cluster, add its `peer-timeout` for each instance after the first:
-   * otherwise several notify it. Default 360,000, for Alertmanager's defaults: 30 s, 5 min and 15 s.
+   * otherwise several notify it. Default 360,000, for Alertmanager's defaults: 30 s, 5 min and 15 s. It counts on over restarts.
    */
   readonly minOpen?: number
   /** `generatorURL` of all alerts: an http or https URL at which a person finds the rules. Default: none. */
@@ -63,9 +63,9 @@ const LAST_LOOK = 500
  * Sends the alerts of a log to Alertmanager by its API v2. Alerts that fire when it first starts are sent, and earlier episodes are not.
  *
  * A change is sent at once. Open alerts are sent again every `resend`, and alerts that have ended for 15 minutes, so that a restart of an
- * instance loses nothing. Each event is acknowledged once an instance has accepted it and the alert was open for `minOpen`: an event that
- * was not acknowledged when the job or its computer stopped is sent at the next start. Instances do not wait for each other. An alert that
- * an instance refuses for its content is a dead letter of the consumer.
+ * instance loses nothing. Each event is acknowledged once an instance has accepted it and the process has stored when, or the alert was
+ * open for `minOpen`: an event that was not acknowledged when the job or its computer stopped is sent at the next start. Instances do not
+ * wait for each other. An alert that an instance refuses for its content is a dead letter of the consumer.
  *
  * While it does not run for more than four times `resend`, Alertmanager ends the open alerts, and notifies them again afterwards.
  * Two episodes of an alert within `minOpen` are one for Alertmanager.
@@ -105,9 +105,9 @@ export function notifyAlertmanager(log: EventLog, options: AlertmanagerOptions):
   const sender = new Sender(alerts, (onSent) =>
     endpoints.map((endpoint) => new Peer(endpoint, alerts, peer, onSent)),
   )
-  const states = log.process<AlertState | null, 'alert.firing' | 'alert.resolved' | 'log.gap'>(
+  const states = log.process(
     name,
-    alertProcess,
+    alertProcess(minOpen, (key, episode) => alerts.openedAt(key, episode)),
   )
   const reading = { name, types: ['alert.firing', 'alert.resolved'], capacity: 5_000, onProblem } as const
   const reader = readAlerts(log, reading, (pending) => sender.take(pending))
@@ -131,9 +131,10 @@ class Sender {
     const stopped = Promise.withResolvers<void>()
     const run = async (): Promise<void> => {
       try {
-        await this.#restore(log, name, states)
+        const position = await this.#restore(log, name, states)
         if (this.#stop.signal.aborted) return
-        await Promise.race([stopped.promise, ...this.#peers.map((each) => each.run())])
+        const parts = [this.#follow(states, position), ...this.#peers.map((each) => each.run())]
+        await Promise.race([stopped.promise, ...parts])
       } catch (error) {
         // The log ends its readers when it is closed, and so the job.
         if (!(error instanceof LogClosedError)) throw error
@@ -176,10 +177,17 @@ class Sender {
   /**
    * Reads the state of the process, after the events that were not acknowledged: an alert that had ended before it was notified is still
    * opened.
+   *
+   * @returns The position of the process after these states; undefined if it has none.
    */
-  async #restore(log: EventLog, name: string, states: LogProcess<AlertState | null>): Promise<void> {
+  async #restore(
+    log: EventLog,
+    name: string,
+    states: LogProcess<AlertState | null>,
+  ): Promise<string | undefined> {
     const cursor = await this.#caughtUp(log, name)
-    if (cursor === undefined) return
+    if (cursor === undefined) return undefined
+    let restored: string | undefined
     for (let position = cursor; !this.#stop.signal.aborted;) {
       const page = await log.read(position, { limit: 500, types: ['alert.firing', 'alert.resolved'] })
       for (const entry of page.entries) {
@@ -191,8 +199,9 @@ class Sender {
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const reading = states.changes(undefined, { live: false }).subscribe({
-      next: ({ key, state }) => {
+      next: ({ key, state, position }) => {
         if (state !== null) this.#alerts.restore(key, state)
+        restored = position
       },
       error: reject,
       complete: resolve,
@@ -200,6 +209,24 @@ class Sender {
     this.#stop.signal.addEventListener('abort', () => resolve(), { once: true })
     await promise
     reading.unsubscribe()
+    return restored
+  }
+
+  /** Acknowledges what the process has stored. Rejects if its states cannot be read. */
+  #follow(states: LogProcess<AlertState | null>, position: string | undefined): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const following = states.changes(position).subscribe({
+      next: ({ key, state }) => {
+        if (state !== null && this.#alerts.stored(key, state)) this.#advance()
+      },
+      error: (error) => {
+        // More alerts were forgotten meanwhile than the log remembers.
+        if (error instanceof LogPositionError) resolve(this.#follow(states, undefined))
+        else reject(error)
+      },
+    })
+    this.#stop.signal.addEventListener('abort', () => following.unsubscribe(), { once: true })
+    return promise
   }
 
   /**

@@ -16,6 +16,8 @@ import { yamlSource } from '../rule-file/yaml-source.ts'
 import { parseDuration } from '../rule-file/duration.ts'
 import { compiledRules } from '../rule-set.ts'
 import type { RuleSet } from '../rule-set.ts'
+import { mergeEvents } from './merge-events.ts'
+import type { WrittenEvent } from './merge-events.ts'
 import { EXPECTED, KINDS, outlineSchema, SUBJECTS, testSchema } from './schema.ts'
 import type { GivenEvent, GivenExpectation, GivenTest } from './schema.ts'
 import { testEvent } from './test-events.ts'
@@ -23,6 +25,8 @@ import { testTime } from './test-time.ts'
 
 /** The most events of a test, repeated ones included. */
 const MAX_EVENTS = 200_000
+/** The most merged events that are reported. */
+const MAX_MERGED = 100
 /** The longest test, in ms. */
 const MAX_LENGTH = 10 * 366 * 86_400_000
 const DEFAULT_START = Date.UTC(2026, 0, 1)
@@ -38,8 +42,10 @@ export interface LoadedTest {
   readonly start: number
   readonly until: number
   readonly isExact: boolean
-  /** The events, in the order of their recording. */
+  /** The events, in the order of their recording, those of the same source and id once. */
   readonly events: readonly RuleInput[]
+  /** What was merged. */
+  readonly merged: readonly { readonly message: string; readonly place: Place }[]
   /** When nothing is recorded. */
   readonly downtimes: readonly { readonly from: number; readonly to: number }[]
   readonly expectations: readonly Expectation[]
@@ -191,13 +197,16 @@ class TestReader {
 
   read(file: string, place: Place): Omit<LoadedTest, 'ruleFiles'> {
     const { name, exact = false, until, events = [], expect } = this.#given
-    const { recorded, downtimes } = this.#events(events)
-    this.#checkDowntimes(recorded, downtimes)
+    const { written, downtimes } = this.#events(events)
+    const { events: recorded, merged } = mergeEvents(
+      written.toSorted((a, b) => (a.event.recorded ?? 0) - (b.event.recorded ?? 0)),
+    )
+    this.#checkDowntimes(written, downtimes)
     const expectations = expect.flatMap((given, index) => this.#expectation(given, ['expect', index]) ?? [])
     const times = [
       this.#start,
       this.#time(until, ['until'], this.#start) ?? this.#start,
-      ...recorded.map((event) => event.recorded ?? 0),
+      ...written.map(({ event }) => event.recorded ?? 0),
       ...downtimes.map(({ to }) => to),
       ...expectations.map(({ at }) => at ?? 0),
     ]
@@ -210,14 +219,18 @@ class TestReader {
       // Times are compared in whole seconds.
       until: times.reduce((latest, time) => Math.max(latest, time), 0) + 999,
       isExact: exact,
-      events: recorded.toSorted((a, b) => (a.recorded ?? 0) - (b.recorded ?? 0)),
+      events: recorded,
+      merged: merged.slice(0, MAX_MERGED).map(({ source, id, count, path }) => ({
+        place: this.#place(path),
+        message: `${count} events are one event, since they have the same source and id: ${source}, ${id}`,
+      })),
       downtimes,
       expectations,
     }
   }
 
   #events(events: readonly GivenEvent[]) {
-    const recorded: RuleInput[] = []
+    const written: WrittenEvent[] = []
     const downtimes: { from: number; to: number }[] = []
     let count = 0
     for (const [index, given] of events.entries()) {
@@ -247,19 +260,20 @@ class TestReader {
       }
       for (let n = 0; n < times; n++) {
         const moment = at + n * every
-        recorded.push(testEvent(given, n === 0 ? id : `${id}-${n + 1}`, moment, moment + Math.max(late, 0)))
+        const event = testEvent(given, n === 0 ? id : `${id}-${n + 1}`, moment, moment + Math.max(late, 0))
+        written.push({ event, isRevised: given.revision !== undefined, path })
       }
     }
-    return { recorded, downtimes }
+    return { written, downtimes }
   }
 
-  #checkDowntimes(events: readonly RuleInput[], downtimes: LoadedTest['downtimes']): void {
+  #checkDowntimes(events: readonly WrittenEvent[], downtimes: LoadedTest['downtimes']): void {
     for (const { from, to } of downtimes) {
-      const within = events.find(({ recorded = 0 }) => recorded >= from && recorded < to)
+      const within = events.find(({ event: { recorded = 0 } }) => recorded >= from && recorded < to)
       if (within !== undefined)
         this.#complain(
           ['events'],
-          `The event ${displayValue(within.id)} is recorded within a downtime, in which nothing is recorded: move one of them.`,
+          `The event ${displayValue(within.event.id)} is recorded within a downtime, in which nothing is recorded: move one of them.`,
         )
     }
   }
@@ -302,6 +316,11 @@ class TestReader {
       if (Reflect.get(given, name) !== undefined && !of.includes(kind))
         return refuse(`${name} belongs to ${of.join(' or ')}, not to ${kind}: remove it.`, name)
     }
+    if (kind === 'status' && given.metadata !== undefined && given.find_all === undefined)
+      return refuse(
+        'metadata belongs to the status of a FindAll run, not of a task group: write find_all, or remove it.',
+        'metadata',
+      )
     return true
   }
 
@@ -398,6 +417,7 @@ const ONLY: Readonly<Record<string, readonly string[]>> = {
   output: ['state', 'candidate'],
   name: ['candidate'],
   data: ['type'],
+  metadata: ['state', 'status', 'cancelled'],
   event_date: ['event_stream', 'snapshot'],
 }
 

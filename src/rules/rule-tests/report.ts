@@ -20,12 +20,23 @@ export interface RuleTestResult {
   readonly failures: readonly RuleTestFailure[]
   /** The events that the rules emitted, in order, one line each. At most 100. */
   readonly happened: readonly string[]
-  /** Number of events. */
+  /** Number of events, those of the same source and id once. */
   readonly events: number
+  /** Events that were merged, since a log keeps events of the same source and id once. At most 100. */
+  readonly merged: readonly MergedTestEvents[]
   /** Time that passed in the test, in ms. */
   readonly simulated: number
   /** Real time, in ms. */
   readonly ms: number
+}
+
+/** Events of a test that are one event. */
+interface MergedTestEvents {
+  /** Line in the file of the event that was merged first, from 1. */
+  readonly line: number | null
+  readonly column: number | null
+  /** The number of events, and their source and id. */
+  readonly message: string
 }
 
 /** Something in a test that is not as expected. */

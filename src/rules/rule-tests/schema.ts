@@ -114,6 +114,9 @@ const eventSchema = object(
     output: content
       .describe('Of a run: the content of its output. Of a candidate: values by condition or enrichment.')
       .optional(),
+    metadata: values(
+      'The metadata of a run and its input, of a FindAll run, or of a cancelled monitor (as texts).',
+    ).optional(),
     status: z
       .record(z.string(), z.json(), { error: 'fields such as { is_active: true }' })
       .meta({ description: 'A status of a task group; with find_all, of a FindAll run.' })

@@ -1,3 +1,4 @@
+import type { Monitor } from '../../protocol/monitor.ts'
 import type { FieldBasis, TaskOutput } from '../../protocol/output.ts'
 import {
   cancelledEvent,
@@ -64,10 +65,23 @@ function monitorEventOf(given: GivenEvent, id: string, at: number): ResearchEven
   const common = { monitor_id: monitor, frequency: '1h', processor: 'lite', created_at: time } as const
   return cancelledEvent(
     monitor,
-    { ...common, type: 'event_stream', status: 'cancelled', settings },
+    {
+      ...common,
+      type: 'event_stream',
+      status: 'cancelled',
+      settings,
+      ...textMetadata(given),
+    },
     'poll',
     at,
   )
+}
+
+/** Monitors have texts alone. */
+function textMetadata({ metadata }: GivenEvent): Pick<Monitor, 'metadata'> {
+  if (metadata === undefined) return {}
+  const texts = Object.entries(metadata).map(([name, value]) => [name, String(value)])
+  return { metadata: Object.fromEntries(texts) }
 }
 
 /** An error of a group if the event names one, else of a monitor. */
@@ -86,7 +100,7 @@ function errorOf(
 }
 
 function runState(status: string, given: GivenEvent, at: number): ResearchEvent {
-  const { run: id = RUN } = given
+  const { run: id = RUN, metadata } = given
   const time = rfc3339(at)
   const run = {
     run_id: id,
@@ -97,10 +111,14 @@ function runState(status: string, given: GivenEvent, at: number): ResearchEvent 
     modified_at: time,
     error: status === 'failed' ? { ref_id: id, message: given.error ?? 'the run failed' } : null,
     ...(given.group !== undefined && { taskgroup_id: given.group }),
+    ...(metadata && { metadata }),
   }
   const output = given.output === undefined ? null : outputOf(given.output, given)
   // As a service sends it: its status may be one that this version does not know.
-  const input = given.input === undefined ? null : { processor: 'base', input: given.input }
+  const input =
+    given.input === undefined
+      ? null
+      : { processor: 'base', input: given.input, ...(metadata && { metadata }) }
   const wire = { type: 'task_run.state', run, input, output } as unknown as Parameters<typeof runEvent>[0]
   return runEvent(wire, 'stream', undefined, at)
 }
@@ -133,7 +151,8 @@ function findAllEventOf(given: GivenEvent, id: string, at: number): ResearchEven
   if (given.status === undefined || given.find_all === undefined) return undefined
   const metrics = { generated_candidates_count: 0, matched_candidates_count: 0 }
   const status = { status: 'running', is_active: true, metrics, termination_reason: null, ...given.status }
-  const data = { findall_id: given.find_all, generator: 'core', status }
+  const { find_all: findall_id, metadata } = given
+  const data = { findall_id, generator: 'core', status, ...(metadata && { metadata }) }
   return findAllEvent(given.find_all, { type: 'findall.status', timestamp, data }, 'stream', id, at)
 }
 

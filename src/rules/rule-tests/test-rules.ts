@@ -48,7 +48,7 @@ function resultOf(test: LoadedTest, coverage: Coverage): RuleTestResult {
   const failures = compare(test, run).map(({ place: { line, column }, message, expected, got }) => {
     return { line, column, message, expected, got }
   })
-  const { file, place, name, events, start, until } = test
+  const { file, place, name, events, merged, start, until } = test
   return {
     file,
     line: place.line,
@@ -57,6 +57,7 @@ function resultOf(test: LoadedTest, coverage: Coverage): RuleTestResult {
     failures,
     happened: happened(transitions, start),
     events: events.length,
+    merged: merged.map(({ place: { line, column }, message }) => ({ line, column, message })),
     simulated: until - start,
     ms: performance.now() - begun,
   }

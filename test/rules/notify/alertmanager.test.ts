@@ -1,10 +1,13 @@
 import { createServer } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { AddressInfo } from 'node:net'
+import { filter, firstValueFrom } from 'rxjs'
 import type { EventLog } from 'rivulet/log'
 import { notifyAlertmanager } from 'rivulet/rules'
 import type { AlertmanagerOptions, NotifyProblem } from 'rivulet/rules'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { alertLog, episodeOf, isReading } from './alerts.ts'
+import type { AlertState } from '../../../src/rules/notify/alertmanager-process.ts'
+import { alertLog, episodeOf, isReading, unknownOf } from './alerts.ts'
 import { Receiver } from './requests.ts'
 import type { Answer, Received } from './requests.ts'
 
@@ -65,6 +68,16 @@ const sent = (receiver: Receiver, name: string, open: boolean) =>
           Date.parse(alert.endsAt) > Date.parse(alert.startsAt) + 100_000 === open,
       ),
   )
+
+/** Number of entries that the notifier has not acknowledged. */
+async function behind(log: EventLog): Promise<number> {
+  const { readers } = await log.stats()
+  return readers.find(({ kind }) => kind === 'consumer')?.lag.entries ?? Infinity
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await nextTurn()
+}
 
 /** An alert with the same end in several requests. That of an open alert moves with each. */
 const sameEnd = (received: readonly Received[]) => {
@@ -343,6 +356,54 @@ describe('alertmanager', () => {
     )
     const [again] = receiver.received.slice(restarted).flatMap(alertsOf)
     expect(Date.parse(again?.endsAt ?? '')).toBeGreaterThan(Date.parse(again?.startsAt ?? '') + 60_000)
+  })
+
+  it('counts minOpen from the first acceptance, over any number of restarts', async () => {
+    const receiver = await Receiver.start()
+    const { open, append } = alertLog({ clock: () => Date.now() })
+    const now = Date.now.bind(Date)
+    let later = 0
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + later)
+    onTestFinished(() => clock.mockRestore())
+    const options = { urls: receiver.url, minOpen: 60_000, resend: 60_000 }
+    const { firing, resolved } = episodeOf({ alert: 'A' })
+    const log = await open()
+    await start(log, options)
+    await append(firing, resolved)
+    await receiver.requests(1)
+    // The first request was answered, since the next one has come.
+    await append(episodeOf({ alert: 'Other' }).firing)
+    await receiver.requests(2)
+    // The next entry of the log.
+    later = 20_000
+    await append(unknownOf({ alert: 'B' }))
+    const states = log.state<AlertState>('alertmanager')
+    const known = states
+      .changes()
+      .pipe(filter(({ state }) => state?.labels['alertname'] === 'A' && state.opened !== undefined))
+    const { state } = await firstValueFrom(known)
+    expect(now() - (state?.opened ?? 0)).toBeLessThan(20_000)
+    // So it need not hold its events for minOpen, and is not behind.
+    await until(async () => (await behind(log)) <= 2)
+    await log.close()
+
+    later = 40_000
+    const second = await open()
+    await start(second, options)
+    const again = await receiver.until((all) =>
+      all
+        .slice(2)
+        .flatMap(alertsOf)
+        .find(({ labels }) => labels['alertname'] === 'A'),
+    )
+    expect(Date.parse(again.endsAt)).toBeGreaterThan(Date.now())
+    await second.close()
+    later = 80_000
+
+    await start(await open(), options)
+
+    const over = await sent(receiver, 'A', false)
+    expect(Date.parse(over.endsAt)).toBeLessThanOrEqual(Date.now())
   })
 
   it('loses no episode while its log is closed again and again, and a receiver fails', async () => {

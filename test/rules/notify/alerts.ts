@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { createHash } from 'node:crypto'
 import { memoryStore, openLog } from 'rivulet/log'
 import type { EventOf, ResearchEvent } from 'rivulet'
-import type { EventLog } from 'rivulet/log'
+import type { EventLog, MemoryStoreOptions } from 'rivulet/log'
 import type { AlertEvent } from 'rivulet/rules'
 import { onTestFinished } from 'vitest'
 import { append } from '../../log/append.ts'
@@ -84,8 +84,8 @@ export function inactiveOf(given: Given): readonly ResearchEvent[] {
 }
 
 /** A log that can be opened several times, one after the other, and what appends to it. */
-export function alertLog() {
-  const store = memoryStore()
+export function alertLog(options: MemoryStoreOptions = {}) {
+  const store = memoryStore(options)
   return {
     async open(): Promise<EventLog> {
       const log = await openLog(store.connect())

@@ -243,6 +243,74 @@ rules:
     expect((await run(one(high, '{ never: Low }'), rules)).failed).toBe(0)
   })
 
+  it('merge events that a log keeps once, and say so', async () => {
+    const rules = `
+version: 1
+rules: [{ alert: Many, on: [task_run.state, monitor.cancelled], count: { over: 1d, gte: 2 } }]`
+    const events = `{ at: 0, every: 1h, times: 24, state: completed }
+{ at: 1m, cancelled: true }
+{ at: 2m, cancelled: true }
+{ at: 1m, event_stream: a, id: same }
+{ at: 2m, event_stream: b, id: same, monitor: other }`
+    const { tests } = await run(one(events, '{ never: Many }\n{ at: 1m, firing: Many }'), rules)
+    const [test] = tests
+    expect(test).toMatchObject({ events: 4 })
+    const messages = test?.merged.map(({ line, message }) => `${line}: ${message}`)
+    expect(messages).toEqual([
+      '8: 2 events are one event, since they have the same source and id: /v1/monitors/mon_1, mon_1:cancelled',
+      '6: 24 events are one event, since they have the same source and id: /v1/tasks/runs/trun_1, trun_1:completed',
+    ])
+  })
+
+  it('take a more complete event of the same run as its next revision', async () => {
+    const rules = `
+version: 1
+rules:
+  - { alert: Answered, on: [task_run.state], when: "revision == 2 && data.output.content.price == 12", per: event }`
+    const events = `{ at: 1m, state: completed, input: a question }
+{ at: 2m, state: completed, output: { price: 12 } }
+{ at: 3m, state: completed }`
+    const { tests } = await run(one(events, '{ at: 2m, firing: Answered }'), rules)
+    expect(tests).toMatchObject([{ passed: true, events: 2, merged: [{ line: 8 }] }])
+    const revised = events.replace('completed }', 'completed, revision: 3 }')
+    expect((await run(one(revised, '{ at: 2m, firing: Answered }'), rules)).tests).toMatchObject([
+      { passed: true, events: 3, merged: [] },
+    ])
+  })
+
+  it('report a limited number of merged events', async () => {
+    const twice = Array.from(
+      { length: 101 },
+      (_, n) => `{ at: 1m, every: 1m, times: 2, run: r${n}, state: completed }`,
+    )
+    const { tests } = await run(one(twice.join('\n'), '{ never: Burst }'))
+    expect(tests.map(({ merged }) => merged.length)).toEqual([100])
+  })
+
+  it('give runs, FindAll runs and cancelled monitors metadata', async () => {
+    const rules = `
+version: 1
+rules:
+  - alert: Team
+    on: [task_run.state, findall.status, monitor.cancelled]
+    when: |
+      type == 'task_run.state' ? data.run.metadata.team == 'a'
+      : type == 'findall.status' ? data.data.metadata.team == 'a'
+      : data.metadata.team == 'a'
+    key: { type: type }
+  - { alert: Input, on: [task_run.state], when: data.input.metadata.team == 'a' }`
+    const events = `{ at: 1m, state: completed, input: a question, metadata: { team: a } }
+{ at: 2m, find_all: f, status: { is_active: false }, metadata: { team: a } }
+{ at: 3m, cancelled: true, metadata: { team: a, rank: 3 } }`
+    const expected = `{ at: 1m, firing: Team, key: { type: task_run.state } }
+{ at: 1m, firing: Input }
+{ at: 2m, firing: Team, key: { type: findall.status } }
+{ at: 3m, firing: Team, key: { type: monitor.cancelled } }`
+    expect((await run(one(events, expected), rules)).tests.flatMap(({ failures: all }) => all)).toEqual([])
+    const other = events.replaceAll('team: a', 'team: b')
+    expect((await run(one(other, '{ never: Team }\n{ never: Input }'), rules)).failed).toBe(0)
+  })
+
   it('fail where the rules emit more than is compared', async () => {
     const rules = `version: 1\nrules: [{ alert: Each, on: [monitor.completion], per: event, resolve: { after: 1s } }]`
     const { tests } = await run(
