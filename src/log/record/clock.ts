@@ -122,9 +122,7 @@ export class Clock {
   /** Looks after this delay, in ms, unless it looks earlier. */
   #schedule(delay: number): void {
     const { scheduler } = this.#settings
-    // A fraction of a ms may be too small to change a virtual time, which would be a hot loop.
-    const wait = Math.max(1, delay)
-    const due = scheduler.now() + wait
+    const due = scheduler.now() + delay
     if (this.#isOver || this.#isLooking || this.#due <= due) return
     this.#timer?.unsubscribe()
     this.#due = due
@@ -140,7 +138,7 @@ export class Clock {
           this.#isLooking = false
           this.#fail(error)
         })
-    }, wait)
+    }, delay)
   }
 
   async #look(): Promise<void> {

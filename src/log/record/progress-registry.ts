@@ -20,6 +20,11 @@ export class ProgressRegistry {
     return Object.values(await this.#registered()).flat()
   }
 
+  /** The same for one recording. */
+  async streamsOf(recording: string): Promise<readonly string[]> {
+    return (await this.#registered())[recording] ?? []
+  }
+
   /** The time up to which each of these is complete, in Unix ms; -Infinity if that is not known. */
   async through(streams: readonly string[]): Promise<readonly number[]> {
     return (await this.#recorder.positions(streams)).map(throughOf)
@@ -28,7 +33,7 @@ export class ProgressRegistry {
   /** Sets the parts of a recording. Without any, the recording is forgotten. */
   async set(recording: string, streams: readonly string[], signal: AbortSignal): Promise<void> {
     // It rarely changes, and its claim is for a moment.
-    if (isSame((await this.#registered())[recording] ?? [], streams)) return
+    if (isSame(await this.streamsOf(recording), streams)) return
     const registry = await this.#recorder.openInTurn(REGISTRY, signal)
     try {
       const { [recording]: _, ...others } = registeredIn(registry.position)
@@ -44,6 +49,14 @@ export class ProgressRegistry {
     const [position] = await this.#recorder.positions([REGISTRY])
     return registeredIn(position)
   }
+}
+
+/** Removes the progress of a recording. Rejects with a `LogInUseError` while it runs. */
+export async function removeRecording(recorder: Recorder, recording: string): Promise<void> {
+  const registry = new ProgressRegistry(recorder)
+  // Held until the recorder is closed.
+  for (const stream of await registry.streamsOf(recording)) await recorder.open(stream)
+  await registry.set(recording, [], recorder.ending)
 }
 
 /** Stores the time up to which a part is complete. */

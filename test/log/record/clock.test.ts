@@ -1,5 +1,5 @@
 import { VirtualTimeScheduler } from 'rxjs'
-import type { SchedulerAction, SchedulerLike } from 'rxjs'
+import type { SchedulerLike } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ArgumentError } from 'rivulet'
 import { memoryStore, openLog } from 'rivulet/log'
@@ -137,28 +137,6 @@ describe('the ticks of a log', () => {
       expect(changes).toEqual([state])
     },
   )
-
-  it('are looked for at most once per millisecond, also where the time is no whole number of them', async () => {
-    const delays: (number | undefined)[] = []
-    class ObservedScheduler extends VirtualTimeScheduler {
-      override schedule<T>(work: (this: SchedulerAction<T>, state?: T) => void, delay?: number, state?: T) {
-        delays.push(delay)
-        return super.schedule(work, delay, state)
-      }
-    }
-    const scheduler = new ObservedScheduler()
-    const clock = clockOf(new Recorder(memoryStore(), () => {}), scheduler, 100)
-    const stopping = new AbortController()
-    void clock.run(stopping.signal)
-    await until(async () => delays.length === 1)
-    scheduler.frame = 0.5
-    clock.touch()
-    scheduler.maxFrames = 100
-    scheduler.flush()
-    stopping.abort()
-
-    expect(delays).toEqual([100, 1])
-  })
 })
 
 /** The clock of a recording without streams. */
