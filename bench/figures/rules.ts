@@ -149,7 +149,8 @@ function memory(): readonly Result[] {
     const rules = compiledRules(defineRules([rule]))
     const before = heap()
     const driver = new InMemoryRules(rules, viewOf)
-    for (let number = 0; number < 3 * KEYS; number++) driver.arrive(eventOf(number, `monitor_${number % KEYS}`))
+    for (let number = 0; number < 3 * KEYS; number++)
+      driver.arrive(eventOf(number, `monitor_${number % KEYS}`))
     const bytes = (heap() - before) / KEYS
     expectCount(driver.states.size, KEYS)
     return result(`rules-memory-${kind}`, bytes, { atMost: 4_096 }, { unit: 'bytes/key' })

@@ -17,7 +17,11 @@ export const NO_TIME: Clocks = { event: -Infinity, recorded: -Infinity }
  *
  * @param at When it was recorded, in Unix ms.
  */
-export function advanced({ event, recorded }: Clocks, entry: Pick<ResearchEvent, 'type' | 'data'>, at: number): Clocks {
+export function advanced(
+  { event, recorded }: Clocks,
+  entry: Pick<ResearchEvent, 'type' | 'data'>,
+  at: number,
+): Clocks {
   const now = Math.max(recorded, at)
   const through = entry.type === 'log.tick' ? throughOf(entry.data) : undefined
   // A tick of a writer whose clock is wrong is no later than its recording.

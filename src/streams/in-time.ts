@@ -12,7 +12,10 @@ const MAX_WAIT = 60_000
 /** Settings of {@link inTime}. */
 interface Timing<Event, Entry extends StreamInput, Output> {
   /** Makes the process of a subscription. */
-  readonly begin: () => Pick<MemoryProcess<never, Entry, never, Output>, 'next' | 'arrive' | 'tick' | 'take' | 'nextDue'>
+  readonly begin: () => Pick<
+    MemoryProcess<never, Entry, never, Output>,
+    'next' | 'arrive' | 'tick' | 'take' | 'nextDue'
+  >
   /** The event as the process gets it. */
   readonly entryOf: (event: Event) => Entry
   /** Whether it is an entry of a log: time moves with the entries alone after it. */

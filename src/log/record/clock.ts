@@ -132,7 +132,9 @@ export class Clock {
       this.#look()
         .then(() => {
           this.#isLooking = false
-          this.#schedule(this.#isActive || this.#others.length > 0 ? this.#activeInterval : this.#settings.interval)
+          this.#schedule(
+            this.#isActive || this.#others.length > 0 ? this.#activeInterval : this.#settings.interval,
+          )
         })
         .catch((error: unknown) => {
           this.#isLooking = false

@@ -65,7 +65,11 @@ export class RecordingProgress {
   #ofMost(now: number): number {
     const { size } = this.#streams
     if (size === 0) return now
-    if (size < MANY) return Array.from(this.#streams.values()).reduce((least, { through }) => Math.min(least, through), Infinity)
+    if (size < MANY)
+      return Array.from(this.#streams.values()).reduce(
+        (least, { through }) => Math.min(least, through),
+        Infinity,
+      )
     const times = Float64Array.from(this.#streams.values(), ({ through }) => through).sort()
     return times[Math.floor(size / MANY)] ?? now
   }

@@ -223,9 +223,7 @@ class RunningRecording {
     const registry = tick === Infinity ? undefined : new ProgressRegistry(recorder)
     const parts = registry && new RecordingParts({ recorder, registry, name, isShared, wait: waiting, now })
     const drain =
-      webhooks === undefined
-        ? undefined
-        : new WebhookDrain(context, recorder, registry, () => clock?.touch())
+      webhooks === undefined ? undefined : new WebhookDrain(context, recorder, registry, () => clock?.touch())
     const clock =
       registry &&
       new Clock({

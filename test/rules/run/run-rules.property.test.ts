@@ -1,5 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { asyncProperty, assert, array, boolean, constantFrom, integer, oneof, record, tuple } from 'fast-check'
+import {
+  asyncProperty,
+  assert,
+  array,
+  boolean,
+  constantFrom,
+  integer,
+  oneof,
+  record,
+  tuple,
+} from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { openLog } from 'rivulet/log'
 import type { ResearchEvent } from 'rivulet'
