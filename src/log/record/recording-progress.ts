@@ -70,7 +70,7 @@ export class RecordingProgress {
         (least, { through }) => Math.min(least, through),
         Infinity,
       )
-    const times = Float64Array.from(this.#streams.values(), ({ through }) => through).sort()
+    const times = Float64Array.from(this.#streams.values(), ({ through }) => through).toSorted()
     return times[Math.floor(size / MANY)] ?? now
   }
 }
