@@ -2,9 +2,8 @@ import { ArgumentError } from 'rivulet'
 import type { Entry, EventLog } from 'rivulet/log'
 import { LogInUseError } from 'rivulet/log'
 import { describe, expect, it } from 'vitest'
-import { simulatedStore } from '../../../src/log/memory/store.ts'
-import { answer } from '../../support/serve.ts'
-import { allEntriesOf, completed, recordingLog, settled } from './recording-log.ts'
+import { monitored } from './monitored.ts'
+import { allEntriesOf, completed, settled } from './recording-log.ts'
 
 const ticksOf = async (log: EventLog) =>
   (await allEntriesOf(log)).flatMap((entry) => (entry.type === 'log.tick' ? [entry] : []))
@@ -23,40 +22,6 @@ function lateOf(entries: readonly Entry[]): readonly Entry[] {
     const isOfService = entry.via !== 'log' && !entry.backfill && entry.time !== null
     return isOfService && Date.parse(entry.time ?? '') < reached
   })
-}
-
-/** Monitors whose completions happen at times of the test's clock. */
-async function monitored() {
-  const clock = { now: () => 0 }
-  const at = await recordingLog({}, simulatedStore({ clock: () => clock.now() }))
-  const { service, time } = at
-  clock.now = () => time.now()
-  const times = new Map<string, number[]>()
-  service.intercept = (path, response) => {
-    const [, , , id = '', kind] = new URL(path, 'http://localhost').pathname.split('/')
-    if (kind !== 'events') return false
-    const events = (times.get(id) ?? []).toReversed().map((ms) => ({
-      event_type: 'completion',
-      timestamp: new Date(ms).toISOString(),
-    }))
-    answer(response, { events })
-    return true
-  }
-  return {
-    ...at,
-    /** Something happens to these monitors now. */
-    happens: (...ids: readonly string[]) => {
-      for (const id of ids) times.set(id, [...(times.get(id) ?? []), time.now()])
-    },
-    /** Lets the time pass, in steps of a second. */
-    pass: async (seconds: number) => {
-      for (let second = 0; second < seconds; second++) {
-        time.advance(1_000)
-        await settled()
-      }
-    },
-    watched: (...ids: readonly string[]) => ids.map((id) => ({ id, pollInterval: 10_000 })),
-  }
 }
 
 describe('the progress of a recording', () => {

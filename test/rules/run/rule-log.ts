@@ -46,8 +46,10 @@ export class RuleLog {
     const time = new Date(this.clock.now).toISOString()
     const placed: ResearchEvent[] = []
     for (const event of events) placed.push({ ...event, time, received: time })
-    placed.push(tickAt(this.clock.now))
     await append(this.store, placed)
+    // What happened at the very time of a tick is decided by the next one.
+    this.clock.now += 1
+    await append(this.store, [tickAt(this.clock.now)])
   }
 
   /** Deletes what is appended meanwhile, and puts the rules, which must not run, to the position before it. */
