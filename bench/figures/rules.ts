@@ -46,7 +46,7 @@ async function speed(name: string, count: number, share: number, target?: Target
   const ours = () => {
     const driver = new InMemoryRules(rules, viewOf)
     return perProcessorSecond(EVENTS, () => {
-      for (const event of events) driver.next(event)
+      for (const event of events) driver.arrive(event)
     })
   }
   const theirs = () =>
@@ -84,7 +84,7 @@ async function byHand(): Promise<Result> {
     const emitted: AlertEvent[] = []
     alerts = emitted
     return perProcessorSecond(EVENTS, () => {
-      for (const event of events) emitted.push(...driver.next(event))
+      for (const event of events) emitted.push(...driver.arrive(event))
     })
   }
   const theirs = () => {
@@ -149,7 +149,8 @@ function memory(): readonly Result[] {
     const rules = compiledRules(defineRules([rule]))
     const before = heap()
     const driver = new InMemoryRules(rules, viewOf)
-    for (let number = 0; number < 3 * KEYS; number++) driver.next(eventOf(number, `monitor_${number % KEYS}`))
+    for (let number = 0; number < 3 * KEYS; number++)
+      driver.arrive(eventOf(number, `monitor_${number % KEYS}`))
     const bytes = (heap() - before) / KEYS
     expectCount(driver.states.size, KEYS)
     return result(`rules-memory-${kind}`, bytes, { atMost: 4_096 }, { unit: 'bytes/key' })

@@ -16,7 +16,7 @@ export class RecordedElsewhere extends Error {
 
   constructor({ claimed, owner, code }: LogInUseError) {
     super(
-      `${JSON.stringify(claimed)} is held by ${owner}: end that process first, or wait for it with --wait`,
+      `${JSON.stringify(claimed)} is held by ${owner}: end that process first, wait for it with --wait, or give this one another --name`,
     )
     this.code = code
   }

@@ -23,6 +23,7 @@ interface RecordCommandOptions extends ConnectionOptions, SourceOptions {
   readonly webhooks?: boolean
   readonly wait?: boolean
   readonly share?: string
+  readonly name?: string
   readonly maxAge?: number
   readonly maxSize?: number
 }
@@ -40,7 +41,10 @@ others, and ends with the exit code of the failure. A service that cannot be rea
 
 Only one process at a time can record a source into a log: another one ends with exit code 6, or waits with --wait. With
 --share, processes that are given the same name and the same sources divide these among them, and run until they are stopped. The log of a
-NATS server divides them evenly. In a file, each process records what no other one has.
+NATS server divides them evenly. In a file, one process records and the others stand by.
+
+Processes that record different sources into one log need different names: --name. The log keeps under it how far the recording is, and
+event time waits for a recording that has stopped: remove it with "rivulet log remove-reader --recording" if it does not come back.
 
 Ctrl-C or SIGTERM ends it after the events that were received are stored; a second one ends it immediately.
 
@@ -65,6 +69,7 @@ export function addRecord(program: Command, signal: AbortSignal): void {
     .option('--max-size <size>', 'delete the oldest entries above this size (default: 8 GiB)', byteSize)
     .option('--wait', 'wait while another process records one of them, instead of an error')
     .option('--share <name>', 'divide them with the other processes that have this name here')
+    .option('--name <name>', 'the name of the recording in the log (default: that of --share, or main)')
   addConnectionOptions(command, 'print, at the end, the number of recorded entries as one line of JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: RecordCommandOptions) => {
@@ -75,7 +80,7 @@ export function addRecord(program: Command, signal: AbortSignal): void {
 
 /** Resolves when everything is stored and closed, after the last event or after the signal aborts. */
 async function record(options: RecordCommandOptions, signal: AbortSignal): Promise<void> {
-  const { log: file, wait = false, share, maxAge, maxSize } = options
+  const { log: file, wait = false, share, name, maxAge, maxSize } = options
   const ids = watchedIds(options)
   const { webhookPort: port, webhookHost: host, webhooks: areReceivedElsewhere = false } = options
   const hasWebhooks = port !== undefined || areReceivedElsewhere
@@ -108,6 +113,7 @@ async function record(options: RecordCommandOptions, signal: AbortSignal): Promi
     ...(hasWebhooks && { webhooks: endpoint?.receiver ?? true }),
     ...(wait && { wait: signal }),
     ...(share !== undefined && { share }),
+    ...(name !== undefined && { name }),
   })
   const stop = () => void job.stop().catch(() => {})
   signal.addEventListener('abort', stop, { once: true })
@@ -171,7 +177,8 @@ function countEntries(recorded: EventLog, log: Logger, progress: Progress): Coun
   const observer: LogObserver = {
     async append(given, proceed) {
       const appended = await proceed()
-      counted.entries += appended.entries
+      // What the clock of the log adds is nothing that was recorded.
+      counted.entries += appended.entries - given.filter(({ event }) => event.type === 'log.tick').length
       counted.duplicates += appended.duplicates
       for (const { event } of given) {
         progress.take(event)

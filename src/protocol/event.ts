@@ -117,10 +117,17 @@ interface SourceLost {
   readonly message: string
 }
 
-/** Time passed. The recorder of a log appends it while nothing else is recorded, so that timers of its readers fire. */
+/** Time passed. The recordings of a log append it each second while events come, and now and then while none come, so that timers of its readers fire. */
 interface LogTick {
   /** When, in RFC 3339. */
   readonly at: string
+  /**
+   * The time up to which all events have come, in RFC 3339: no event that is recorded later is expected to have happened before. It moves the watermark of
+   * processes. Null until every stream was read for the first time.
+   */
+  readonly through: string | null
+  /** Whether nothing is missing up to {@link through}. False after a stream was waited for in vain, for the recording's `maxHold`. */
+  readonly complete: boolean
 }
 
 /** The wall clock of a process that writes to a log has jumped, or follows the time of the log again. */

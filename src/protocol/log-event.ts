@@ -8,14 +8,18 @@ const LOG_SOURCE = '/log'
 export const CLOCK_SOURCE = `${LOG_SOURCE}/clock`
 
 /** Time passed. `number` counts the ticks of a log. */
-export function tickEvent(number: number, now: number): EventOf<'log.tick'> {
+export function tickEvent(
+  number: number,
+  now: number,
+  { through, complete }: { readonly through: number | null; readonly complete: boolean },
+): EventOf<'log.tick'> {
   const at = rfc3339(now)
   return {
     id: `tick:${number}`,
     source: LOG_SOURCE,
     type: 'log.tick',
     time: at,
-    data: { at },
+    data: { at, through: through === null ? null : rfc3339(through), complete },
     received: at,
     via: 'log',
   }

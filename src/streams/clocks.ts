@@ -1,9 +1,10 @@
 import { checkObject } from '../protocol/check.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
+import { isObject } from '../protocol/json.ts'
 
 /** How far the time of a process has come, in Unix ms; -Infinity before its first entry. */
 export interface Clocks {
-  /** The greatest event time of all entries so far. */
+  /** The time up to which all events have come, before `lateness`. */
   readonly event: number
   /** The greatest time of recording. */
   readonly recorded: number
@@ -36,19 +37,28 @@ export function eventTime(
 }
 
 /**
- * The clocks after an entry.
+ * The clocks after an entry of a log. Only a tick moves the event time: its recorder knows what is still to come, and no entry does.
  *
- * @param recorded When it was recorded, in Unix ms.
+ * @param at When it was recorded, in Unix ms.
  */
 export function advanced(
-  clocks: Clocks,
-  { time, received }: Pick<ResearchEvent, 'time' | 'received'>,
-  recorded: number,
+  { event, recorded }: Clocks,
+  entry: Pick<ResearchEvent, 'type' | 'data'>,
+  at: number,
 ): Clocks {
-  return {
-    event: Math.max(clocks.event, eventTime({ time, received, recorded })),
-    recorded: Math.max(clocks.recorded, recorded),
-  }
+  const now = Math.max(recorded, at)
+  const through = entry.type === 'log.tick' ? throughOf(entry.data) : undefined
+  // A tick of a writer whose clock is wrong is no later than its recording.
+  return { event: through === undefined ? event : Math.max(event, Math.min(through, now)), recorded: now }
+}
+
+/** The clocks after an event that has come at a time without a log: nothing before it is still to come. */
+export function arrivedBy({ event, recorded }: Clocks, at: number): Clocks {
+  return { event: Math.max(event, at), recorded: Math.max(recorded, at) }
+}
+
+function throughOf(data: unknown): number | undefined {
+  return isObject(data) ? parsedTime(data['through']) : undefined
 }
 
 /** When an event was recorded, else received. Unix ms. */

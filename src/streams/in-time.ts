@@ -12,10 +12,13 @@ const MAX_WAIT = 60_000
 /** Settings of {@link inTime}. */
 interface Timing<Event, Entry extends StreamInput, Output> {
   /** Makes the process of a subscription. */
-  readonly begin: () => Pick<MemoryProcess<never, Entry, never, Output>, 'next' | 'tick' | 'take' | 'nextDue'>
+  readonly begin: () => Pick<
+    MemoryProcess<never, Entry, never, Output>,
+    'next' | 'arrive' | 'tick' | 'take' | 'nextDue'
+  >
   /** The event as the process gets it. */
   readonly entryOf: (event: Event) => Entry
-  /** Whether time moves with the events alone after this one. */
+  /** Whether it is an entry of a log: time moves with the entries alone after it. */
   readonly isTimed?: (event: Event) => boolean
   readonly scheduler: SchedulerLike
 }
@@ -79,9 +82,10 @@ export function inTime<Event, Entry extends StreamInput, Output>({
       source.pipe(takeUntil(ended), underGate(gateOf(subscriber))).subscribe({
         next: (event) => {
           const entry = entryOf(event)
+          const isEntry = isTimed(event)
           inTurn(() => {
-            emit(() => process.next(entry))
-            waitUntil(isTimed(event) ? Infinity : process.nextDue)
+            emit(() => (isEntry ? process.next(entry) : process.arrive(entry)))
+            waitUntil(isEntry ? Infinity : process.nextDue)
           })
         },
         error: (error: unknown) => inTurn(() => subscriber.error(error)),

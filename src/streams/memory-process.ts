@@ -1,5 +1,5 @@
 import type { ResearchEvent } from '../protocol/event.ts'
-import { advanced, arrivedAt, NO_TIME } from './clocks.ts'
+import { advanced, arrivedAt, arrivedBy, NO_TIME } from './clocks.ts'
 import type { Clocks } from './clocks.ts'
 import { entryOccasion, timerOccasion } from './effects.ts'
 import type { CallbackEffects, Representation } from './effects.ts'
@@ -36,10 +36,18 @@ export class MemoryProcess<State, Input extends StreamInput, Stored, Output> {
     this.#core = new ProcessCore(settings.name, settings.functions, settings.representation)
   }
 
-  /** Processes an entry. Returns the output: first that of timers up to its time, then its own. */
+  /** Processes an entry of a log, whose ticks move the time. Returns the output: first that of timers up to its time, then its own. */
   next(entry: Input): readonly Output[] {
+    return this.#process(entry, advanced(this.#clocks, entry, arrivedAt(entry)))
+  }
+
+  /** Processes an event that comes now, after all events before it. Returns the output as {@link next} does. */
+  arrive(event: Input): readonly Output[] {
+    return this.#process(event, arrivedBy(this.#clocks, arrivedAt(event)))
+  }
+
+  #process(entry: Input, clocks: Clocks): readonly Output[] {
     const core = this.#core
-    const clocks = advanced(this.#clocks, entry, arrivedAt(entry))
     let keys: readonly string[] = []
     let failure: unknown
     try {
@@ -63,10 +71,9 @@ export class MemoryProcess<State, Input extends StreamInput, Stored, Output> {
     return this.take()
   }
 
-  /** Moves the time, as a `log.tick` does. Returns the output of timers. @param at Unix ms. */
+  /** Lets the time pass without an event. Returns the output of timers. @param at Unix ms. */
   tick(at: number): readonly Output[] {
-    const { event, recorded } = this.#clocks
-    this.#fire({ event: Math.max(event, at), recorded: Math.max(recorded, at) }, undefined)
+    this.#fire(arrivedBy(this.#clocks, at), undefined)
     return this.take()
   }
 

@@ -154,7 +154,7 @@ describe('an invalid command line', () => {
     [['log', 'read'], /--log <file\|url>' not specified/],
     [['log', 'read', '--log', 'x.db', '--from', 'yesterday'], /Expected start, end, or a time/],
     [['log', 'read', '--log', 'x.db', '--from', 'start', '--after', 'p'], /cannot be used with/],
-    [['log', 'remove-reader', '--log', 'x.db'], /remove-reader needs --consumer or --process/],
+    [['log', 'remove-reader', '--log', 'x.db'], /remove-reader needs --consumer, --process or --recording/],
     [['log', 'remove-reader', '--log', 'x.db', '--consumer', 'c', '--process', 'p'], /cannot be used with/],
     [
       ['log', 'rewind', '--log', 'x.db', '--consumer', 'c', '--effects', 'no-such.db'],

@@ -5,6 +5,7 @@ import type { ResearchEvent } from 'rivulet'
 import type { ProcessOptions } from 'rivulet/log'
 import type { LogStore } from 'rivulet/log/store'
 import { SqliteLogStore } from '../../src/log/sqlite/store.ts'
+import { tickAt } from '../support/ticks.ts'
 import { change } from '../operators/events.ts'
 import { append } from './append.ts'
 import { readAll } from './conformance/fixture.ts'
@@ -20,12 +21,7 @@ const STORES: readonly (readonly [string, (clock: Clock) => LogStore])[] = [
 const GONE = '/v1/monitors/gone'
 const KEPT = '/v1/monitors/kept'
 
-const tick = (at: number): ResearchEvent => ({
-  ...change(`tick:${at}`),
-  source: '/log',
-  type: 'log.tick',
-  data: { at: new Date(at).toISOString() },
-})
+const tick = (at: number): ResearchEvent => ({ ...tickAt(at), id: `tick:${at}` })
 
 interface Count {
   readonly seen: number

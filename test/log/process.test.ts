@@ -2,11 +2,11 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { firstValueFrom, lastValueFrom, take, toArray } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { openLog } from 'rivulet/log'
-import type { ResearchEvent } from 'rivulet'
 import type { EventLog, ProcessOptions } from 'rivulet/log'
 import type { ProcessContext } from 'rivulet/streams'
 import { iterate } from 'rivulet/operators'
 import { change } from '../operators/events.ts'
+import { tickAt } from '../support/ticks.ts'
 import { append } from './append.ts'
 import { readAll } from './conformance/fixture.ts'
 import { simulatedStore } from '../../src/log/memory/store.ts'
@@ -25,15 +25,6 @@ const counting: ProcessOptions<Count> = {
   init: () => ({ seen: 0 }),
   event: ({ seen }, _entry, context) => context.set({ seen: seen + 1 }),
 }
-
-/** A tick of the recorder. */
-const tick = (at: number): ResearchEvent => ({
-  ...change(`tick:${at}`),
-  source: '/log',
-  type: 'log.tick',
-  time: new Date(at).toISOString(),
-  data: { at: new Date(at).toISOString() },
-})
 
 const M = '/v1/monitors/m'
 
@@ -90,7 +81,7 @@ describe('a process', () => {
 
   it('gets only entries of its types that `where` and `key` want', async () => {
     const { store, log } = await opened()
-    await append(store, [change('1'), tick(1), change('2'), change('3')])
+    await append(store, [change('1'), tickAt(1), change('2'), change('3')])
     const process = log.process('p', {
       ...counting,
       types: ['monitor.event_stream'],
@@ -348,11 +339,11 @@ describe('a timer of a process', () => {
     await caughtUp(store)
     await first.stop()
     now = 5 * HOUR
-    await append(store, [tick(now)])
+    await append(store, [tickAt(now)])
     log.process('p', silent)
     await caughtUp(store)
     now = 9 * HOUR
-    await append(store, [tick(now)])
+    await append(store, [tickAt(now)])
     await caughtUp(store)
     expect(await output(store)).toMatchObject([
       {
@@ -376,7 +367,7 @@ describe('a timer of a process', () => {
     expect((await output(store)).map(({ data }) => data)).toEqual([{ since: 0, due: 3 * HOUR }])
   })
 
-  it('of event time waits for the watermark, which is behind the latest entry by `lateness`', async () => {
+  it('of event time waits for the watermark, which ticks alone move, and is behind them by `lateness`', async () => {
     const { store, log } = await opened({ clock: () => 1_000_000 })
     const at = (id: string, ms: number) => ({ ...change(id), time: new Date(ms).toISOString() })
     log.process('p', {
@@ -386,11 +377,10 @@ describe('a timer of a process', () => {
         if (entry.id === '1') context.timer('window', 500, { clock: 'event' })
       },
     })
-    await append(store, [at('1', 400), at('2', 599)])
+    await append(store, [at('1', 400), at('2', 900), tickAt(950, null), tickAt(1_000, 599), at('3', 990)])
     await caughtUp(store)
     expect(await output(store)).toEqual([])
-    // A time that has not come yet does not move it.
-    await append(store, [at('3', 600)])
+    await append(store, [tickAt(1_100, 600)])
     await caughtUp(store)
     expect(await output(store)).toHaveLength(1)
   })
@@ -417,7 +407,7 @@ describe('a timer of a process', () => {
     let process = log.process('p', options)
     await caughtUp(store)
     now = 20
-    await append(store, [tick(now)])
+    await append(store, [tickAt(now)])
     for (let stops = 0; stops < 3; stops++) {
       await process.stop()
       process = log.process('p', options)
@@ -432,12 +422,12 @@ describe('a timer of a process', () => {
   it('have an output each, where two of different clocks set a third one to the same time', async () => {
     let now = 1
     const { store, log } = await opened({ clock: () => now })
-    await append(store, [tick(0)])
+    await append(store, [tickAt(0)])
     log.process('p', {
       ...silent,
       key: () => 'k',
-      event: (_state, { id }, context) => {
-        if (id !== 'tick:0') return
+      event: (_state, { recorded }, context) => {
+        if (recorded !== 1) return
         context.timer('early', 5, { clock: 'event' })
         context.timer('late', 8)
       },
@@ -453,7 +443,7 @@ describe('a timer of a process', () => {
       [20, 20],
     ] as const) {
       now = recorded
-      await append(store, [tick(time)])
+      await append(store, [tickAt(now, time)])
     }
     await caughtUp(store)
     expect(await output(store)).toMatchObject([{ cause: { due: 10 } }, { cause: { due: 10 } }])
@@ -508,11 +498,11 @@ describe('a timer of a process', () => {
     now = 60
     await append(store, [change('2', 'b')])
     now = 159
-    await append(store, [tick(now)])
+    await append(store, [tickAt(now)])
     await caughtUp(store)
     expect([...(await process.snapshot()).state]).toEqual([['/v1/monitors/b', { seen: 2 }]])
     now = 160
-    await append(store, [tick(now)])
+    await append(store, [tickAt(now)])
     await caughtUp(store)
     const changes = await lastValueFrom(process.changes(undefined, { live: false }).pipe(toArray()))
     expect(changes.map(({ state }) => state)).toEqual([null, null])
@@ -540,7 +530,7 @@ describe('the end of states', () => {
     const process = log.process('p', timeToLive === undefined ? never : { ...keyed, timeToLive })
     for (const at of [500, later]) {
       now = at
-      await append(store, [tick(at)])
+      await append(store, [tickAt(at)])
       await caughtUp(store)
     }
     expect((await process.snapshot()).state.size).toBe(left)
@@ -556,6 +546,7 @@ describe('the clocks of a process', () => {
     log.process('p', {
       ...counting,
       lateness: 10,
+      types: ['monitor.event_stream'],
       event: (_state, { id, time }, context) => {
         seen.push([id, context.now(), Date.parse(time ?? '') < context.now('event')])
         if (id === '1') context.timer('t', 150)
@@ -569,7 +560,7 @@ describe('the clocks of a process', () => {
       ['4', 400, 400],
     ] as const) {
       now = recorded
-      await append(store, [at(id, time)])
+      await append(store, [at(id, time), tickAt(recorded, 100)])
     }
     await caughtUp(store)
     expect(seen).toEqual([

@@ -11,6 +11,7 @@ import { append } from '../log/append.ts'
 import { readAll } from '../log/conformance/fixture.ts'
 import type { Tally } from '../log/process/interpreter.ts'
 import { appended, randomProcess } from '../log/process/scenario.ts'
+import { tickAt } from '../support/ticks.ts'
 import { change } from '../operators/events.ts'
 
 const START = Date.parse('2026-01-01T00:00:00Z')
@@ -80,9 +81,7 @@ async function recordedLog(
     now += delay
     const time = new Date(now - age).toISOString()
     const event: ResearchEvent =
-      kind === 'tick'
-        ? { ...change(`${number}:1`), source: '/log', type: 'log.tick', time, data: { at: time } }
-        : { ...change(`${number}:${program}`, `m${monitor}`), time }
+      kind === 'tick' ? tickAt(now, now - age) : { ...change(`${number}:${program}`, `m${monitor}`), time }
     await append(store, [event])
   }
   return { store, recorded: await readAll(store) }

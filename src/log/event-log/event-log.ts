@@ -210,9 +210,11 @@ export interface EventLog extends AsyncDisposable {
    * anything for it, and the name begins anew. Without effect for an unknown one. Rejects with a `LogInUseError` while it is running,
    * here or in another process.
    *
+   * A recording is removed by its name, once it is not started again: event time no longer waits for it.
+   *
    * @throws ArgumentError for anything but one name.
    */
-  remove(reader: LogReader): Promise<void>
+  remove(reader: LogReader | { readonly recording: string }): Promise<void>
   /**
    * Deletes what the log has of a source, if the law or a customer asks for it: its entries and their dead letters, its webhooks, and
    * what processes have appended because of it, directly or through other processes, or would append later because of a deleted

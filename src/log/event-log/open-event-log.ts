@@ -5,6 +5,7 @@ import { appEntry } from './app-event.ts'
 import type { AppEvent } from './app-event.ts'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkInteger, checkOptions, checkSignal, checkText } from '../../protocol/check.ts'
+import { isObject } from '../../protocol/json.ts'
 import type { ResearchEventType } from '../../protocol/event.ts'
 import { isThenable } from '../../protocol/thenable.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
@@ -28,6 +29,7 @@ import type { LogObserver } from './observer.ts'
 import { Recorder } from '../record/recorder.ts'
 import type { RecorderReports } from '../record/recorder.ts'
 import { record } from '../record/recording.ts'
+import { removeRecording } from '../record/progress-registry.ts'
 import type { Recording, RecordOptions } from '../record/recording.ts'
 import { processSettings, RunningProcess } from '../process/process.ts'
 import type { LogProcess, ProcessOptions } from '../process/process.ts'
@@ -226,7 +228,8 @@ export class OpenEventLog implements EventLog {
     return exportLines(this.#store, options)
   }
 
-  async remove(reader: LogReader): Promise<void> {
+  async remove(reader: LogReader | { readonly recording: string }): Promise<void> {
+    if (isObject(reader) && 'recording' in reader) return this.#removeRecording(reader)
     const whole = readerName(reader)
     const { retention, deadLetters } = this.#store
     const { readers } = await retention.stats()
@@ -238,6 +241,18 @@ export class OpenEventLog implements EventLog {
       await deadLetters.remove(name, 'all')
     }
     while (await retention.clean());
+  }
+
+  async #removeRecording(given: { readonly recording: string }): Promise<void> {
+    checkOptions('reader', given, ['recording'])
+    checkText('reader.recording', given.recording)
+    const failed = Promise.withResolvers<never>()
+    const recorder = this.recorder(failed.reject)
+    try {
+      await Promise.race([failed.promise, removeRecording(recorder, given.recording)])
+    } finally {
+      await recorder.close()
+    }
   }
 
   record(options: RecordOptions): Recording {

@@ -1,91 +1,194 @@
 import type { SchedulerLike, Subscription } from 'rxjs'
-import type { Position } from '../store/contract.ts'
-import type { RecordedStream, Recorder } from './recorder.ts'
 import { tickEvent } from '../../protocol/log-event.ts'
+import { isObject, parseJson } from '../../protocol/json.ts'
+import type { ProgressRegistry } from './progress-registry.ts'
+import type { RecordedStream, Recorder } from './recorder.ts'
 
-/** The stream of the ticks. Its position is the number of the last one. */
+/** The stream of the ticks. Its position is the last one. */
 const STREAM = 'clock'
 
+/** The time between two ticks while events come, in ms. */
+const ACTIVE_INTERVAL = 1_000
+
+/** The progress of a part of this recording. */
+export interface ClockedPart {
+  /** The name of the stream whose position is its progress. */
+  readonly name: string
+  /**
+   * Stores up to which time it is complete, and returns it, in Unix ms. Undefined while another recording has the part.
+   *
+   * @param next When the next call is expected.
+   */
+  look(now: number, next: number): number | undefined
+}
+
+/** Settings of a {@link Clock}. */
+interface ClockSettings {
+  readonly recorder: Recorder
+  readonly registry: ProgressRegistry
+  readonly scheduler: SchedulerLike
+  /** The time between two ticks while no events come, in ms. */
+  readonly interval: number
+  /** How long ticks wait for a stream that is behind, in ms. */
+  readonly maxHold: number
+  /** The parts of this recording. */
+  readonly parts: () => Iterable<ClockedPart>
+}
+
+/** A tick. */
+interface Tick {
+  readonly number: number
+  /** Unix ms; -Infinity if it is not known. */
+  readonly through: number
+}
+
 /**
- * Appends `log.tick` while nothing else is recorded, so that time passes for the readers of the log. One clock of a log runs; the
- * others wait for its end.
+ * Stores how far a recording is, and lets time pass for the readers of the log: appends `log.tick`, each second while events come. One clock
+ * of a log does that; the others wait for its end.
  */
 export class Clock {
-  readonly #recorder: Recorder
-  readonly #scheduler: SchedulerLike
-  readonly #interval: number
-  /** When this recording has added something last. */
-  #addedAt: number
-  /** The end of the log at the last check; undefined if this recording has added something since. */
-  #end: Position | undefined
+  readonly #settings: ClockSettings
+  /** Ends the run with an error. */
+  #fail: (error: unknown) => void = () => {}
+  /** The stream of the ticks, while this clock appends them. */
+  #stream: RecordedStream | undefined
+  #last: Tick = { number: 0, through: -Infinity }
+  /** When the last tick was. */
+  #tickedAt: number
+  /** The least progress of all recordings at the last tick, and since when it is that. */
+  #least = -Infinity
+  #heldSince: number
+  /** The progress of other recordings at the last look. */
+  #others: readonly number[] = []
+  /** Whether something was recorded since the last look. */
+  #isActive = false
+  #timer: Subscription | undefined
+  /** When the timer is due. */
+  #due = Infinity
+  #isOver = false
+  #isLooking = false
 
-  /** @param interval How long nothing must be recorded before a tick, in ms. */
-  constructor(recorder: Recorder, scheduler: SchedulerLike, interval: number) {
-    this.#recorder = recorder
-    this.#scheduler = scheduler
-    this.#interval = interval
-    this.#addedAt = scheduler.now()
+  constructor(settings: ClockSettings) {
+    this.#settings = settings
+    this.#tickedAt = settings.scheduler.now()
+    this.#heldSince = this.#tickedAt
   }
 
   /** Called when this recording adds an event. */
   touch(): void {
-    this.#addedAt = this.#scheduler.now()
-    this.#end = undefined
+    if (this.#isActive) return
+    this.#isActive = true
+    this.#schedule(this.#activeInterval)
   }
 
   /** Ticks until the signal is aborted. Rejects with an error of the log. */
   async run(signal: AbortSignal): Promise<void> {
+    const { recorder, scheduler, interval } = this.#settings
     const failed = Promise.withResolvers<never>()
     // Only awaited once the stream is open.
     failed.promise.catch(() => {})
-    const stream = await this.#recorder.openInTurn(STREAM, signal, failed.reject)
-    if (signal.aborted) return
-    let number = Number(stream.position ?? 0)
-    let timer: Subscription | undefined
-    let isOver = false
-    const schedule = (delay: number) => {
-      if (!isOver) timer = this.#scheduler.schedule(onTimer, delay)
-    }
+    this.#fail = failed.reject
     const stop = () => {
-      isOver = true
-      timer?.unsubscribe()
+      this.#isOver = true
+      this.#timer?.unsubscribe()
     }
+    this.#isOver = false
+    this.#due = Infinity
     signal.addEventListener('abort', stop, { once: true })
-    const look = async () => {
-      // A wall clock that was set back does not make the wait longer.
-      this.#addedAt = Math.min(this.#addedAt, this.#scheduler.now())
-      const addedAt = this.#addedAt
-      const quiet = this.#scheduler.now() - addedAt
-      // Retention has paused the recorder, or the log is behind.
-      if (this.#recorder.gate.closed) return schedule(this.#interval)
-      // A fraction of a ms may be too small to change a virtual time, which would be a hot loop.
-      if (quiet < this.#interval) return schedule(Math.max(1, this.#interval - quiet))
-      const end = await this.#recorder.end()
-      // An event was added meanwhile.
-      if (this.#addedAt !== addedAt) return schedule(this.#interval)
-      if (this.#end !== undefined && this.#end !== end) {
-        // Another recording has appended something.
-        this.#end = end
-        return schedule(this.#interval)
-      }
-      number += 1
-      this.#add(stream, number)
-      await this.#recorder.flushed(stream)
-      this.#end = await this.#recorder.end()
-      schedule(this.#interval)
-    }
-    const onTimer = () => void look().catch(failed.reject)
-    this.#end = await this.#recorder.end()
-    schedule(this.#interval)
+    this.#schedule(interval)
     try {
+      const stream = await recorder.openInTurn(STREAM, signal, failed.reject)
+      if (signal.aborted) return
+      this.#last = tickOf(stream.position)
+      this.#heldSince = scheduler.now()
+      this.#stream = stream
       await failed.promise
     } finally {
+      this.#stream = undefined
       stop()
     }
   }
 
-  #add(stream: RecordedStream, number: number): void {
-    const now = this.#scheduler.now() - this.#recorder.ahead
-    stream.add(tickEvent(number, now), { text: () => String(number) })
+  /** Ticks for the last time. */
+  async finish(): Promise<void> {
+    this.#isActive = true
+    if (!this.#isOver) await this.#look()
+  }
+
+  get #activeInterval(): number {
+    return Math.min(this.#settings.interval, ACTIVE_INTERVAL)
+  }
+
+  /** Looks after this delay, in ms, unless it looks earlier. */
+  #schedule(delay: number): void {
+    const { scheduler } = this.#settings
+    const due = scheduler.now() + delay
+    if (this.#isOver || this.#isLooking || this.#due <= due) return
+    this.#timer?.unsubscribe()
+    this.#due = due
+    this.#timer = scheduler.schedule(() => {
+      this.#due = Infinity
+      this.#isLooking = true
+      this.#look()
+        .then(() => {
+          this.#isLooking = false
+          this.#schedule(
+            this.#isActive || this.#others.length > 0 ? this.#activeInterval : this.#settings.interval,
+          )
+        })
+        .catch((error: unknown) => {
+          this.#isLooking = false
+          this.#fail(error)
+        })
+    }, delay)
+  }
+
+  async #look(): Promise<void> {
+    const { recorder, registry, scheduler, interval, parts } = this.#settings
+    const now = scheduler.now()
+    const own = new Map<string, number>()
+    for (const part of parts()) {
+      const through = part.look(now, now + this.#activeInterval)
+      if (through !== undefined) own.set(part.name, through)
+    }
+    // Retention has paused the recorder, or the log is behind.
+    if (this.#stream === undefined || recorder.gate.closed) return
+    const streams = (await registry.streams()).filter((name) => !own.has(name))
+    const others = streams.length === 0 ? [] : await registry.through(streams)
+    if (others.some((through, n) => through !== this.#others[n])) this.#isActive = true
+    this.#others = others
+    // A wall clock that was set back does not make the wait longer.
+    this.#tickedAt = Math.min(this.#tickedAt, now)
+    if (!this.#isActive && now - this.#tickedAt < interval) return
+    this.#isActive = false
+    this.#tick(this.#stream, now, Math.min(now, ...own.values(), ...others))
+  }
+
+  #tick(stream: RecordedStream, now: number, least: number): void {
+    const { recorder, maxHold } = this.#settings
+    if (least !== this.#least || now < this.#heldSince) {
+      this.#least = least
+      this.#heldSince = now
+    }
+    const isHeldTooLong = now - this.#heldSince >= maxHold
+    const complete = isHeldTooLong ? now - maxHold : least
+    const through = Math.max(this.#last.through, complete - recorder.ahead)
+    const tick: Tick = { number: this.#last.number + 1, through }
+    this.#last = tick
+    this.#tickedAt = now
+    const event = tickEvent(tick.number, now - recorder.ahead, {
+      through: Number.isFinite(through) ? through : null,
+      complete: !isHeldTooLong,
+    })
+    stream.tick(event, { text: () => JSON.stringify(tick) })
+  }
+}
+
+function tickOf(position: string | undefined): Tick {
+  const parsed = parseJson(position ?? '')
+  const { number, through }: Record<string, unknown> = isObject(parsed) ? parsed : {}
+  return {
+    number: typeof number === 'number' ? number : 0,
+    through: typeof through === 'number' ? through : -Infinity,
   }
 }

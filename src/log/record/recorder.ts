@@ -3,7 +3,7 @@ import { Gate } from '../../protocol/gate.ts'
 import type { Observers } from '../../protocol/observers.ts'
 import type { StreamPosition } from '../../protocol/stream-position.ts'
 import { MAX_APPEND_ENTRIES, MAX_APPEND_LENGTH } from '../store/contract.ts'
-import type { Fence, LogStore, NewEntry, Position, StreamAppend } from '../store/contract.ts'
+import type { Fence, LogStore, NewEntry, StreamAppend } from '../store/contract.ts'
 import { FencedError, LogError, LogInUseError, LogValueError } from '../errors.ts'
 import type { InboxStore } from '../store/inbox-store.ts'
 import { logObservers } from '../event-log/observer.ts'
@@ -33,6 +33,8 @@ export interface RecordedStream {
   add(event: ResearchEvent, position?: StreamPosition, backfill?: boolean): void
   /** Moves the stream soon, without an event. Ignored as {@link add}. */
   move(position: StreamPosition): void
+  /** Appends an event as {@link add}, and after all that was added before, of whatever stream. */
+  tick(event: ResearchEvent, position: StreamPosition): void
   /**
    * Marks a delivery of the inbox as done, together with or after what was added before, of any stream. Only for the stream
    * under whose claim the inbox is recorded. Ignored as {@link add}.
@@ -80,6 +82,7 @@ interface PendingChange extends StreamChange<OpenStream> {
   readonly length: number
   readonly position?: StreamPosition | undefined
   readonly done?: string
+  readonly isLast?: boolean
   /** The error of an event that cannot be appended. */
   readonly refused?: LogValueError
 }
@@ -190,9 +193,9 @@ export class Recorder {
     return this.#store.inbox
   }
 
-  /** The end of the log. */
-  end(): Promise<Position> {
-    return this.#store.positionAt('end')
+  /** The positions of streams in the log; null for one without. */
+  positions(names: readonly string[]): Promise<readonly (string | null)[]> {
+    return this.#store.streamPositions(names.map(streamName))
   }
 
   /** Appends an entry soon. */
@@ -200,7 +203,7 @@ export class Recorder {
     stream: OpenStream,
     event: ResearchEvent,
     position: StreamPosition | undefined,
-    backfill: boolean,
+    { backfill = false, isLast = false }: { readonly backfill?: boolean; readonly isLast?: boolean } = {},
   ): void {
     if (this.#failed) return
     let entry: NewEntry
@@ -212,7 +215,7 @@ export class Recorder {
       this.change({ refused: error, length: MAX_APPEND_LENGTH, stream })
       return
     }
-    this.change({ entry, length: entry.json.length, stream, position })
+    this.change({ entry, length: entry.json.length, stream, position, isLast })
   }
 
   /** Appends a change soon. */
@@ -276,7 +279,7 @@ export class Recorder {
     const endTurn =
       waiting === undefined ? this.#turns.takeIfFree(name) : await this.#turns.take(name, waiting)
     if (endTurn === undefined) {
-      throw new LogInUseError('the log', `stream:${name}`, 'another recording of the same open log')
+      throw new LogInUseError('the log', streamName(name), 'another recording of the same open log')
     }
     try {
       return await this.#claim(name, endTurn, until, { wait: waiting, signal, onFenced })
@@ -292,7 +295,7 @@ export class Recorder {
     until: AbortSignal,
     { wait, signal, onFenced }: OpenOptions,
   ): Promise<RecordedStream> {
-    const fence = await this.#store.claim(`stream:${name}`, wait === undefined ? {} : { wait })
+    const fence = await this.#store.claim(streamName(name), wait === undefined ? {} : { wait })
     try {
       until.throwIfAborted()
       const [position = null] = await this.#store.streamPositions([fence.name])
@@ -443,6 +446,11 @@ export class Recorder {
   }
 }
 
+/** The name of an upstream stream in the store. */
+function streamName(name: string): string {
+  return `stream:${name}`
+}
+
 /** The first entries, as many as one append may have: at least one. */
 function firstBatch(pending: readonly PendingChange[]): readonly PendingChange[] {
   let length = 0
@@ -496,7 +504,11 @@ class OpenStream implements RecordedStream {
   }
 
   add(event: ResearchEvent, position?: StreamPosition, backfill = false): void {
-    if (this.#closing === undefined) this.#recorder.add(this, event, position, backfill)
+    if (this.#closing === undefined) this.#recorder.add(this, event, position, { backfill })
+  }
+
+  tick(event: ResearchEvent, position: StreamPosition): void {
+    if (this.#closing === undefined) this.#recorder.add(this, event, position, { isLast: true })
   }
 
   move(position: StreamPosition): void {

@@ -20,8 +20,11 @@ import type {
 import { FencedError, LogError } from '../errors.ts'
 import { Job } from '../event-log/job.ts'
 import type { LogJob } from '../event-log/job.ts'
-import type { SharingStore } from '../store/sharing-store.ts'
+import { UNDIVIDED } from '../store/sharing-store.ts'
+import type { Partitions, SharingStore } from '../store/sharing-store.ts'
 import { Clock } from './clock.ts'
+import { ProgressRegistry } from './progress-registry.ts'
+import { RecordingParts } from './recording-parts.ts'
 import { RecordedList } from './recorded-list.ts'
 import type { Recorder, RecorderReports } from './recorder.ts'
 import { Upstream } from './upstream.ts'
@@ -93,8 +96,21 @@ export interface RecordOptions {
    * ```
    */
   readonly share?: string
-  /** Time without an entry until a `log.tick` is recorded, in ms, at least 1; `Infinity` for never. Default 10,000. */
+  /**
+   * Name of the recording, under which the log keeps how far it is. Recordings of a log that run at the same time have different names. Default:
+   * {@link share}, else `main`.
+   */
+  readonly name?: string
+  /**
+   * Time between two `log.tick` while nothing is recorded, in ms; `Infinity` for none at all, so that event time stands still. Otherwise they are appended
+   * each second. At least 1. Default 10,000.
+   */
   readonly tick?: number
+  /**
+   * How long event time waits for streams that are behind, in ms. Then it goes on without them, and their events are late. At least 1; `Infinity`
+   * waits forever. Default 900,000.
+   */
+  readonly maxHold?: number
 }
 
 /** The lists of {@link Recording.set}. */
@@ -126,7 +142,9 @@ const OPTIONS = Object.keys({
   webhooks: true,
   wait: true,
   share: true,
+  name: true,
   tick: true,
+  maxHold: true,
 } satisfies Record<keyof RecordOptions, true>)
 
 const LISTS = ['monitors', 'taskGroups', 'runs', 'findAlls'] as const satisfies (keyof RecordedLists)[]
@@ -145,11 +163,14 @@ interface RecordedLog {
 export function record(log: RecordedLog, options: RecordOptions): Recording {
   checkOptions('options', options ?? null, OPTIONS)
   const context = contextOf(options.client)
-  const { monitors = [], taskGroups = [], runs = [], findAlls = [], webhooks, share, wait, tick } = options
+  const { monitors = [], taskGroups = [], runs = [], findAlls = [], webhooks } = options
+  const { share, name, wait, tick, maxHold } = options
   const watched = { monitors, taskGroups, runs, findAlls }
   if (wait !== undefined) checkSignal('wait', wait)
   if (share !== undefined) checkText('share', share)
-  if (tick !== undefined) checkTick(tick)
+  checkName(name)
+  if (tick !== undefined) checkTime('tick', tick)
+  if (maxHold !== undefined) checkTime('maxHold', maxHold)
   if (areEmpty(watched) && webhooks === undefined) {
     const message = 'record needs monitors, taskGroups, runs, findAlls or webhooks'
     throw new ArgumentError('options', { message }, options)
@@ -179,6 +200,7 @@ class RunningRecording {
   readonly #isShared: boolean
   readonly #drain: WebhookDrain | undefined
   readonly #clock: Clock | undefined
+  readonly #parts: RecordingParts | undefined
   readonly #upstream: Upstream
   readonly #monitors: RecordedList<WatchedMonitor>
   readonly #taskGroups: RecordedList<WatchedGroup>
@@ -190,9 +212,11 @@ class RunningRecording {
   #failure: { readonly error: unknown } | undefined
   /** Whether lists are being replaced. */
   #isChanging = true
+  /** Whether all sources have ended. */
+  #isDone = false
 
   constructor(log: RecordedLog, context: Context, watched: WatchedStreams, options: RecordOptions) {
-    const { webhooks, share, wait, tick = 10_000 } = options
+    const { webhooks, share, name = share ?? 'main', wait, tick = 10_000, maxHold = 900_000 } = options
     const { scheduler } = context
     this.#context = context
     this.#isShared = share !== undefined
@@ -206,26 +230,44 @@ class RunningRecording {
     })
     this.#recorder = recorder
     recorder.ending.addEventListener('abort', () => this.end(), { once: true })
-    const clock = tick === Infinity ? undefined : new Clock(recorder, scheduler, tick)
+    const { signal } = this.#stopping
+    // Another recording may be about to release a source, at any time.
+    const waiting = share === undefined ? wait : signal
+    const now = () => scheduler.now()
+    const isShared = share !== undefined
+    const registry = tick === Infinity ? undefined : new ProgressRegistry(recorder)
+    const parts = registry && new RecordingParts({ recorder, registry, name, isShared, wait: waiting, now })
     const drain =
-      webhooks === undefined ? undefined : new WebhookDrain(context, recorder, () => clock?.touch())
+      webhooks === undefined ? undefined : new WebhookDrain(context, recorder, registry, () => clock?.touch())
+    const clock =
+      registry &&
+      new Clock({
+        recorder,
+        registry,
+        scheduler,
+        interval: tick,
+        maxHold,
+        parts: () => [...(parts?.own ?? []), ...(drain === undefined ? [] : [drain])],
+      })
+    this.#parts = parts
     this.#clock = clock
     this.#drain = drain
     this.#upstream = new Upstream({
       recorder,
-      // Another recording may be about to release a source, at any time.
-      wait: share === undefined ? wait : this.#stopping.signal,
-      waitsAgain: share !== undefined,
+      wait: waiting,
+      waitsAgain: isShared,
       drain,
-      now: () => scheduler.now(),
+      parts,
+      now,
       onEvent(event) {
         clock?.touch()
         drain?.saw(event)
       },
       onLeave: () => this.#endIfDone(),
     })
-    const { signal } = this.#stopping
-    const isOwn = share === undefined ? undefined : workShare(log.sharing, share, signal)
+    const setOwn = (own: ReadonlySet<number>, partitions: Partitions) => parts?.setOwn(own, partitions)
+    if (!isShared) setOwn(new Set([0]), UNDIVIDED)
+    const isOwn = share === undefined ? undefined : workShare(log.sharing, share, signal, setOwn)
     const settings = { isOwn, onComplete: () => this.#endIfDone() }
     const { monitors, taskGroups, runs, findAlls } = watched
     this.#monitors = new RecordedList('monitors', monitors, { ...settings, sourceOf: monitorSource })
@@ -263,7 +305,9 @@ class RunningRecording {
     this.#change(true, () => {})
     try {
       await this.#ending.promise
+      if (this.#isDone) await this.#leave()
     } finally {
+      this.#parts?.end()
       // Before the monitors end, for which webhooks wait.
       this.#stopping.abort(new LogError('the recording has ended'))
       subscription.unsubscribe()
@@ -318,7 +362,14 @@ class RunningRecording {
     if (lists.some(({ isGrowing }) => isGrowing)) return
     // Emptied by `set`, which may fill them again.
     if (lists.every(({ isEmpty }) => isEmpty)) return
+    this.#isDone = true
     this.end()
+  }
+
+  /** All sources have ended: nothing is still to come. */
+  async #leave(): Promise<void> {
+    await this.#clock?.finish()
+    await this.#parts?.forget()
   }
 
   /** Runs a job until the recording ends. */
@@ -338,9 +389,16 @@ function unreadable(cause: StreamPositionError): LogError {
   return new LogError(message, { cause })
 }
 
-function checkTick(tick: number): void {
-  checkWait('tick', tick, true)
-  if (tick < 1) throw new ArgumentError('tick', 'a number of milliseconds of at least 1', tick)
+function checkTime(argument: string, time: number): void {
+  checkWait(argument, time, true)
+  if (time < 1) throw new ArgumentError(argument, 'a number of milliseconds of at least 1', time)
+}
+
+function checkName(name: string | undefined): void {
+  if (name === undefined) return
+  checkText('name', name)
+  // That is the inbox.
+  if (name === 'webhooks') throw new ArgumentError('name', 'another name', name)
 }
 
 function checkWebhooks(webhooks: unknown, log: RecordedLog): void {

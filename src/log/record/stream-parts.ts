@@ -4,6 +4,8 @@ import type { NewEntry } from '../store/contract.ts'
 export interface StreamChange<Stream> {
   readonly stream: Stream
   readonly entry?: NewEntry
+  /** Whether it comes after all changes before it, of whatever stream. */
+  readonly isLast?: boolean
 }
 
 /** Changes of one stream, in the order of arrival. */
@@ -25,9 +27,9 @@ export function streamParts<Stream, Change extends StreamChange<Stream>>(
   /** The index of the part that has the last entry of each source. */
   const lastOf = new Map<string, number>()
   for (const change of changes) {
-    const { stream, entry } = change
+    const { stream, entry, isLast = false } = change
     const source = entry?.source
-    const earliest = (source === undefined ? undefined : lastOf.get(source)) ?? 0
+    const earliest = isLast ? parts.length : ((source === undefined ? undefined : lastOf.get(source)) ?? 0)
     let index = partOf.get(stream) ?? -1
     if (index < earliest) {
       index = parts.push({ stream, changes: [] }) - 1

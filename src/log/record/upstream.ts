@@ -4,6 +4,8 @@ import type { MemberStream } from '../../sources/watched-streams.ts'
 import type { FollowedMonitor } from './followed-monitor.ts'
 import { Reachability } from './reachability.ts'
 import type { RecordedStream, Recorder } from './recorder.ts'
+import type { RecordingParts } from './recording-parts.ts'
+import type { RecordingProgress } from './recording-progress.ts'
 import type { WebhookDrain } from './webhook-drain.ts'
 
 /** Settings of {@link Upstream}. */
@@ -15,6 +17,8 @@ interface UpstreamSettings {
   readonly waitsAgain: boolean
   /** Records webhooks, which wait for the polls of monitors. */
   readonly drain: WebhookDrain | undefined
+  /** The parts of the recording, which say how far it is; undefined if it does not. */
+  readonly parts: RecordingParts | undefined
   readonly now: () => number
   /** Called after an event was passed to the recorder. */
   readonly onEvent: (event: ResearchEvent) => void
@@ -29,6 +33,13 @@ interface UpstreamSource {
   monitor: FollowedMonitor | undefined
 }
 
+interface ClaimedStream {
+  readonly stream: RecordedStream
+  readonly member: UpstreamSource
+  readonly progress: RecordingProgress | undefined
+  readonly isPolled: boolean
+}
+
 /** The upstream streams of a recording: claims each before it is opened, and passes its items to the recorder. */
 export class Upstream {
   readonly #settings: UpstreamSettings
@@ -37,7 +48,7 @@ export class Upstream {
   /** The members, by the signal that ends each. */
   readonly #members = new Map<AbortSignal, UpstreamSource>()
   /** The claimed streams, by name. */
-  readonly #streams = new Map<string, { readonly stream: RecordedStream; readonly member: UpstreamSource }>()
+  readonly #streams = new Map<string, ClaimedStream>()
 
   constructor(settings: UpstreamSettings) {
     this.#settings = settings
@@ -55,8 +66,14 @@ export class Upstream {
     signal: AbortSignal,
     reopen: () => void,
   ): Promise<string | undefined> {
-    const { recorder, wait, waitsAgain, drain } = this.#settings
+    const { recorder, wait, waitsAgain, drain, parts, now } = this.#settings
     const member = this.#members.get(signal) ?? this.#join(source, signal)
+    const progress = parts?.progressOf(source)
+    // Before anything is awaited, so that nothing is complete without it.
+    progress?.join(name, isPolled)
+    signal.addEventListener('abort', () => progress?.leave(name), { once: true })
+    await parts?.claimed(source)
+    signal.throwIfAborted()
     const follow = () => {
       if (isPolled) member.monitor ??= drain?.follow(source)
     }
@@ -65,7 +82,9 @@ export class Upstream {
     const onFenced = waitsAgain ? reopen : undefined
     const stream = await recorder.open(name, { wait, signal, onFenced })
     follow()
-    this.#streams.set(name, { stream, member })
+    // What came before is history: a first walk through the past holds nothing.
+    if (stream.position === undefined) progress?.join(name, isPolled, isPolled ? Infinity : now())
+    this.#streams.set(name, { stream, member, progress, isPolled })
     return stream.position
   }
 
@@ -73,7 +92,8 @@ export class Upstream {
   record(item: StreamItem): void {
     const claimed = this.#streams.get(item.stream.name)
     if (claimed === undefined) return
-    const { stream, member } = claimed
+    const { stream, member, progress } = claimed
+    progress?.took(item, this.#settings.now())
     switch (item.kind) {
       case 'event': {
         const { event, position, isBackfill = this.#isBackfill(stream, event) } = item
@@ -88,7 +108,11 @@ export class Upstream {
         return member.monitor?.polling()
       case 'caughtUp':
         if (item.position !== undefined) stream.move(item.position)
+        // Anything but a poll has ended.
+        if (!claimed.isPolled) progress?.leave(stream.name)
         return member.monitor?.caughtUp()
+      case 'alive':
+        return
     }
   }
 

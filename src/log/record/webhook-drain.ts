@@ -19,6 +19,9 @@ import {
 import type { Observable } from 'rxjs'
 import type { PendingDelivery } from '../store/inbox-store.ts'
 import { macrotask } from '../../protocol/macrotask.ts'
+import type { ClockedPart } from './clock.ts'
+import { moveProgress, throughOf } from './progress-registry.ts'
+import type { ProgressRegistry } from './progress-registry.ts'
 import type { RecordedStream, Recorder } from './recorder.ts'
 import type { EventOf, ResearchEvent } from '../../protocol/event.ts'
 import { runSource } from '../../protocol/event.ts'
@@ -40,6 +43,9 @@ const STREAM = 'webhooks'
 /** How long a run's webhook without its output is held for the stream's event with it, in ms. */
 const HOLD = 2_000
 
+/** How long the news of a webhook that another process has stored is on its way, at most, in ms. */
+const NOTICED = 2_000
+
 /** Maximum number of requests at the same time. */
 const MAX_REQUESTS = 4
 
@@ -57,7 +63,9 @@ const MAX_REMEMBERED = 10_000
  * Records the webhooks of a log's inbox. A delivery is done in the append of its events, or after the append of the stream that has brought
  * them. Each is handled independently: a delivery that waits for a run's output, for a poll or for the service does not delay the others.
  */
-export class WebhookDrain {
+export class WebhookDrain implements ClockedPart {
+  readonly name = STREAM
+  readonly #registry: ProgressRegistry | undefined
   readonly #context: Context
   readonly #recorder: Recorder
   readonly #onEvent: () => void
@@ -71,11 +79,27 @@ export class WebhookDrain {
   readonly #slots = new RequestSlots(MAX_REQUESTS)
   #count = 0
   #length = 0
+  /** The stream of the inbox, while this recording has it. */
+  #stream: RecordedStream | undefined
+  /** When each delivery in work was received, in the order of arrival. */
+  readonly #receivedAt = new Set<{ readonly at: number }>()
+  /** Up to when the deliveries were read; undefined while all of them are. */
+  #readUntil: number | undefined = -Infinity
+  #through = -Infinity
   /** Resolves when a delivery is no longer in work. */
   #left = Promise.withResolvers<void>()
 
-  /** @param onEvent Called when an event is passed to the recorder. */
-  constructor(context: Context, recorder: Recorder, onEvent: () => void) {
+  /**
+   * @param registry The log's list of progress. Undefined if nothing is said of how far the inbox is.
+   * @param onEvent Called when an event is passed to the recorder.
+   */
+  constructor(
+    context: Context,
+    recorder: Recorder,
+    registry: ProgressRegistry | undefined,
+    onEvent: () => void,
+  ) {
+    this.#registry = registry
     this.#context = withoutRetries(context)
     this.#recorder = recorder
     this.#onEvent = onEvent
@@ -99,6 +123,18 @@ export class WebhookDrain {
     return this.#monitors.get(source)?.wake
   }
 
+  look(now: number): number | undefined {
+    const stream = this.#stream
+    if (stream === undefined) return undefined
+    const [oldest] = this.#receivedAt
+    const through = oldest?.at ?? this.#readUntil ?? now - NOTICED
+    if (through > this.#through) {
+      this.#through = through
+      moveProgress(stream, through)
+    }
+    return this.#through
+  }
+
   /** Called after an event of another stream of this recording was passed to the recorder. */
   saw(event: ResearchEvent): void {
     if (event.type === 'task_run.state' && !isPartial(event)) {
@@ -118,6 +154,9 @@ export class WebhookDrain {
     // Only awaited once the stream is open.
     failed.promise.catch(() => {})
     const stream = await this.#recorder.openInTurn(STREAM, signal, failed.reject)
+    await this.#registry?.set(this.name, [STREAM], signal)
+    this.#readUntil = this.#through = throughOf(stream.position)
+    this.#stream = stream
     // Entries that were passed to the recorder in an earlier turn may not have been appended.
     this.#remembered = new RecentKeys(MAX_REMEMBERED)
     const work = new Subscription()
@@ -130,6 +169,7 @@ export class WebhookDrain {
       signal.throwIfAborted()
       await Promise.race([this.#read(stream, work, failed.reject, signal), failed.promise])
     } finally {
+      this.#stream = undefined
       end()
     }
   }
@@ -149,8 +189,12 @@ export class WebhookDrain {
       // A long backlog must not keep other work of the process waiting, such as the receiver.
       await macrotask()
       signal.throwIfAborted()
-      if (page.length === 0) await inbox.wait(place, signal)
+      if (page.length === 0) {
+        this.#readUntil = undefined
+        await inbox.wait(place, signal)
+      }
       for (const delivery of page) {
+        this.#readUntil = delivery.received
         signal.throwIfAborted()
         if (work.closed) return
         this.#begin(stream, delivery, work, fail)
@@ -172,6 +216,8 @@ export class WebhookDrain {
     const { id, payload, received, length } = delivery
     this.#count += 1
     this.#length += length
+    const pending = { at: received }
+    this.#receivedAt.add(pending)
     const recorded = defer(() => this.#eventsOf(payload, webhookEvent(payload, received))).pipe(
       tap((events) => {
         for (const event of events) stream.add(event)
@@ -181,6 +227,7 @@ export class WebhookDrain {
       finalize(() => {
         this.#count -= 1
         this.#length -= length
+        this.#receivedAt.delete(pending)
         this.#left.resolve()
         this.#left = Promise.withResolvers()
       }),

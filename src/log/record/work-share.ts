@@ -1,6 +1,6 @@
-import { defer, from, map, shareReplay, switchMap } from 'rxjs'
+import { defer, from, map, shareReplay, switchMap, tap } from 'rxjs'
 import type { Observable } from 'rxjs'
-import type { SharingStore } from '../store/sharing-store.ts'
+import type { Partitions, SharingStore } from '../store/sharing-store.ts'
 import type { IsOwn } from './recorded-list.ts'
 
 /**
@@ -8,11 +8,18 @@ import type { IsOwn } from './recorded-list.ts'
  * log, and never completes.
  *
  * @param signal Leaves the group.
+ * @param onOwn Called with the partitions of this recording, before its sources are.
  */
-export function workShare(sharing: SharingStore, group: string, signal: AbortSignal): Observable<IsOwn> {
+export function workShare(
+  sharing: SharingStore,
+  group: string,
+  signal: AbortSignal,
+  onOwn: (own: ReadonlySet<number>, partitions: Partitions) => void,
+): Observable<IsOwn> {
   return defer(() => sharing.partitions()).pipe(
     switchMap((partitions) =>
       from(sharing.share(`record:${group}`, partitions.count, signal)).pipe(
+        tap((own) => onOwn(own, partitions)),
         map(
           (own): IsOwn =>
             (source) =>

@@ -77,8 +77,10 @@ export async function backtest(
   }
   const next = (event: RuleInput) => {
     if (event.cause?.process === name) return
-    if (event.recorded === undefined) passTime(engine, timeOf(event.received), emit)
-    emit(engine.next(event))
+    if (event.recorded === undefined) {
+      passTime(engine, timeOf(event.received), emit)
+      emit(engine.arrive(event))
+    } else emit(engine.next(event))
     const at = eventTime(event)
     // Ticks and alerts are no events of the past.
     if (event.via === 'process' || event.type === 'log.tick') recorder.passed(at)

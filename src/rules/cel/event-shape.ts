@@ -244,7 +244,7 @@ export const DATA_SHAPES = {
   },
   'source.live': { lost: 'value' },
   'source.lost': { message: 'value' },
-  'log.tick': { at: 'value' },
+  'log.tick': { at: 'value', through: 'value', complete: 'value' },
   'log.clock': { state: 'value', by: 'value', at: 'value' },
   'log.gap': { from: 'value', to: 'value' },
   'alert.pending': ALERT,

@@ -39,12 +39,18 @@ export class Timeline {
     return this.#prepared.family !== 'match' || isHeld(this.#prepared)
   }
 
+  /** Whether the event waits, since one that comes later may be before it. */
+  #isHeld({ time }: MatchedEvent): boolean {
+    if (isHeld(this.#prepared)) return true
+    return this.#isOrdered && time > this.#context.now('event')
+  }
+
   /** An event came. */
   event(event: MatchedEvent): void {
     const state = this.#state
     if (event.time < this.#earliest()) {
       this.#late(event)
-    } else if (isHeld(this.#prepared)) {
+    } else if (this.#isHeld(event)) {
       const held = (state.held ??= [])
       hold(held, event)
       const [first] = held

@@ -46,7 +46,7 @@ export function runTest({ rules, start, until, events, downtimes }: LoadedTest):
   emit(engine.tick(start))
   for (const event of events) {
     pass(event.recorded ?? start)
-    emit(engine.next(event))
+    emit(engine.arrive(event))
   }
   pass(until)
   const count = transitions.length

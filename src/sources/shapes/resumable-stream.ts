@@ -141,8 +141,12 @@ class ReconnectSettings<Event extends ResearchEvent> implements ReconnectOptions
   }
 }
 
+/** How often an open connection says that it is alive, in ms. */
+const ALIVE_INTERVAL = 1_000
+
 class Connection<Event extends ResearchEvent> implements MessageSink {
   flow: Flow | undefined
+  #aliveAt = -Infinity
   readonly #settings: ReconnectSettings<Event>
   readonly #reader: StreamReader<Event>
   readonly #request: ApiRequest
@@ -168,6 +172,10 @@ class Connection<Event extends ResearchEvent> implements MessageSink {
 
   received(): void {
     this.#reader.received()
+    const now = this.#settings.scheduler.now()
+    if (now - this.#aliveAt < ALIVE_INTERVAL) return
+    this.#aliveAt = now
+    this.#subscriber.next({ kind: 'alive', stream: this.#reader.stream })
   }
 
   message(message: StreamMessage): void {

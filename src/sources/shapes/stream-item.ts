@@ -39,6 +39,11 @@ interface StreamReached extends StreamChange {
   readonly kind: 'reached'
 }
 
+/** The connection has brought something, which need not be an event. At most once a second. */
+interface StreamAlive extends StreamChange {
+  readonly kind: 'alive'
+}
+
 /** The service cannot be reached. The stream goes on trying, and emits this for each attempt. */
 interface StreamLost extends StreamChange {
   readonly kind: 'lost'
@@ -61,6 +66,7 @@ interface StreamCaughtUp extends Omit<StreamChange, 'position'> {
 export type StreamItem<Event extends ResearchEvent = ResearchEvent> =
   | StreamEvent<Event>
   | StreamReached
+  | StreamAlive
   | StreamLost
   | StreamPolling
   | StreamCaughtUp

@@ -1,7 +1,7 @@
 import type { ResearchEvent, ResearchEventType } from 'rivulet'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { runEvent } from '../../../src/protocol/event.ts'
-import { tickEvent } from '../../../src/protocol/log-event.ts'
+import { tickAt } from '../../support/ticks.ts'
 import { activityView } from '../../../src/gateway/views/activity-view.ts'
 import { viewed } from './viewed.ts'
 
@@ -23,7 +23,7 @@ function run(run_id: string, modified_at: string | null): ResearchEvent {
 describe('activityView', () => {
   it('counts entries by minute and type, without ticks', async () => {
     const view = await viewed(activityView())
-    await view.rows(run('1', null), run('2', null), tickEvent(1, NOON))
+    await view.rows(run('1', null), run('2', null), tickAt(NOON))
     vi.setSystemTime(NOON + 60_000)
     const rows = await view.rows(run('3', null))
 

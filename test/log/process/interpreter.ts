@@ -91,7 +91,8 @@ export function interpret(entries: readonly Entry[], name: string, process: Plai
   for (const entry of entries) {
     if (entry.cause?.process === name) continue
     const { source, id, revision, recorded } = entry
-    watermark = Math.max(watermark, Math.min(Date.parse(entry.time ?? entry.received), recorded))
+    if (entry.type === 'log.tick')
+      watermark = Math.max(watermark, Math.min(Date.parse(entry.data.through ?? '1970-01-01'), recorded))
     for (;;) {
       const due = timers
         .filter((each) => each.due <= (each.clock === 'event' ? watermark - process.lateness : recorded))

@@ -8,6 +8,7 @@ import type { LogStore } from 'rivulet/log/store'
 import type { ProcessContext } from 'rivulet/streams'
 import { change } from '../../operators/events.ts'
 import { readAll } from '../conformance/fixture.ts'
+import { tickAt } from '../../support/ticks.ts'
 import { interpret, outputText } from './interpreter.ts'
 import type { PlainProcess, Tally } from './interpreter.ts'
 import { newEntry } from '../../../src/log/store/new-entry.ts'
@@ -199,14 +200,7 @@ export async function runScenario(
           const time = new Date(now - age).toISOString()
           const fresh: ResearchEvent =
             kind === 'tick'
-              ? {
-                  ...change('tick'),
-                  id: `tick:${events}`,
-                  source: '/log',
-                  type: 'log.tick',
-                  time,
-                  data: { at: time },
-                }
+              ? tickAt(now, now - age)
               : { ...change(`${(events += 1)}:${program}`, `m${monitor}`), time, received: time }
           const event: ResearchEvent = kind === 'duplicate' && last !== undefined ? last : fresh
           last = event

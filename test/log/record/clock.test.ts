@@ -1,12 +1,12 @@
 import { VirtualTimeScheduler } from 'rxjs'
-import type { SchedulerAction } from 'rxjs'
+import type { SchedulerLike } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ArgumentError } from 'rivulet'
 import { memoryStore, openLog } from 'rivulet/log'
 import { Recorder } from '../../../src/log/record/recorder.ts'
 import { Clock } from '../../../src/log/record/clock.ts'
 import { allEntriesOf, completed, recordingLog, settled, until } from './recording-log.ts'
-import { newEntry } from '../../../src/log/store/new-entry.ts'
+import { ProgressRegistry } from '../../../src/log/record/progress-registry.ts'
 
 describe('the ticks of a log', () => {
   const ticksOf = async (log: Parameters<typeof allEntriesOf>[0]) =>
@@ -40,65 +40,37 @@ describe('the ticks of a log', () => {
     ])
   })
 
-  it('wait for 10 s after what is recorded', async () => {
+  it('come each second while events are recorded, and after the last one', async () => {
     const { client, log, time, put, isDrained } = await recordingLog()
     const recording = log.record({ client, webhooks: true })
     await settled()
     time.advance(9_000)
-    await put('a', completed('m1', '2026-01-01T00:00:00Z'))
-    await until(isDrained)
+    for (const [minute, ticks] of [
+      ['00', 1],
+      ['01', 2],
+    ] as const) {
+      await put(minute, completed('m1', `2026-01-01T00:${minute}:00Z`))
+      await until(isDrained)
+      time.advance(999)
+      await settled()
+      expect(await ticksOf(log)).toHaveLength(ticks - 1)
+      time.advance(1)
+      await until(async () => (await ticksOf(log)).length === ticks)
+    }
     time.advance(9_999)
     await settled()
-    expect(await ticksOf(log)).toEqual([])
+    expect(await ticksOf(log)).toHaveLength(2)
     time.advance(1)
-    await until(async () => (await ticksOf(log)).length === 1)
-    await recording.stop()
-  })
-
-  it('do not come right after what was recorded while the clock read the end of the log', async () => {
-    const { client, log, store, time, put, isDrained } = await recordingLog()
-    const recording = log.record({ client, webhooks: true })
-    await settled()
-    const positionAt = store.positionAt.bind(store)
-    const reading = Promise.withResolvers<void>()
-    store.positionAt = async (start) => {
-      const position = await positionAt(start)
-      await reading.promise
-      return position
-    }
-    time.advance(10_000)
-    await put('a', completed('m1', '2026-01-01T00:00:00Z'))
-    await until(isDrained)
-    reading.resolve()
-    await settled()
-    store.positionAt = positionAt
-    expect(await ticksOf(log)).toEqual([])
-    time.advance(10_000)
-    await until(async () => (await ticksOf(log)).length === 1)
-    await recording.stop()
-  })
-
-  it('are not recorded while another recording of the log records', async () => {
-    const { client, log, open, time } = await recordingLog()
-    const other = await open()
-    const recording = log.record({ client, webhooks: true })
-    await settled()
-    const fence = await other.store.claim('stream:other')
-    for (let n = 0; n < 5; n++) {
-      await other.store.append([{ fence, expect: null, entries: [newEntry({ ...TICK, id: `${n}` })] }])
-      time.advance(10_000)
-      await settled()
-    }
-    expect(await ticksOf(log)).toEqual([])
-    time.advance(10_000)
-    await until(async () => (await ticksOf(log)).length === 1)
+    await until(async () => (await ticksOf(log)).length === 3)
     await recording.stop()
   })
 
   it('come from one recording of a log, and from the next when that ends', async () => {
     const { client, log, open, time } = await recordingLog()
     const other = await open()
-    const recordings = [log, log, other.log].map((each) => each.record({ client, webhooks: true }))
+    const recordings = [log, log, other.log].map((each, n) =>
+      each.record({ client, webhooks: true, name: `${n}` }),
+    )
     await settled()
     for (let n = 1; n <= 3; n++) {
       time.advance(10_000)
@@ -141,7 +113,7 @@ describe('the ticks of a log', () => {
       const changes: string[] = []
       const recorder = new Recorder(store, () => {}, { onClock: (change) => changes.push(change.state) })
       const wall = { now: () => Date.now(), schedule: scheduler.schedule.bind(scheduler) }
-      const clock = new Clock(recorder, wall, 1_000)
+      const clock = clockOf(recorder, wall, 1_000)
       const stopping = new AbortController()
       void clock.run(stopping.signal)
       const ticks = async () =>
@@ -165,35 +137,10 @@ describe('the ticks of a log', () => {
       expect(changes).toEqual([state])
     },
   )
-
-  it('are looked for at most once per millisecond, also where the time is no whole number of them', async () => {
-    const delays: (number | undefined)[] = []
-    class ObservedScheduler extends VirtualTimeScheduler {
-      override schedule<T>(work: (this: SchedulerAction<T>, state?: T) => void, delay?: number, state?: T) {
-        delays.push(delay)
-        return super.schedule(work, delay, state)
-      }
-    }
-    const scheduler = new ObservedScheduler()
-    const clock = new Clock(new Recorder(memoryStore(), () => {}), scheduler, 100)
-    const stopping = new AbortController()
-    void clock.run(stopping.signal)
-    await until(async () => delays.length === 1)
-    scheduler.frame = 0.5
-    clock.touch()
-    scheduler.maxFrames = 100
-    scheduler.flush()
-    stopping.abort()
-
-    expect(delays).toEqual([100, 1])
-  })
 })
 
-const TICK = {
-  source: '/elsewhere',
-  type: 'unknown',
-  time: null,
-  data: {},
-  received: '1970-01-01T00:00:00.000Z',
-  via: 'poll',
-} as const
+/** The clock of a recording without streams. */
+function clockOf(recorder: Recorder, scheduler: SchedulerLike, interval: number): Clock {
+  const registry = new ProgressRegistry(recorder)
+  return new Clock({ recorder, registry, scheduler, interval, maxHold: Infinity, parts: () => [] })
+}

@@ -11,7 +11,7 @@ describe('a second recording of the same open log', () => {
     service.monitors.set('m1', ['g1']).set('m2', ['g2'])
     const first = log.record({ client, monitors: [quiet('m1')], webhooks: true })
     await until(async () => (await entriesOf(log)).length === 1)
-    const second = log.record({ client, monitors: [quiet('m2'), quiet('m1')] })
+    const second = log.record({ client, monitors: [quiet('m2'), quiet('m1')], name: 'second' })
     const refused = await second.done.catch((error: unknown) => error)
     expect(refused).toBeInstanceOf(LogInUseError)
     expect(refused).toMatchObject({

@@ -8,7 +8,7 @@ import { from } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { append } from '../../log/append.ts'
 import { readAll } from '../../log/conformance/fixture.ts'
-import { tickEvent } from '../../../src/protocol/log-event.ts'
+import { tickAt } from '../../support/ticks.ts'
 
 const BEGIN = Date.UTC(2026, 0, 1)
 const MINUTE = 60_000
@@ -53,7 +53,7 @@ describe('a backtest over a log', () => {
           ? found(`e${step}`, at, step % 2 === 0 ? 'm' : 'n')
           : step % 11 === 0
             ? completion(at)
-            : tickEvent(step, clock.now)
+            : tickAt(clock.now)
       await append(store, [event])
       if (step % 10 === 0) await caughtUp()
     }

@@ -30,7 +30,7 @@ function at(recorded: number, type: RuleInput['type'] = 'unknown', from = source
 function alertsOf(steps: readonly (RuleInput | number)[], rule: Partial<PlainRule> = {}): readonly string[] {
   const driver = new InMemoryRules([compiled({ ...silent, ...rule })], viewOf)
   return steps
-    .flatMap((step) => (typeof step === 'number' ? driver.tick(BASE + step) : driver.next(step)))
+    .flatMap((step) => (typeof step === 'number' ? driver.tick(BASE + step) : driver.arrive(step)))
     .map(textOf)
 }
 
@@ -163,7 +163,7 @@ describe('absence', () => {
 
   it('has the seconds of silence as its value', () => {
     const driver = new InMemoryRules([compiled({ ...silent, for: 500 })], viewOf)
-    const output = [at(0), at(3_000)].flatMap((event) => driver.next(event))
+    const output = [at(0), at(3_000)].flatMap((event) => driver.arrive(event))
     expect(output.map(({ data }) => 'value' in data && data.value)).toEqual([1, 1.5, 3])
   })
 

@@ -34,7 +34,7 @@ export type Kind = (typeof KINDS)[number]
 
 /** Evaluates rules, without a log. */
 interface Engine {
-  next(event: RuleInput): readonly AlertEvent[]
+  arrive(event: RuleInput): readonly AlertEvent[]
   tick(at: number): readonly AlertEvent[]
   /** Goes on as another process would that has only the states. */
   restart?(): void
@@ -314,7 +314,7 @@ export function run(
       rest.shift()
       step(() => driver.tick(BASE + tick))
     }
-    step(() => driver.next(inputOf(sample)))
+    step(() => driver.arrive(inputOf(sample)))
   }
   step(() => driver.tick(BASE + endOf(samples)))
   return output

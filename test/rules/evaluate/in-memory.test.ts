@@ -27,7 +27,7 @@ describe('rules in memory', () => {
   it('do not watch more keys than they may, and say so once for each rule', () => {
     const driver = new InMemoryRules([compiled(burst)], viewOf, 2)
     const output = [0, 1, 2, 3].flatMap((number) =>
-      driver.next(event(`${number}`, number % 2, `key${number}`)),
+      driver.arrive(event(`${number}`, number % 2, `key${number}`)),
     )
     expect(output.map(({ type, data }) => [type, 'reason' in data && data.reason])).toEqual([
       ['alert.unknown', 'keys'],
@@ -37,7 +37,7 @@ describe('rules in memory', () => {
 
   it('report an event that is late, and do not count it', () => {
     const driver = new InMemoryRules([compiled(burst)], viewOf)
-    const output = [event('1', 10), event('2', 9), event('3', 20)].flatMap((each) => driver.next(each))
+    const output = [event('1', 10), event('2', 9), event('3', 20)].flatMap((each) => driver.arrive(each))
     expect(output.map(({ type, data }) => [type, 'by' in data && data.by])).toEqual([['alert.late', 1]])
   })
 
@@ -47,7 +47,7 @@ describe('rules in memory', () => {
       const value = expression('value', ({ bits }) => (bits === 1 ? { a: 1, b: [2] } : { b: [2], a: 1 }))
       const window = { kind, value, within: 10, over: 10, gte: 2 }
       const driver = new InMemoryRules([{ ...compiled(burst), windows: [window], when: undefined }], viewOf)
-      const output = [1, 2].flatMap((bits) => driver.next(event(`${bits}`, bits, 'a', bits)))
+      const output = [1, 2].flatMap((bits) => driver.arrive(event(`${bits}`, bits, 'a', bits)))
       expect(output.filter(({ type }) => type === 'alert.firing')).toEqual([])
     },
   )
@@ -55,7 +55,7 @@ describe('rules in memory', () => {
   it('give events of the same id from two sources an alert each, per event', () => {
     const each: PlainRule = { ...burst, windows: [], isKeyed: false, isPerEvent: true, after: 5 }
     const driver = new InMemoryRules([compiled(each)], viewOf)
-    const output = ['/s', '/t'].flatMap((source) => driver.next(event('1', 0, 'a', 1, source)))
+    const output = ['/s', '/t'].flatMap((source) => driver.arrive(event('1', 0, 'a', 1, source)))
     expect(output.map(({ data }) => data.key)).toEqual([
       { event: '1', source: '/s' },
       { event: '1', source: '/t' },
@@ -65,7 +65,7 @@ describe('rules in memory', () => {
 
   it('forget a key of which nothing is left', () => {
     const driver = new InMemoryRules([compiled(burst)], viewOf)
-    driver.next(event('1', 10))
+    driver.arrive(event('1', 10))
     expect(driver.states.size).toBe(1)
     driver.tick(BASE + 13)
     expect([driver.states.size, driver.nextDue]).toEqual([0, undefined])
@@ -73,8 +73,8 @@ describe('rules in memory', () => {
 
   it('end the alerts of a rule that is gone', () => {
     const driver = new InMemoryRules([compiled(burst)], viewOf)
-    driver.next(event('1', 10))
-    driver.next(event('2', 11))
+    driver.arrive(event('1', 10))
+    driver.arrive(event('2', 11))
     const edited = [{ ...compiled(burst), version: '00000002' }]
     const [key = '', ...others] = staleKeys(driver.states.keys(), edited)
     expect(others).toEqual([])

@@ -6,6 +6,7 @@ import type { LogStore } from 'rivulet/log/store'
 import { runRules } from '../../../src/rules/run/run-rules.ts'
 import { append } from '../../log/append.ts'
 import { readAll } from '../../log/conformance/fixture.ts'
+import { tickAt } from '../../support/ticks.ts'
 import { rulesToKill } from './kill-rules.ts'
 
 /** When the first event is recorded, in Unix ms. */
@@ -14,7 +15,7 @@ export const BEGIN = Date.UTC(2026, 0, 1)
 /** Maximum number of events of an append. */
 const APPEND = 50
 
-/** Events that were appended together, and when. */
+/** Events that were appended together with a tick, and when. */
 export interface RecordedEvents {
   readonly events: readonly ResearchEvent[]
   /** Unix time in ms. */
@@ -34,15 +35,17 @@ export async function record(
   clock: { now: number },
   random: () => number,
 ): Promise<void> {
-  let count = recorded.reduce((sum, { events }) => sum + events.length, 0)
+  let count = recorded.flatMap(({ events }) => events).filter(({ type }) => type !== 'log.tick').length
   while (count < until) {
     const size = Math.min(until - count, 1 + Math.floor(random() * APPEND))
     clock.now += size * 1_000
     const events = Array.from({ length: size }, (_, n) =>
       eventOf(count + n, clock.now - (size - n) * 1_000, random),
     )
-    recorded.push({ events, recorded: clock.now })
-    await append(store, events)
+    // Some events that come later are late.
+    const batch = [...events, tickAt(clock.now)]
+    recorded.push({ events: batch, recorded: clock.now })
+    await append(store, batch)
     count += size
     await turn()
   }

@@ -6,6 +6,7 @@ import type { EventLog, MemoryStore } from 'rivulet/log'
 import { change } from '../../operators/events.ts'
 import { append } from '../../log/append.ts'
 import { readAll } from '../../log/conformance/fixture.ts'
+import { tickAt } from '../../support/ticks.ts'
 
 /** The time at which a test begins, in Unix ms. */
 export const BEGIN = Date.UTC(2026, 0, 1)
@@ -35,24 +36,20 @@ export class RuleLog {
   }
 
   async tick(minutes: number): Promise<void> {
-    const time = new Date(BEGIN + minutes * MINUTE).toISOString()
-    const event: ResearchEvent = {
-      ...change(`tick:${time}`),
-      source: '/log',
-      type: 'log.tick',
-      data: { at: time },
-    }
-    await this.append(minutes, event)
+    await this.append(minutes)
     await this.caughtUp()
   }
 
-  /** Appends events so many minutes after the begin, and does not wait for rules. */
+  /** Appends events so many minutes after the begin, and a tick after them, and does not wait for rules. */
   async append(minutes: number, ...events: readonly ResearchEvent[]): Promise<void> {
     this.clock.now = BEGIN + minutes * MINUTE
     const time = new Date(this.clock.now).toISOString()
     const placed: ResearchEvent[] = []
     for (const event of events) placed.push({ ...event, time, received: time })
     await append(this.store, placed)
+    // What happened at the very time of a tick is decided by the next one.
+    this.clock.now += 1
+    await append(this.store, [tickAt(this.clock.now)])
   }
 
   /** Deletes what is appended meanwhile, and puts the rules, which must not run, to the position before it. */

@@ -1,5 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { asyncProperty, assert, array, constantFrom, integer, oneof, record, tuple } from 'fast-check'
+import {
+  asyncProperty,
+  assert,
+  array,
+  boolean,
+  constantFrom,
+  integer,
+  oneof,
+  record,
+  tuple,
+} from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { openLog } from 'rivulet/log'
 import type { ResearchEvent } from 'rivulet'
@@ -15,6 +25,7 @@ import type { Rule } from '../../../src/rules/rule.ts'
 import { append } from '../../log/append.ts'
 import { readAll } from '../../log/conformance/fixture.ts'
 import { change, fullRun, bareRun } from '../../operators/events.ts'
+import { tickAt } from '../../support/ticks.ts'
 import { BEGIN, MINUTE } from './rule-log.ts'
 import { simulatedStore } from '../../../src/log/memory/store.ts'
 
@@ -55,6 +66,8 @@ interface Step {
   readonly pass: number
   readonly ago: number
   readonly event: ResearchEvent
+  /** Whether a tick follows. */
+  readonly isTick: boolean
   readonly next: 'nothing' | 'restart' | 'reload' | 'crash'
 }
 
@@ -63,13 +76,6 @@ const evidence = (type: 'source.lost' | 'source.live', id: number): ResearchEven
     ? liveEvent(M, `${id}`, undefined, BEGIN)
     : lostEvent(M, `${id}`, 'unreachable', BEGIN)
 
-const tick = (n: number): ResearchEvent => ({
-  ...change(`tick${n}`),
-  source: '/log',
-  type: 'log.tick',
-  data: { at: '' },
-})
-
 const event = oneof(
   {
     weight: 6,
@@ -77,7 +83,6 @@ const event = oneof(
   },
   { weight: 2, arbitrary: integer({ min: 1, max: 4 }).map((n) => fullRun(`r${n}`)) },
   { weight: 2, arbitrary: integer({ min: 1, max: 4 }).map((n) => bareRun(`r${n}`)) },
-  { weight: 2, arbitrary: integer().map(tick) },
   {
     weight: 1,
     arbitrary: tuple(constantFrom('source.lost', 'source.live'), integer()).map(([type, n]) =>
@@ -91,6 +96,7 @@ const steps = array(
     pass: oneof(integer({ min: 0, max: 3 }), integer({ min: 0, max: 40 })),
     ago: oneof({ weight: 3, arbitrary: constantFrom(0) }, integer({ min: 0, max: 5 })),
     event,
+    isTick: boolean(),
     next: constantFrom('nothing', 'nothing', 'nothing', 'restart', 'reload', 'crash'),
   }),
   { minLength: 1, maxLength: 40 },
@@ -131,11 +137,12 @@ describe('rules over a log', () => {
           }
         }
         let { running } = await start()
-        for (const { pass, ago, event: happened, next } of given) {
+        for (const { pass, ago, event: happened, isTick, next } of given) {
           clock.now += pass * MINUTE
           const time = new Date(clock.now - ago * MINUTE).toISOString()
           const received = new Date(clock.now).toISOString()
           await append(store, [{ ...happened, time, received } satisfies ResearchEvent])
+          if (isTick) await append(store, [tickAt(clock.now)])
           if (next === 'restart') {
             await running.stop()
             ;({ running } = await start())

@@ -1,0 +1,139 @@
+import { UNDIVIDED } from '../store/sharing-store.ts'
+import type { Partitions } from '../store/sharing-store.ts'
+import type { ClockedPart } from './clock.ts'
+import { moveProgress, throughOf } from './progress-registry.ts'
+import type { ProgressRegistry } from './progress-registry.ts'
+import { RecordingProgress } from './recording-progress.ts'
+import type { RecordedStream, Recorder } from './recorder.ts'
+
+/** Settings of {@link RecordingParts}. */
+interface PartSettings {
+  readonly recorder: Recorder
+  /** The name of the recording. */
+  readonly name: string
+  readonly registry: ProgressRegistry
+  readonly isShared: boolean
+  /** Waits for a part that another recording has, until this signal is aborted. Default: that is an error. */
+  readonly wait: AbortSignal | undefined
+  readonly now: () => number
+}
+
+/** A part of a recording, and its progress under a claim. */
+class RecordingPart implements ClockedPart {
+  readonly progress: RecordingProgress
+  readonly name: string
+  /** Resolves once this recording has it. Rejects if another one has. */
+  readonly claimed: Promise<void>
+  readonly #settings: PartSettings
+  readonly #ending = new AbortController()
+  #stream: RecordedStream | undefined
+  #saved = -Infinity
+
+  constructor(settings: PartSettings, name: string) {
+    this.#settings = settings
+    this.name = name
+    this.progress = new RecordingProgress(settings.recorder.gate, settings.now)
+    this.claimed = this.#claim()
+    // Nobody may wait for it.
+    this.claimed.catch(() => {})
+  }
+
+  look(now: number, next: number): number | undefined {
+    const stream = this.#stream
+    if (stream === undefined) return undefined
+    const through = this.progress.look(now, next)
+    if (through > this.#saved) {
+      this.#saved = through
+      moveProgress(stream, through)
+    }
+    return through
+  }
+
+  /** Another recording may have it from now on. */
+  end(): void {
+    this.#ending.abort()
+    this.#stream = undefined
+  }
+
+  async #claim(): Promise<void> {
+    const { recorder, wait, isShared } = this.#settings
+    const { signal } = this.#ending
+    const onFenced = () => {
+      this.#stream = undefined
+      // It was suspended for longer than its lease: another member has the part, and may leave it.
+      void this.#claim().catch(() => {})
+    }
+    const options = isShared ? { wait, signal, onFenced } : { wait, signal }
+    const stream = await recorder.open(this.name, options)
+    this.#saved = throughOf(stream.position)
+    this.progress.resume(this.#saved)
+    this.#stream = stream
+  }
+}
+
+/** The parts of a recording: one, or one for each partition that it has of those that it shares. */
+export class RecordingParts {
+  readonly #settings: PartSettings
+  readonly #parts = new Map<number, RecordingPart>()
+  readonly #ending = new AbortController()
+  #partitions = UNDIVIDED
+  /** Resolves once the log knows of the parts. */
+  #registered: Promise<void> | undefined
+
+  constructor(settings: PartSettings) {
+    this.#settings = settings
+  }
+
+  /** The parts of this recording. */
+  get own(): Iterable<ClockedPart> {
+    return this.#parts.values()
+  }
+
+  /** Sets which parts are those of this recording. */
+  setOwn(own: ReadonlySet<number>, partitions: Partitions): void {
+    this.#partitions = partitions
+    for (const [part, each] of this.#parts) {
+      if (own.has(part)) continue
+      this.#parts.delete(part)
+      each.end()
+    }
+    for (const part of own) {
+      if (!this.#parts.has(part)) this.#parts.set(part, new RecordingPart(this.#settings, this.#nameOf(part)))
+    }
+  }
+
+  /** The progress of the part of a source; undefined if the part is not of this recording. */
+  progressOf(source: string): RecordingProgress | undefined {
+    return this.#partOf(source)?.progress
+  }
+
+  /** Resolves once this recording has the part of a source. Rejects if another one has. */
+  async claimed(source: string): Promise<void> {
+    await this.#partOf(source)?.claimed
+    const { registry, name } = this.#settings
+    const { count } = this.#partitions
+    const streams = Array.from({ length: count }, (_, part) => this.#nameOf(part))
+    this.#registered ??= registry.set(name, streams, this.#ending.signal)
+    await this.#registered
+  }
+
+  /** All sources have ended: the log forgets the recording. */
+  async forget(): Promise<void> {
+    const { registry, name } = this.#settings
+    await registry.set(name, [], this.#ending.signal)
+  }
+
+  /** Ends what waits. */
+  end(): void {
+    this.#ending.abort()
+  }
+
+  #partOf(source: string): RecordingPart | undefined {
+    return this.#parts.get(this.#partitions.of(source))
+  }
+
+  #nameOf(part: number): string {
+    const { name, isShared } = this.#settings
+    return `progress/${encodeURIComponent(name)}${isShared ? `/${part}` : ''}`
+  }
+}
