@@ -38,7 +38,7 @@ const ASKED = 5_000
 export function alertProcess(
   minOpen: number,
   openedAt: (key: string, episode: string) => number | undefined,
-) {
+): ProcessOptions<AlertState | null, AlertEventType> {
   return {
     version: 1,
     types: ['alert.firing', 'alert.resolved', 'log.gap'],
@@ -82,5 +82,5 @@ export function alertProcess(
     maxStateBytes: 256 * 1024,
     // The reader of the alerts reports it.
     onError: 'dead-letter',
-  } satisfies ProcessOptions<AlertState | null, AlertEventType>
+  }
 }

@@ -1,8 +1,10 @@
 import { from, lastValueFrom } from 'rxjs'
 import { inMemory } from 'rivulet/streams'
+import type { ProcessFunctions } from 'rivulet/streams'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { Alerts } from '../../../src/rules/notify/alertmanager-alerts.ts'
 import type { FiringEntry, ResolvedEntry } from '../../../src/rules/notify/alert-entry.ts'
+import type { AlertState } from '../../../src/rules/notify/alertmanager-process.ts'
 import { alertProcess } from '../../../src/rules/notify/alertmanager-process.ts'
 import { episodeOf, unknownOf } from './alerts.ts'
 
@@ -74,7 +76,13 @@ it('ends alerts that an earlier run opened in the order of their times, whatever
 
 it('asks once for each alert whether it was accepted while it catches up', async () => {
   let asked = 0
-  const { version: _, ...functions } = alertProcess(360_000, () => void asked++)
+  const { version: _, where: _where, key, event, ...others } = alertProcess(360_000, () => void asked++)
+  const placed = <Of extends object>(entry: Of) => ({ ...entry, position: '' })
+  const functions: ProcessFunctions<AlertState | null, 'alert.firing' | 'alert.resolved' | 'log.gap'> = {
+    ...others,
+    key: (entry) => key(placed(entry)),
+    event: (state, entry, context) => event(state, placed(entry), context),
+  }
   const begin = Date.now() - 86_400_000
   const events = Array.from({ length: 1_000 }, (_event, n) => {
     const { firing, resolved } = episodeOf({ alert: `A${n}` })
