@@ -59,7 +59,7 @@ const CLOSES = Object.keys({ expired: true, revoked: true, shutdown: true } sati
   true
 >)
 
-describe(LIVE, () => {
+describe('the page of the client of a gateway', () => {
   it('has the members of a connection and of a view, and the states of both', () => {
     expect(membersBelow(LIVE, 'Members of `live`')).toEqual(memberNames('Live'))
     expect(membersBelow(LIVE, 'A view')).toEqual(memberNames('LiveView'))
@@ -91,7 +91,7 @@ describe(LIVE, () => {
   })
 })
 
-describe(GATEWAY, () => {
+describe('the page of a gateway', () => {
   it('has the members of a gateway', () => {
     expect(membersBelow(GATEWAY, 'Members')).toEqual(memberNames('Gateway'))
   })

@@ -33,7 +33,7 @@ export interface RecordedStream {
   add(event: ResearchEvent, position?: StreamPosition, backfill?: boolean): void
   /** Moves the stream soon, without an event. Ignored as {@link add}. */
   move(position: StreamPosition): void
-  /** Appends an event as {@link add}, and after all that was added before, of whatever stream. */
+  /** Appends an event as {@link add}, and after everything that any stream has added before. */
   tick(event: ResearchEvent, position: StreamPosition): void
   /**
    * Marks a delivery of the inbox as done, together with or after what was added before, of any stream. Only for the stream

@@ -4,7 +4,7 @@ import type { NewEntry } from '../store/contract.ts'
 export interface StreamChange<Stream> {
   readonly stream: Stream
   readonly entry?: NewEntry
-  /** Whether it comes after all changes before it, of whatever stream. */
+  /** Whether it comes after all changes before it, also those of other streams. */
   readonly isLast?: boolean
 }
 

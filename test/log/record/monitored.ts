@@ -35,4 +35,3 @@ export async function monitored() {
     watched: (...ids: readonly string[]) => ids.map((id) => ({ id, pollInterval: 10_000 })),
   }
 }
-

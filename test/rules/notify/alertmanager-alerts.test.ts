@@ -76,12 +76,12 @@ it('ends alerts that an earlier run opened in the order of their times, whatever
 
 it('asks once for each alert whether it was accepted while it catches up', async () => {
   let asked = 0
-  const { version: _, where: _where, key, event, ...others } = alertProcess(360_000, () => void asked++)
+  const { version: _, where: _where, key, event: called, ...others } = alertProcess(360_000, () => void asked++)
   const placed = <Of extends object>(entry: Of) => ({ ...entry, position: '' })
   const functions: ProcessFunctions<AlertState | null, 'alert.firing' | 'alert.resolved' | 'log.gap'> = {
     ...others,
     key: (entry) => key(placed(entry)),
-    event: (state, entry, context) => event(state, placed(entry), context),
+    event: (state, entry, context) => called(state, placed(entry), context),
   }
   const begin = Date.now() - 86_400_000
   const events = Array.from({ length: 1_000 }, (_event, n) => {
