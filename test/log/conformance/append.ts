@@ -3,6 +3,7 @@ import type { AppEvent, Entry, EventLog } from 'rivulet/log'
 import { ArgumentError } from 'rivulet'
 import { filter, firstValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
+import { inFrontOf } from '../../../src/log/store/in-front-of.ts'
 import { readAll } from './fixture.ts'
 import type { Open } from './fixture.ts'
 
@@ -101,14 +102,13 @@ export function describeAppend(name: string, open: Open): void {
       const claimed = new Set<string>()
       for (const [n, event] of sentInvoices(4).entries()) {
         const store = await connect(`log ${n}`)
-        const claim = store.claim.bind(store)
-        Object.assign(store, {
-          claim: (...of: Parameters<typeof claim>) => {
-            claimed.add(of[0])
-            return claim(...of)
+        const observed = inFrontOf(store, {
+          claim(claiming, options) {
+            claimed.add(claiming)
+            return store.claim(claiming, options)
           },
         })
-        await using log = await openLog(store)
+        await using log = await openLog(observed)
         await log.append(event)
       }
 
