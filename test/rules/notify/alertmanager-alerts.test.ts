@@ -91,7 +91,9 @@ it('asks once for each alert whether it was accepted while it catches up', async
   })
   const settings = { onDeadLetter: () => undefined }
 
-  await lastValueFrom(from(events).pipe(inMemory('alerts', functions, settings)), { defaultValue: undefined })
+  await lastValueFrom(from(events).pipe(inMemory('alerts', Object(functions), settings)), {
+    defaultValue: undefined,
+  })
 
   expect(asked).toBe(20)
 })
