@@ -57,8 +57,8 @@ export function interfaceTable(rows: string, { name, file, omitted }: Wanted): s
 }
 
 /** The names of the members of an interface, sorted. */
-export function memberNames(name: string): string[] {
-  return optionsOf(declared(name))
+export function memberNames(name: string, file?: string): string[] {
+  return optionsOf(declared(name, file))
     .map((option) => option.name)
     .toSorted()
 }
@@ -167,7 +167,8 @@ function typeText(text: string): string {
     .replaceAll(/\/\*[^]*?\*\//g, '')
     .replaceAll(/\s+/g, ' ')
     .replace(/^\| /, '')
-    .replaceAll(' | undefined', '')
+    // A value that may be undefined may be left out; a result may not.
+    .replace(/^([^=]*|\(\([^=]*=> [^=]*\)) \| undefined$/, '$1')
   return cell(line)
 }
 
@@ -180,8 +181,8 @@ function commentBefore(start: number, { code, comments }: Declaration): string {
     .replaceAll(/^\s*\*+ ?/gm, '')
     .trim()
     .replace(/\n\s*\n[^]*/, '')
-    .replaceAll(/\{@link (?:[\w.]*\.)?(\w+)\}/g, '`$1`')
     .replaceAll(/\s+/g, ' ')
+    .replaceAll(/\{@link (?:[\w.]*\.)?(\w+)\}/g, '`$1`')
   return cell(text.trim())
 }
 

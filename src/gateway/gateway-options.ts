@@ -12,9 +12,9 @@ export type Views = Readonly<Record<string, View<unknown, string>>>
 
 /** Settings of the signed tokens of a gateway. */
 export interface TokenOptions {
-  /** At least 32 bytes of UTF-8, or up to 16 such secrets: the first one signs, each verifies. So a secret can be changed. */
+  /** At least 32 bytes of UTF-8, or up to 16 such secrets: the first one signs, each verifies. */
   readonly secret: string | readonly string[]
-  /** A text that differs for each gateway that shares the secret. Default `rivulet`. */
+  /** Another text for each gateway that shares the secret. Default `rivulet`. */
   readonly audience?: string
 }
 
@@ -42,9 +42,9 @@ export interface GatewayClient {
 
 /** Settings of `createGateway`. */
 export interface GatewayOptions<V extends Views> {
-  /** The open log that it serves. */
+  /** The open log. */
   readonly log: EventLog
-  /** The views that pages may open, by their names, without `/`. */
+  /** Views by the names that pages use, without `/`. */
   readonly views: V
   /** How tokens are signed and checked. */
   readonly tokens: TokenOptions
@@ -55,22 +55,27 @@ export interface GatewayOptions<V extends Views> {
    */
   readonly name?: string
   /**
-   * Whether the log keeps what a view has not processed, also while no gateway runs. Default true.
+   * Whether the log keeps what a view has not processed. Default true.
    *
-   * With false, retention does not wait for the views, and a view whose unread entries were deleted reports a gap `missed`.
+   * It does so while no gateway runs, too. With false, retention does not wait for the views, and a view whose unread entries were deleted
+   * reports a gap `missed`.
    */
   readonly holdsRetention?: boolean
   /** Path at which it is mounted, as browsers see it. Default `/live`. */
   readonly path?: string
   /**
-   * Origins of the pages that may use it, and its own if it differs, such as `https://app.example`. Default: pages of this machine, at any port.
+   * Origins of its pages, and its own, such as `https://app.example`. Default: this machine, at any port.
    *
    * The gateway answers only for their hosts and this machine's.
    */
   readonly origins?: readonly string[]
-  /** Makes the requests of pages that grants allow. A client of `createClient`, for instance. Default: all of them are refused. */
+  /**
+   * Makes the requests of pages that grants allow. Default: all are refused.
+   *
+   * A client of `createClient`, for instance.
+   */
   readonly client?: GatewayClient
-  /** Maximum number of connections of a subject at the same time, and of its reads of the log, in each process. Default 20. */
+  /** Connections of a subject, and its reads of the log, at a time in each process. Default 20. */
   readonly maxConnections?: number
   /** Interval of heartbeats, in ms. Default 15,000. */
   readonly heartbeat?: number

@@ -3,14 +3,14 @@ import type { ResearchEventType } from '../protocol/event.ts'
 /** The rights of a subject. Anything that the grant does not name is denied. */
 export interface Grant {
   /**
-   * The subject, such as the id of a user, of up to 256 characters. Limits count by it.
+   * The subject, of up to 256 characters. Limits count by it.
    *
-   * Its own `/subjects/SUB` is always covered.
+   * The id of a user, for instance. Its own `/subjects/SUB` is always covered.
    */
   readonly sub: string
   /** Names of views. An unknown one is an `ArgumentError`. Default: none. */
   readonly views?: readonly string[]
-  /** Resources whose rows and entries are visible, compared as texts. A `*` at the end makes a prefix, and a group covers its runs. Default: none. */
+  /** Resources whose rows and entries are visible. A `*` at the end makes a prefix, and a group covers its runs. Default: none. */
   readonly sources?: readonly string[]
   /**
    * Types of the entries that `/log` shows. Default: none.

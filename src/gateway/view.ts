@@ -17,30 +17,31 @@ export type RowPath = readonly string[]
 
 /** Settings of {@link view}. The functions must depend on their arguments alone. */
 export interface ViewOptions<Row, Type extends ResearchEventType, Param extends string> {
-  /** Version of the functions, a positive integer. Raise it when their results change: the view is then built again from what the log has. */
+  /** Version of the functions, a positive integer. Raise it when their results change: the view is built again. */
   readonly version: number
-  /** The types of entries that the view reads. `log.gap` comes only if it is named. Default: all. */
+  /** Types of entries. `log.gap` comes only if it is named. Default: all. */
   readonly types?: readonly Type[]
   /** Whether the view reads an entry. Default: each. */
   readonly where?: (entry: EntryOf<Type>) => boolean
-  /** Names of the first parts of a row's path. A client gives them, and gets the rows below. Default: none. */
+  /** Names of the first parts of a path. A client gives them, and gets the rows below. Default: none. */
   readonly params?: readonly Param[]
-  /** The path of the row that an entry changes, or of several rows; undefined for no row. At most 1,024 characters as a key. */
+  /** Path of the row that an entry changes, or several; undefined for none. At most 1,024 characters as a key. */
   readonly key: (entry: EntryOf<Type>) => RowPath | readonly RowPath[] | undefined
-  /** The row after an entry: JSON of at most 256 KiB; null removes it. `row` is undefined if there is none. */
+  /**
+   * The row after an entry: JSON of at most 256 KiB; null removes it.
+   *
+   * `row` is undefined if there is none.
+   */
   readonly reduce: (row: Row | undefined, entry: EntryOf<Type>, path: RowPath) => Row | null
   /**
-   * The resource that a row is about, which a grant must name. Default: rows are visible only to grants of `*`.
+   * Resource of a row, which a grant must name. Default: only grants of `*` see the rows.
    *
    * When a client subscribes, it gets the params alone. If it returns undefined then, each row is checked.
    */
   readonly source?: (path: RowPath) => string | undefined
-  /** The position from which a new view reads: `start`, `end`, or `{ time }` in Unix ms. Default `start`. */
+  /** Where a new view begins to read: `start`, `end`, or `{ time }` in Unix ms. Default `start`. */
   readonly startAt?: StartAt
-  /**
-   * How long a row is kept after its last change, in ms between recordings, or a function that returns it; undefined keeps the row. Default:
-   * never removed.
-   */
+  /** How long a row is kept after its last change, in ms between recordings, or a function of the row; undefined keeps it. Default: never removed. */
   readonly timeToLive?: number | ((row: Row) => number | undefined)
 }
 

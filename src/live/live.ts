@@ -22,9 +22,17 @@ export interface ConnectOptions {
    * Their tokens have the same rights. It carries up to 64 views of all of them.
    */
   readonly share?: boolean
-  /** Keeps the last rows in IndexedDB, for a start without a network. Default false. */
+  /**
+   * Keeps the last rows in IndexedDB. Default false.
+   *
+   * So a page starts without a network.
+   */
   readonly offline?: boolean
-  /** Snapshot that the server has rendered. The page continues from its positions. Default: none, and each view begins without rows. */
+  /**
+   * Snapshot that the server has rendered. Default: none, and each view begins without rows.
+   *
+   * The page continues from its positions.
+   */
   readonly initial?: LiveSnapshot
 }
 

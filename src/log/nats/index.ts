@@ -64,10 +64,9 @@ export interface NatsStoreOptions {
    */
   readonly credentials?: NatsCredentials
   /**
-   * PEM as text in `ca`, `cert` and `key`, or files in `caFile`, `certFile` and `keyFile`. Default: TLS with the authorities of Node, if the
-   * server requires it.
+   * PEM as text in `ca`, `cert` and `key`, or files in `caFile`, `certFile` and `keyFile`. Default: TLS if the server requires it.
    *
-   * With `{}`, or if one of the servers is `tls://`, nothing is sent without TLS.
+   * The authorities are those of Node by default. With `{}`, or if one of the servers is `tls://`, nothing is sent without TLS.
    */
   readonly tls?: NatsTls
   /**

@@ -24,10 +24,9 @@ export interface ProcessOptions<
   Type extends ResearchEventType = ResearchEventType,
 > extends ProcessFunctions<State, Type, EntryOf<Type>> {
   /**
-   * Version of the functions, a positive integer. Raise it when their results change: `migrate` or `rebuild` then decides what happens to the
-   * state.
+   * Version of the functions, a positive integer. Raise it when their results change.
    *
-   * Without either, another version is refused with a `ProcessVersionError`.
+   * `migrate` or `rebuild` then decides what happens to the state. Without either, another version is refused with a `ProcessVersionError`.
    */
   readonly version: number
   /** Start of a process with a new name, and of one that is rebuilt. Default `start`. A known one resumes. */
@@ -58,11 +57,12 @@ export interface ProcessOptions<
    */
   readonly wait?: AbortSignal
   /**
-   * Divides the keys with all processes that run it, into eight parts. In a file, one of them runs and the others stand by. Default false.
+   * Divides the keys with all processes that run it, into eight parts. Default false.
    *
    * Each part reads all entries, since they are the time of the process. State, timers and output are the same as without. When an open log
-   * joins, it takes its share over; when one stops, or dies and its lease runs out, the others do. Once a process was divided, it runs with
-   * `share` only: without, it rejects with a `LogUnsupportedError`.
+   * joins, it takes its share over; when one stops, or dies and its lease runs out, the others do. If the log does not divide its sources, as in
+   * a file, one of them runs all and the others stand by. Once a process was divided, it runs with `share` only: without, it rejects with a
+   * `LogUnsupportedError`.
    *
    * ```ts
    * import { memoryStore, openLog } from 'rivulet/log'
