@@ -147,7 +147,7 @@ describe('the README and the pages of docs', () => {
     .map((file) => readFileSync(join(root, file), 'utf8'))
     .join('\n')
   const inSentences = new Set(
-    codeIn(text.replaceAll(/^```[^]*?^```/gm, '')).map((code) => /^\w*/.exec(code)?.[0]),
+    codeIn(text.replaceAll(/^```[^]*?^```/gm, '')).map((code) => /^<?(\w*)/.exec(code)?.[1]),
   )
   const imports = [...text.matchAll(/^import \{([^}]*)\} from '([^']+)'/gm)]
   const inPrograms = new Set(

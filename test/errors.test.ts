@@ -53,6 +53,8 @@ const rows = tablesOf('docs/reference/errors.md').flatMap(({ head, rows: cells }
 function retryability(name: string): 'yes' | '' | 'some' {
   const { error } = exported.get(name) ?? {}
   if (!(error instanceof RivuletError)) return ''
+  // It is as retryable as its cause, which here is none.
+  if (name === 'ConsumerError') return 'some'
   if (typeof error.retryable === 'boolean') return error.retryable ? 'yes' : ''
   const ofStatuses = errorsOfStatuses.filter((other) => other.name === name)
   if (ofStatuses.length === 0) return 'some'

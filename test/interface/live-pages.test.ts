@@ -59,7 +59,7 @@ const CLOSES = Object.keys({ expired: true, revoked: true, shutdown: true } sati
   true
 >)
 
-describe('the page of the client of a gateway', () => {
+describe('docs/reference/live.md', () => {
   it('has the members of a connection and of a view, and the states of both', () => {
     expect(membersBelow(LIVE, 'Members of `live`')).toEqual(memberNames('Live'))
     expect(membersBelow(LIVE, 'A view')).toEqual(memberNames('LiveView'))
@@ -91,7 +91,7 @@ describe('the page of the client of a gateway', () => {
   })
 })
 
-describe('the page of a gateway', () => {
+describe('docs/reference/gateway.md', () => {
   it('has the members of a gateway', () => {
     expect(membersBelow(GATEWAY, 'Members')).toEqual(memberNames('Gateway'))
   })

@@ -39,7 +39,7 @@ async function instruments(): Promise<string[][]> {
   return created
 }
 
-describe('the page of metrics', () => {
+describe('docs/reference/observability.md', () => {
   it('has each metric with its kind and unit, and no other', async () => {
     const rows = tablesOf(PAGE)
       .filter(({ head }) => head[0] === 'Metric')

@@ -76,7 +76,13 @@ it('ends alerts that an earlier run opened in the order of their times, whatever
 
 it('asks once for each alert whether it was accepted while it catches up', async () => {
   let asked = 0
-  const { version: _, where: _where, key, event: called, ...others } = alertProcess(360_000, () => void asked++)
+  const {
+    version: _,
+    where: _where,
+    key,
+    event: called,
+    ...others
+  } = alertProcess(360_000, () => void asked++)
   const placed = <Of extends object>(entry: Of) => ({ ...entry, position: '' })
   const functions: ProcessFunctions<AlertState | null, 'alert.firing' | 'alert.resolved' | 'log.gap'> = {
     ...others,
