@@ -2,7 +2,7 @@ import type { StreamItem } from '../../sources/shapes/stream-item.ts'
 import { parsedTime } from '../../streams/clocks.ts'
 
 /** How long a connection must bring nothing until everything before it has come, and what is on its way at most, in ms. */
-export const SETTLED = 1_000
+const SETTLED = 1_000
 
 /**
  * The time up to which one stream has brought everything: a poll up to its start, once it has ended; a connection up to what it has
