@@ -5,6 +5,7 @@ import {
   checkList,
   checkObject,
   checkOneOf,
+  checkOptionalFunctions,
   checkText,
 } from '../protocol/check.ts'
 import type { ResearchEvent, ResearchEventData, ResearchEventType } from '../protocol/event.ts'
@@ -156,9 +157,7 @@ export function checkFunctions<State, Input>(settings: FunctionSettings<State, I
     for (const type of types) checkText('types', type)
   }
   for (const [option, value] of Object.entries({ key, init, event })) checkFunction(option, value)
-  for (const [option, value] of Object.entries({ where, timer })) {
-    if (value !== undefined) checkFunction(option, value)
-  }
+  checkOptionalFunctions({ where, timer })
   checkDuration('lateness', lateness)
   if (timeToLive !== undefined) checkInteger('timeToLive', timeToLive, 1)
   checkInteger('maxStateBytes', maxStateBytes, 1, 256 * 1024)

@@ -5,7 +5,7 @@ import type { SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { retryDelay } from '../protocol/backoff.ts'
 import type { Backoff } from '../protocol/backoff.ts'
-import { checkDuration, checkFunction, checkInteger } from '../protocol/check.ts'
+import { checkDuration, checkInteger, checkOptionalFunctions } from '../protocol/check.ts'
 import { Observers } from '../protocol/observers.ts'
 import { ResponseReader } from './response-reader.ts'
 import type { ApiResponse } from './response-reader.ts'
@@ -289,8 +289,7 @@ class RetryingTransport implements Transport {
 }
 
 function exchangeOf({ fetch, exchange }: TransportSettings): Exchange {
-  for (const [name, value] of Object.entries({ fetch, exchange }))
-    if (value !== undefined) checkFunction(name, value)
+  checkOptionalFunctions({ fetch, exchange })
   if (fetch !== undefined && exchange !== undefined)
     throw new ArgumentError('exchange', { message: 'fetch and exchange cannot both be given' }, undefined)
   return exchange ?? (fetch === undefined ? createExchange() : createFetchExchange(fetch))
