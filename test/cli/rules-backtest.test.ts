@@ -5,6 +5,7 @@ import { sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it } from 'vitest'
 import { append } from '../log/append.ts'
 import { answer, serve } from '../support/serve.ts'
+import { tickAt } from '../support/ticks.ts'
 import { folderOf, rivulet } from './command.ts'
 
 const HOUR = 3_600_000
@@ -41,6 +42,8 @@ describe('rivulet rules backtest', () => {
     for (let hour = 0; hour < 3; hour++) {
       clock.now = BEGIN + hour * HOUR
       await append(store, [monitorEvent('m', found(`e${hour}`), 'poll', clock.now)])
+      clock.now += HOUR / 2
+      if (hour < 2) await append(store, [tickAt(clock.now)])
     }
     await store.close()
     const timeline = join(folder, 'timeline.html')

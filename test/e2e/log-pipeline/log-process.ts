@@ -1,5 +1,5 @@
 import { createClient } from 'rivulet'
-import { openLog } from 'rivulet/log'
+import { ConsumerError, openLog } from 'rivulet/log'
 import type { EventLog } from 'rivulet/log'
 import { createWebhookReceiver } from 'rivulet/webhooks'
 import type { WebhookReceiver } from 'rivulet/webhooks'
@@ -80,9 +80,10 @@ export class LogProcess implements Host {
   failed(error: unknown): void {
     if (this.isKilled) return
     this.world.trace.log(`failed with ${String(error)}`)
+    const reason = error instanceof ConsumerError ? error.cause : error
     const isExpected =
-      error instanceof Error &&
-      (SCRIPTED.has(error.message) || (this.#isSuspended && TAKEN_OVER.has(error.name)))
+      reason instanceof Error &&
+      (SCRIPTED.has(reason.message) || (this.#isSuspended && TAKEN_OVER.has(reason.name)))
     if (!isExpected) this.world.trace.report(`failed with ${String(error)}`)
   }
 
