@@ -7,6 +7,7 @@ import type { ResearchEvent } from 'rivulet'
 import { append } from '../log/append.ts'
 import { change } from '../operators/events.ts'
 import { serve } from '../support/serve.ts'
+import { tickAt } from '../support/ticks.ts'
 import { rivulet } from './command.ts'
 
 const BURST = `
@@ -29,11 +30,9 @@ async function folder(rules = BURST) {
   onTestFinished(() => store.close())
   await store.positionAt('start')
   await writeFile(file, rules)
+  /** Appends changes, and a tick after which none before it comes. */
   const detect = (...ids: readonly string[]) =>
-    append(
-      store,
-      ids.map((id) => change(id)),
-    )
+    append(store, [...ids.map((id) => change(id)), tickAt(Date.now())])
   /** As editors do: a new file in the place of the old one. */
   const edit = async (text: string) => {
     await writeFile(`${file}.new`, text)

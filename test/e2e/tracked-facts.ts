@@ -1,8 +1,8 @@
 import type { Processor } from 'rivulet/service'
-import { expect } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
+import { createIsolated } from '../../src/service/isolated/isolated.ts'
 import { extractiveProcessor } from '../../src/service/processor/extractive.ts'
 import type { Files } from '../service/corpus/folder.ts'
-import { isolatedWork } from '../service/isolated/isolated-work.ts'
 import type { Research } from './research.ts'
 
 /** The facts of a document, as a snapshot of them has them. */
@@ -39,12 +39,12 @@ const SPEC = {
   },
 } as const
 
-const isolated = isolatedWork()
-
 /** A service with the built-in processor over the document, and the completed run that extracts its facts. */
 export async function tracked<Started extends Pick<Research, 'service' | 'client'>>(
   start: (options: { readonly files: Files; readonly processor: Processor }) => Promise<Started>,
 ): Promise<Started & { readonly run: string }> {
+  const isolated = createIsolated()
+  onTestFinished(() => isolated.close())
   let processor: Processor | undefined
   const both = await start({
     files: readme(FIRST, 0),

@@ -51,8 +51,7 @@ function expectedOf(entries: readonly ArchivedEntry[]): Expected {
   for (const { source, id, type, recorded, event } of entries) {
     if (source === SOURCE) continue
     const time = event.time === null ? NaN : Date.parse(event.time)
-    const eventTime = Number.isNaN(time) ? Date.parse(event.received) : time
-    watermark = Math.max(watermark, Math.min(eventTime, recorded))
+    if (type === 'log.tick') watermark = Math.max(watermark, Math.min(throughOf(event.data), recorded))
     // Timers that the entry makes due fire before it.
     for (let timer = nextDue(timers, watermark, recorded); timer !== undefined;) {
       timers.delete(nameOf(timer))
@@ -80,6 +79,12 @@ function nextDue(timers: ReadonlyMap<string, Timer>, watermark: number, recorded
   return [...timers.values()]
     .filter(({ clock, due }) => due <= (clock === 'event' ? watermark : recorded))
     .toSorted((a, b) => a.due - b.due || compare(a.key, b.key) || compare(a.name, b.name))[0]
+}
+
+/** Unix ms; -Infinity if the tick does not know it. */
+function throughOf(data: unknown): number {
+  const { through } = Object(data)
+  return typeof through === 'string' ? Date.parse(through) : -Infinity
 }
 
 function nameOf({ key, name }: Timer): string {
