@@ -30,9 +30,12 @@ async function folder(rules = BURST) {
   onTestFinished(() => store.close())
   await store.positionAt('start')
   await writeFile(file, rules)
-  /** Appends changes, and a tick after which none before it comes. */
-  const detect = (...ids: readonly string[]) =>
-    append(store, [...ids.map((id) => change(id)), tickAt(Date.now())])
+  /** Appends changes of a second ago, and a tick: all events up to now have come. */
+  const detect = (...ids: readonly string[]) => {
+    const now = Date.now()
+    const received = new Date(now - 1_000).toISOString()
+    return append(store, [...ids.map((id) => ({ ...change(id), received })), tickAt(now)])
+  }
   /** As editors do: a new file in the place of the old one. */
   const edit = async (text: string) => {
     await writeFile(`${file}.new`, text)
