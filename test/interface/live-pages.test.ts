@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { LiveErrorReason, LiveState } from 'rivulet/live'
 import * as gateway from 'rivulet/gateway'
 import type { View } from 'rivulet/gateway'
