@@ -5,6 +5,7 @@ const ROOT = resolve(import.meta.dirname, '../..')
 
 /** The programs that tests start as processes, again and again. */
 export const PROGRAMS = [
+  'test/e2e/killed-service-process.ts',
   'test/e2e/recording-process.ts',
   'test/gateway/soak/gateway-process.ts',
   'test/gateway/soak/recorder-process.ts',
@@ -21,7 +22,6 @@ export const PROGRAMS = [
   'test/soak/roles/ledger.ts',
   'test/soak/roles/receiver.ts',
   'test/soak/roles/recorder.ts',
-  'test/webhooks/sink/sink-process.ts',
 ] as const
 type Program = (typeof PROGRAMS)[number]
 
