@@ -115,7 +115,10 @@ export interface EventLog extends AsyncDisposable {
     Size extends number | undefined = undefined,
   >(
     name: string,
-    options: ConsumerJobOptions<Type> & { readonly batch?: ConsumerBatches<Type, Size> },
+    options: ConsumerJobOptions<Type> & {
+      /** Collects entries into batches for the handler. Default: it gets one entry at a time. */
+      readonly batch?: ConsumerBatches<Type, Size>
+    },
     handler: JobHandler<HandledBy<Type, Size>>,
   ): LogJob
   consume(name: string, handler: JobHandler<Entry>): LogJob
@@ -181,12 +184,13 @@ export interface EventLog extends AsyncDisposable {
    * const { entries } = await log.append({ source: '/orders/42', id: 'paid', type: 'order.paid', data: { amount: 100 } })
    * console.log(entries === 1 ? 'appended' : 'known')
    * ```
-   *
-   * @param options `signal`: ends the wait for earlier calls and for room: rejects with its reason. Default: it waits.
    */
   append(
     events: AppEvent | readonly AppEvent[],
-    options?: { readonly signal?: AbortSignal },
+    options?: {
+      /** Ends the wait for earlier calls and for room: rejects with its reason. Default: it waits. */
+      readonly signal?: AbortSignal
+    },
   ): Promise<Pick<Appended, 'entries' | 'duplicates'>>
   /** The state of a process that runs here, elsewhere or not at all. One that never ran has no states. */
   state<State = unknown>(process: string): ProcessState<State>

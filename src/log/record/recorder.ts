@@ -76,6 +76,14 @@ export interface RecorderOptions extends RecorderReports {
   readonly turns?: Turns | undefined
 }
 
+/** How an entry is added. */
+interface AddedEntry {
+  /** Whether it comes from a first walk into the past of its source. Default false. */
+  readonly backfill?: boolean
+  /** Whether it is appended after all that was added before, of any stream. Default false. */
+  readonly isLast?: boolean
+}
+
 /** A change to append: an event, the position of a stream, or that a delivery is done. */
 interface PendingChange extends StreamChange<OpenStream> {
   /** Length of the event as JSON, in characters. */
@@ -203,7 +211,7 @@ export class Recorder {
     stream: OpenStream,
     event: ResearchEvent,
     position: StreamPosition | undefined,
-    { backfill = false, isLast = false }: { readonly backfill?: boolean; readonly isLast?: boolean } = {},
+    { backfill = false, isLast = false }: AddedEntry = {},
   ): void {
     if (this.#failed) return
     let entry: NewEntry
