@@ -3,10 +3,11 @@ import { defineConfig } from 'vitest/config'
 // Tests import the package by its own name, as users do; this condition leads to the sources.
 const conditions = ['rivulet-source', 'node', 'import', 'default']
 
-// These replace modules, or depend on what a module keeps for the whole process, such as addresses of hosts.
+// These replace modules, or depend on what the whole process has, such as addresses of hosts or the number of timers.
 const alone = [
   'test/interface/endpoints.test.ts',
   'test/live/chunks.test.ts',
+  'test/protocol/limited-read.test.ts',
   'test/service/live-documents/**',
   'test/service/openapi/**',
 ]
