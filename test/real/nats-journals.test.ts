@@ -330,7 +330,7 @@ describe('a commit to a journal at a NATS server', () => {
       {
         checkpoint: 'x\ud800',
         state: hostile.map((key) => ({ key, state: JSON.stringify(key) })),
-        timers: [{ key: '\ud800', name: 'n', clock: 'event', due: 5, cause: 'c"' }],
+        timers: [{ key: '\ud800', name: 'n', clock: 'event', due: 5, cause: 'c"', data: '"\\ud800"' }],
       },
       {
         acknowledged: [at3],
@@ -528,7 +528,7 @@ describe('the journal of a log at a NATS server', () => {
       await commit({
         checkpoint: String(n),
         state: [{ key: `key ${n % 700}`, state: n % 7 === 3 ? null : `{"n":${n}}` }],
-        timers: [{ key: `key ${n % 50}`, name: 'n', clock: 'event', due: n, cause: 'c' }],
+        timers: [{ key: `key ${n % 50}`, name: 'n', clock: 'event', due: n, cause: 'c', data: null }],
       })
     }
     const expected = await statesOf(first)

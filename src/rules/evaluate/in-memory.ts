@@ -30,7 +30,7 @@ export class InMemoryRules extends MemoryProcess<RuleState, RuleInput, RuleState
         key: (entry) => program.keys(entry),
         init: (key) => program.init(key),
         event: (state, entry, context) => program.event(state, entry, context),
-        timer: (state, due, context, name) => program.timer(state, due, context, name),
+        timer: (state, due, context, name, data) => program.timer(state, due, context, name, data),
       },
       representation: asGiven(isAlert),
       maxKeys,

@@ -38,6 +38,7 @@ const timer = (key: string, due: number, more: Partial<Timer> = {}): Timer => ({
   clock: 'recorded',
   due,
   cause: 'c',
+  data: null,
   ...more,
 })
 
