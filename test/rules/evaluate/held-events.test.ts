@@ -48,7 +48,7 @@ const backlogs: readonly Sample[] = ['/even', '/odd'].flatMap((source, odd) =>
 
 /** The alerts of the definitions. */
 function expected(rule: PlainRule): readonly Transition[] {
-  return reference(rule, backlogs, 4 * BACKLOG).map((each) => ({ ...each, key: '{"key":"a"}' }))
+  return reference(rule, backlogs, 4 * BACKLOG).map((each) => Object.assign(each, { key: '{"key":"a"}' }))
 }
 
 describe.each([
