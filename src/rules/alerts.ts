@@ -14,7 +14,10 @@ import type { RuleSet } from './rule-set.ts'
 interface AlertsOptions {
   /** Scheduler for deadlines and for the time at which events come. Default `asyncScheduler`. */
   readonly scheduler?: SchedulerLike
-  /** Maximum number of keys of all rules together. Events of further keys are not evaluated. Default 100,000. */
+  /**
+   * Maximum number of keys of all rules together, and of events that wait. With so many, events of further keys are not evaluated. Default
+   * 100,000.
+   */
   readonly maxKeys?: number
 }
 

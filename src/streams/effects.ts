@@ -3,7 +3,9 @@ import { hash, hashString } from '../protocol/identity-hash.ts'
 import { rfc3339 } from '../protocol/timestamp.ts'
 import type { Clocks } from './clocks.ts'
 import type { OutputEvent, ProcessContext } from './process-functions.ts'
+import { RefusedEffect } from './refused-effect.ts'
 import { timerBytes } from './sizes.ts'
+import { storedJson } from './stored-json.ts'
 import type { Timer, TimerChange, TimerClock } from './timers.ts'
 
 /** Maximum length of a key and of a timer's name, in characters. */
@@ -17,11 +19,6 @@ const MAX_HOPS = 16
 
 /** The name of the timer that removes a state after `timeToLive`. Users cannot name a timer like that. */
 export const EXPIRY = ''
-
-/** An effect of a callback that is refused. Its text becomes the message of a `ProcessError`. */
-export class RefusedEffect extends Error {
-  override readonly name = 'RefusedEffect'
-}
 
 /** An entry or a timer for which functions are called. */
 export class Occasion {
@@ -147,11 +144,15 @@ export class CallbackEffects<State, Stored, Output> implements ProcessContext<St
     return this.#occasion.clocks[clock]
   }
 
-  timer(name: string, due: number, options: { readonly clock?: TimerClock } = {}): void {
+  timer(
+    name: string,
+    due: number,
+    options: { readonly clock?: TimerClock; readonly data?: unknown } = {},
+  ): void {
     this.#checkRunning()
     checkTimerName(name)
     if (!this.#settings.hasTimers) throw new RefusedEffect('it sets a timer, and has no function `timer`')
-    const { clock = 'recorded' } = options
+    const { clock = 'recorded', data } = options
     // The caller may be JavaScript.
     const given: unknown = clock
     if (given !== 'event' && given !== 'recorded') {
@@ -165,7 +166,8 @@ export class CallbackEffects<State, Stored, Output> implements ProcessContext<St
     if (firing !== undefined && at <= firing) {
       throw new RefusedEffect(`a timer that is due at ${firing} sets one that is not due later (${at})`)
     }
-    this.#setTimer({ key: this.key, name, clock, due: at, cause: this.#occasion.timerCause })
+    const json = data === undefined ? null : storedJson(data, this.#settings.maxStateBytes, 'data')
+    this.#setTimer({ key: this.key, name, clock, due: at, cause: this.#occasion.timerCause, data: json })
   }
 
   cancel(name: string): void {
@@ -216,7 +218,7 @@ export class CallbackEffects<State, Stored, Output> implements ProcessContext<St
 
   #startExpiry(due: number, set: number): void {
     const cause = this.#occasion.expiryCause(set)
-    this.#setTimer({ key: this.key, name: EXPIRY, clock: 'recorded', due, cause })
+    this.#setTimer({ key: this.key, name: EXPIRY, clock: 'recorded', due, cause, data: null })
   }
 
   #setTimer(change: TimerChange): void {

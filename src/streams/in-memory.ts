@@ -3,12 +3,12 @@ import type { OperatorFunction, SchedulerLike } from 'rxjs'
 import { ArgumentError } from '../protocol/argument-error.ts'
 import { checkFunction, checkInteger, checkOptions, checkText } from '../protocol/check.ts'
 import type { ResearchEvent, ResearchEventType } from '../protocol/event.ts'
-import { RefusedEffect } from './effects.ts'
 import { inTime } from './in-time.ts'
 import { MemoryProcess } from './memory-process.ts'
 import type { ProcessError } from './process-error.ts'
 import { checkFunctions, FUNCTION_DEFAULTS, FUNCTION_OPTIONS } from './process-functions.ts'
 import type { ProcessFunctions, StreamEntryOf, StreamInput } from './process-functions.ts'
+import { RefusedEffect } from './refused-effect.ts'
 import { asInLog } from './representation.ts'
 
 /** Settings of {@link inMemory}. */

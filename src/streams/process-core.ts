@@ -2,10 +2,11 @@ import { errorText } from '../protocol/error-text.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import { isThenable } from '../protocol/thenable.ts'
 import type { Clocks } from './clocks.ts'
-import { CallbackEffects, EXPIRY, MAX_NAME_LENGTH, RefusedEffect } from './effects.ts'
+import { CallbackEffects, EXPIRY, MAX_NAME_LENGTH } from './effects.ts'
 import type { EffectSettings, Occasion, Representation } from './effects.ts'
 import { ProcessError } from './process-error.ts'
 import type { FunctionSettings } from './process-functions.ts'
+import { RefusedEffect } from './refused-effect.ts'
 import { MAX_OUTPUTS } from './sizes.ts'
 import type { Timer } from './timers.ts'
 
@@ -93,7 +94,7 @@ export class ProcessCore<State, Input, Stored, Output> {
     stored: Stored | null,
     entry: Place['entry'],
   ): CallbackEffects<State, Stored, Output> {
-    const { key, name, due } = timer
+    const { key, name, due, data } = timer
     // It is over, unless the function starts it again.
     const effects = this.ended(occasion, timer)
     try {
@@ -103,7 +104,8 @@ export class ProcessCore<State, Input, Stored, Output> {
       }
       const { timer: call } = this.#functions
       if (call === undefined) throw new RefusedEffect('a timer fires, and there is no function `timer`')
-      return this.#checked(effects, call(this.#stateOf(key, stored), due, effects, name))
+      const given: unknown = data === null ? undefined : JSON.parse(data)
+      return this.#checked(effects, call(this.#stateOf(key, stored), due, effects, name, given))
     } catch (error) {
       throw this.#errorOf(error, { key, entry, timer })
     } finally {

@@ -72,6 +72,12 @@ export interface ProcessContext<State> {
     options?: {
       /** The clock that makes it due. Default `recorded`. */
       readonly clock?: TimerClock
+      /**
+       * Data for `timer`, stored apart from the state: a JSON value as a state is, with the same maximum size. Default: none.
+       *
+       * With it, each of many events of a key waits by itself, and none of them makes the state larger.
+       */
+      readonly data?: unknown
     },
   ): void
   /** Stops a timer of the key. Without effect for one that is not running. */
@@ -106,8 +112,17 @@ export interface ProcessFunctions<
   readonly init: (key: string) => State
   /** Called for each entry and key, one after the other. */
   readonly event: (state: State, entry: Input, context: ProcessContext<State>) => void
-  /** Called for each timer that fires. `due` is the time that it was set to, in Unix ms. Default: none, and no timer can be started. */
-  readonly timer?: (state: State, due: number, context: ProcessContext<State>, name: string) => void
+  /**
+   * Called for each timer that fires. `due` is the time that it was set to, in Unix ms, and `data` what it was started with; undefined for a
+   * timer without data. Default: none, and no timer can be started.
+   */
+  readonly timer?: (
+    state: State,
+    due: number,
+    context: ProcessContext<State>,
+    name: string,
+    data: unknown,
+  ) => void
   /**
    * How late entries may come by their event time, in ms. Default 0.
    *
@@ -116,7 +131,7 @@ export interface ProcessFunctions<
   readonly lateness?: number
   /** Removes a state that was not set for so long, in ms between recordings. Default: never. */
   readonly timeToLive?: number
-  /** Maximum size of a state as JSON, in bytes, up to 262,144. Default 65,536. */
+  /** Maximum size of a state, and of the data of a timer, as JSON, in bytes, up to 262,144. Default 65,536. */
   readonly maxStateBytes?: number
   /**
    * Reaction to a function that throws: `stop` ends the process with a `ProcessError`, `dead-letter` stores the entry and goes on. Default

@@ -16,8 +16,8 @@ export function stateBytes({ key, state }: { readonly key: string; readonly stat
 
 /** The size of a timer in a commit, in bytes. */
 export function timerBytes(timer: TimerChange): number {
-  const cause = timer.due === null ? '' : timer.cause
-  return OVERHEAD + utf8Length(timer.key) + utf8Length(timer.name) + utf8Length(cause)
+  const bytes = OVERHEAD + utf8Length(timer.key) + utf8Length(timer.name)
+  return timer.due === null ? bytes : bytes + utf8Length(timer.cause) + utf8Length(timer.data ?? '')
 }
 
 /** The length of the text in UTF-8, without encoding it. */

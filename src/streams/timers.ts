@@ -13,6 +13,8 @@ export interface Timer {
   readonly due: number
   /** The cause of the timer, as the process has stored it. */
   readonly cause: string
+  /** The data that it was started with, as JSON; null for none. */
+  readonly data: string | null
 }
 
 /** A timer that was set, in the place of an earlier one of its key and name, or one that is gone (`due` null). */

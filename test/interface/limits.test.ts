@@ -115,7 +115,10 @@ const TABLES: Readonly<Record<string, readonly (readonly [what: string, limit: s
       `${count(valueOf('src/log/event-log/app-event', 'MAX_NAME_LENGTH = '))} characters`,
     ],
     ['Keys of a process for one entry', count(valueOf('src/streams/process-core', 'MAX_KEYS = '))],
-    ['State of one key of a process', size(valueOf('src/streams/process-functions', 'maxStateBytes: '))],
+    [
+      'State of a key of a process, data of a timer',
+      size(valueOf('src/streams/process-functions', 'maxStateBytes: ')),
+    ],
     ['Events that one call of a process appends', count(valueOf('src/streams/sizes', 'MAX_OUTPUTS = '))],
     [
       'A snapshot of a process',

@@ -99,6 +99,15 @@ describe.each(STORES)('a process after a source was forgotten, %s', (_name, open
       'name',
       { key: () => 'all', event: (_state, { source }, context) => context.timer(`about ${source}`, 5_000) },
     ],
+    [
+      'data',
+      {
+        key: () => 'all',
+        event: (_state, { source }, context) => {
+          if (source === KEPT) context.timer('t', 5_000, { data: [{ about: GONE }] })
+        },
+      },
+    ],
     // The last entry that has set it is the cause of what it does.
     ['cause', { key: () => 'all', event: (_state, _entry, context) => context.timer('t', 5_000) }],
   ])('is named where a timer alone mentions the source, by its %s', async (_by, functions) => {

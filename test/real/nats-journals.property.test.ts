@@ -39,6 +39,7 @@ const changes: fc.Arbitrary<Pick<ProcessCommit, 'state' | 'timers' | 'reset'>> =
       clock: fc.constantFrom('event', 'recorded'),
       due: fc.nat(5),
       cause: text,
+      data: fc.oneof(text, fc.constant(null)),
     }),
     { maxLength: 2 },
   ),

@@ -330,7 +330,7 @@ describe('a commit to a journal at a NATS server', () => {
       {
         checkpoint: 'x\ud800',
         state: hostile.map((key) => ({ key, state: JSON.stringify(key) })),
-        timers: [{ key: '\ud800', name: 'n', clock: 'event', due: 5, cause: 'c"' }],
+        timers: [{ key: '\ud800', name: 'n', clock: 'event', due: 5, cause: 'c"', data: '"\\ud800"' }],
       },
       {
         acknowledged: [at3],
@@ -344,7 +344,7 @@ describe('a commit to a journal at a NATS server', () => {
       expect((await each.readers.get(NAME))?.process?.checkpoint).toBe('x\ud800')
       expect(await each.processes.states(NAME, hostile)).toEqual(hostile.map((key) => JSON.stringify(key)))
       expect(await each.processes.timers(NAME, { clock: 'event', until: 9, limit: 9 })).toEqual([
-        { key: '\ud800', name: 'n', clock: 'event', due: 5, cause: 'c"' },
+        { key: '\ud800', name: 'n', clock: 'event', due: 5, cause: 'c"', data: '"\\ud800"' },
       ])
       expect(await each.deadLetters.list(NAME, null, 9)).toEqual([
         { entry: log.entries.entryAt(at2), error, attempts: 2, failed: 1_000, isRedelivered: false },
@@ -528,7 +528,7 @@ describe('the journal of a log at a NATS server', () => {
       await commit({
         checkpoint: String(n),
         state: [{ key: `key ${n % 700}`, state: n % 7 === 3 ? null : `{"n":${n}}` }],
-        timers: [{ key: `key ${n % 50}`, name: 'n', clock: 'event', due: n, cause: 'c' }],
+        timers: [{ key: `key ${n % 50}`, name: 'n', clock: 'event', due: n, cause: 'c', data: null }],
       })
     }
     const expected = await statesOf(first)

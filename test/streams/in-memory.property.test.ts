@@ -38,9 +38,9 @@ it(
             plain.event(state, entryOf(entry), context)
             if (state.trace % failing === 1) throw new Error(`cannot go on at ${state.trace}`)
           },
-          timer: (state, due, context, name) => {
+          timer: (state, due, context, name, data) => {
             if (due % failing === 1) throw new Error(`cannot go on at ${due}`)
-            plain.timer(state, due, context, name)
+            plain.timer(state, due, context, name, data)
           },
           lateness,
           ...(timeToLive !== undefined && { timeToLive }),

@@ -29,10 +29,49 @@ const keeping = (value: unknown): ProcessFunctions<unknown> => ({
 })
 
 /** The value as a process gets it back. */
-async function kept(functions: ProcessFunctions<unknown>): Promise<unknown> {
+async function kept<State>(functions: ProcessFunctions<State>): Promise<unknown> {
   const events = await lastValueFrom(of(change('1'), change('2')).pipe(inMemory('p', functions), toArray()))
   return events[0]?.data
 }
+
+/** Starts a timer with this data, and appends the data that it is called with. */
+const waiting = (data: unknown, maxStateBytes = 65_536): ProcessFunctions<null> => ({
+  key: () => 'k',
+  init: () => null,
+  event: (_state, { id }, context) => {
+    if (id === '1') context.timer('t', context.now() - 1, { data })
+  },
+  timer: (_state, _due, context, _name, given) =>
+    context.append({ type: 'unknown', data: { isUndefined: given === undefined, given } }),
+  maxStateBytes,
+})
+
+describe('the data of a timer', () => {
+  it.each<[string, unknown]>([
+    ['an object', { a: 'a\uD800\0', b: [1.5, -2], c: true, d: null }],
+    ['null', null],
+    ['a text', ''],
+    ['as much as fits', 'é'.repeat(32_767)],
+  ])('comes back as it is: %s', async (_what, data) => {
+    expect(await kept(waiting(data))).toEqual({ isUndefined: false, given: data })
+  })
+
+  it('is undefined for a timer that was started without it', async () => {
+    expect(await kept(waiting(undefined))).toEqual({ isUndefined: true })
+  })
+
+  it('is refused with the path if it is not JSON', async () => {
+    await expect(kept(waiting({ list: [{ when: new Date(0) }] }))).rejects.toThrow(
+      "its timer's data is not JSON: data.list[0].when is an instance of Date",
+    )
+  })
+
+  it('is refused if it is larger than a state may be', async () => {
+    await expect(kept(waiting('12345678', 9))).rejects.toThrow(
+      "its timer's data of 10 bytes is over the limit of 9 (maxStateBytes)",
+    )
+  })
+})
 
 describe('a state', () => {
   it.each<[string, unknown, string]>([

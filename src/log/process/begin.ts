@@ -1,9 +1,9 @@
 import type { Fence, LogStore, Position } from '../store/contract.ts'
 import { errorText } from '../../protocol/error-text.ts'
 import { NO_TIME } from '../../streams/clocks.ts'
-import { RefusedEffect } from '../../streams/effects.ts'
+import { RefusedEffect } from '../../streams/refused-effect.ts'
 import { ProcessError } from '../../streams/process-error.ts'
-import { jsonOf } from '../../streams/representation.ts'
+import { jsonOf } from '../../streams/stored-json.ts'
 import { MAX_EFFECT_BYTES, stateBytes } from '../../streams/sizes.ts'
 import { ProcessVersionError } from '../errors.ts'
 import type { StateChange } from '../store/process-store.ts'
@@ -171,7 +171,7 @@ function migratedState(
 ): string | null {
   try {
     const next = migrate(state === null ? null : JSON.parse(state))
-    return next === null ? null : jsonOf(next)
+    return next === null ? null : jsonOf(next, 'state')
   } catch (cause) {
     const problem = cause instanceof RefusedEffect ? cause.message : `\`migrate\` threw ${errorText(cause)}`
     throw new ProcessError(name, { key }, problem, { cause })

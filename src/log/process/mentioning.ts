@@ -12,7 +12,7 @@ const CLOCKS: readonly TimerClock[] = ['event', 'recorded']
 
 /**
  * Finds the processes that mention a source or the id in it: as a key or anywhere in a state, also keys that were removed, since views of a
- * gateway have rows by id; and as the key, the name or the cause of a timer. A short id may be mentioned by chance.
+ * gateway have rows by id; and as the key, the name or the cause of a timer, or anywhere in its data. A short id may be mentioned by chance.
  *
  * @returns Their names, in order.
  */
@@ -60,7 +60,7 @@ async function isInTimers(store: LogStore, name: string, mentions: Mentions): Pr
         after,
         limit: PAGE,
       })
-      if (timers.some(({ key, name: own, cause }) => mentions(key) || mentions(own) || mentions(cause)))
+      if (timers.some(({ key, name: own, cause, data }) => [key, own, cause, data].some(mentions)))
         return true
       after = timers.length < PAGE ? undefined : timers.at(-1)
     } while (after !== undefined)

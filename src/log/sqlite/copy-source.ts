@@ -175,6 +175,7 @@ export class SqliteCopySource implements CopySource {
         clock,
         due: Number(row['due']),
         cause: String(row['cause']),
+        data: row['data'] === null ? null : String(row['data']),
       } as const
       yield { kind: 'timer', name, timer }
     }

@@ -120,8 +120,9 @@ export class SqliteCopyTarget implements CopyTarget {
         statements.state.run(this.#name.generation, storedText(record.key), record.change, record.state)
         return
       case 'timer': {
-        const { key, name, clock, due, cause } = record.timer
-        statements.timer.run(this.#name.generation, storedText(key), storedText(name), clock, due, cause)
+        const { key, name, clock, due, cause, data } = record.timer
+        const { generation } = this.#name
+        statements.timer.run(generation, storedText(key), storedText(name), clock, due, cause, data)
         return
       }
       case 'letter':
@@ -280,7 +281,7 @@ function prepare(database: DatabaseSync) {
     ),
     checkpoint: sql('UPDATE rivulet_process SET checkpoint = ? WHERE generation = ?'),
     state: sql('INSERT INTO rivulet_state VALUES (?, ?, ?, ?)'),
-    timer: sql('INSERT INTO rivulet_timer VALUES (?, ?, ?, ?, ?, ?)'),
+    timer: sql('INSERT INTO rivulet_timer VALUES (?, ?, ?, ?, ?, ?, ?)'),
     deadLetter: sql('INSERT INTO rivulet_dead_letter VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'),
     redeliver: sql('INSERT INTO rivulet_redelivery (reader, position) VALUES (?, ?)'),
     deliveryId: sql('INSERT INTO rivulet_webhook_id VALUES (?, ?, ?)'),

@@ -73,6 +73,7 @@ export class SqliteProcesses {
         clock,
         due: Number(row['due']),
         cause: String(row['cause']),
+        data: row['data'] === null ? null : String(row['data']),
       }))
   }
 
@@ -198,7 +199,7 @@ export class SqliteProcesses {
     const name = storedText(timer.name)
     const { removeTimer, setTimer } = this.#statements
     if (timer.due === null) removeTimer.run(generation, key, name)
-    else setTimer.run(generation, key, name, timer.clock, timer.due, timer.cause)
+    else setTimer.run(generation, key, name, timer.clock, timer.due, timer.cause, timer.data)
   }
 
   /** Forgets the oldest of too many removed keys. Returns the number of the last change that is forgotten. */
@@ -256,13 +257,13 @@ function prepare({ database }: LogFile) {
     ),
     forget: sql('DELETE FROM rivulet_state WHERE generation = ? AND state IS NULL AND change <= ?'),
     timers: sql(
-      `SELECT key, name, due, cause FROM rivulet_timer
+      `SELECT key, name, due, cause, data FROM rivulet_timer
        WHERE generation = ? AND clock = ? AND due <= ? AND (due, key, name) > (?, ?, ?)
        ORDER BY due, key, name LIMIT ?`,
     ),
     setTimer: sql(
-      `INSERT INTO rivulet_timer VALUES (?, ?, ?, ?, ?, ?)
-       ON CONFLICT DO UPDATE SET clock = excluded.clock, due = excluded.due, cause = excluded.cause`,
+      `INSERT INTO rivulet_timer VALUES (?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET clock = excluded.clock, due = excluded.due, cause = excluded.cause, data = excluded.data`,
     ),
     removeTimer: sql('DELETE FROM rivulet_timer WHERE generation = ? AND key = ? AND name = ?'),
     dropped: sql('SELECT generation FROM rivulet_process WHERE name IS NULL LIMIT 1'),

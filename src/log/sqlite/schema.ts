@@ -2,7 +2,7 @@
 const APPLICATION = 0x52564c54
 
 /** `user_version` of a log: the layout of its tables. It grows with each change of the layout. A file with another one is refused. */
-const LAYOUT = 4
+const LAYOUT = 5
 
 /** Marks the header of a file as that of a log. Part of the transaction that creates the tables. */
 export const IDENTIFY = `PRAGMA application_id = ${APPLICATION}; PRAGMA user_version = ${LAYOUT};`
@@ -183,6 +183,7 @@ export const SCHEMA = `
     clock TEXT NOT NULL,
     due INTEGER NOT NULL, -- Unix ms
     cause TEXT NOT NULL,
+    data TEXT, -- JSON
     PRIMARY KEY (generation, key, name)
   ) WITHOUT ROWID, STRICT;
   CREATE INDEX rivulet_timer_by_due ON rivulet_timer (generation, clock, due, key, name);

@@ -19,10 +19,14 @@ export interface RuleContext {
   readonly key: string
   now(clock?: 'recorded' | 'event'): number
   set(state: RuleState | null): void
-  timer(name: string, due: number, options?: { readonly clock?: 'recorded' | 'event' }): void
+  timer(
+    name: string,
+    due: number,
+    options?: { readonly clock?: 'recorded' | 'event'; readonly data?: unknown },
+  ): void
   cancel(name: string): void
   append(event: AlertOutput): void
 }
 
-/** The name of the one timer of a state. */
+/** The name of the timer of a state. */
 export const TIMER = 'due'

@@ -17,8 +17,8 @@ export type AlertEvent = { [Type in AlertOutputType]: EventOf<Type> }[AlertOutpu
 /** Evaluates rules in memory, synchronously: with the same alerts, ids and order as the process `rules` over a log with the same entries. */
 export class InMemoryRules extends MemoryProcess<RuleState, RuleInput, RuleState, AlertEvent> {
   /**
-   * @param maxKeys Maximum number of keys of all rules together. Events of further keys are not evaluated, which each rule reports once. Default
-   *   100,000.
+   * @param maxKeys Maximum number of keys of all rules together, and of events that wait. With so many, events of further keys are not
+   *   evaluated, which each rule reports once. Default 100,000.
    */
   constructor(rules: readonly CompiledRule[], viewOf: ViewOf, maxKeys = 100_000) {
     const program = ruleProgram(rules, viewOf)
@@ -30,7 +30,7 @@ export class InMemoryRules extends MemoryProcess<RuleState, RuleInput, RuleState
         key: (entry) => program.keys(entry),
         init: (key) => program.init(key),
         event: (state, entry, context) => program.event(state, entry, context),
-        timer: (state, due, context, name) => program.timer(state, due, context, name),
+        timer: (state, due, context, name, data) => program.timer(state, due, context, name, data),
       },
       representation: asGiven(isAlert),
       maxKeys,

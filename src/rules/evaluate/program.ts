@@ -8,6 +8,7 @@ import type { Evidence } from './absence.ts'
 import { TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
 import type { RuleInput } from './event-time.ts'
+import { heldEvent } from './held-event.ts'
 import { matchEvent, displayKey } from './match-event.ts'
 import type { KeyedMatch, ProblemCounts } from './match-event.ts'
 import { keyPrefix, ruleOfKey, stateKey } from './key.ts'
@@ -31,7 +32,7 @@ export interface RuleProgram {
   init(key: string): RuleState
   /** For a key of a rule that was removed, see {@link staleKeys}, ends its alert and removes its state. */
   event(state: RuleState, entry: RuleInput, context: RuleContext): void
-  timer(state: RuleState, due: number, context: RuleContext, name: string): void
+  timer(state: RuleState, due: number, context: RuleContext, name: string, data: unknown): void
 }
 
 /** Makes what expressions evaluate, of an event. */
@@ -110,7 +111,7 @@ class Program implements RuleProgram {
     if (context.key === prepared.rule.name) return this.#ofRule(state, entry, work, context)
     if (keyed !== undefined) state.key ??= displayKey(keyed.key)
     if (prepared.absence === undefined) {
-      if (keyed !== undefined) new Timeline(prepared, state, context).event(keyed.event)
+      if (keyed !== undefined) new Timeline(prepared, state, context).event(keyed.event, entry)
       return
     }
     state.key ??= { source: entry.source }
@@ -119,8 +120,15 @@ class Program implements RuleProgram {
     else if (keyed !== undefined) watch.report(keyed.event)
   }
 
-  timer(state: RuleState, due: number, context: RuleContext, name: string): void {
+  timer(state: RuleState, due: number, context: RuleContext, name: string, data: unknown): void {
     const prepared = this.#byPrefix.get(ruleOfKey(context.key).prefix ?? '')
+    const held = heldEvent(data)
+    if (held !== undefined) {
+      // The events of a rule that was removed end with it.
+      if (prepared === undefined) return
+      state.key ??= held.key
+      return new Timeline(prepared, state, context).timer(due, held.event)
+    }
     if (name !== TIMER) return
     if (prepared === undefined) {
       if (this.#rules.some(({ rule }) => rule.name === context.key)) this.#known(state, context)

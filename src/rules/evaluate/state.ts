@@ -6,8 +6,6 @@ export interface RuleState {
   key?: Readonly<Record<string, string>>
   /** The time up to which the key is evaluated: an earlier event is late. */
   evaluatedUntil?: number
-  /** Events that are held until none can come before them, in order. */
-  held?: MatchedEvent[]
   /** A state for each window of the rule. */
   windows?: WindowState[]
   /** The last pulse, while it holds. */

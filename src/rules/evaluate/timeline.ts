@@ -1,6 +1,8 @@
 import { causeOf, labelsOf, MAX_CAUSES, sourceOfRule } from './alert-data.ts'
 import { TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
+import type { RuleInput } from './event-time.ts'
+import { holdEvent } from './held-event.ts'
 import { alertDeadline, KeyAlert } from './key-alert.ts'
 import { isHeld } from './prepared-rule.ts'
 import type { PreparedRule } from './prepared-rule.ts'
@@ -11,13 +13,9 @@ import { VALUE_KEPT } from './windows/changed.ts'
 const MAX_COUNTED = 256
 const COUNTED_KEPT = 24 * 3_600_000
 
-/** Maximum number of events that a key holds. With more, the first one counts at once. */
-const MAX_HELD = 500
-
 /**
- * The time of one key of a rule: its events and its deadlines, in order. With a lateness, an event is held as what the conditions say of
- * it, so that the event itself need not be kept. A key has one timer, and what it evaluates ends at its due time: so results do not
- * depend on how often time moves.
+ * The time of one key of a rule: its events and its deadlines, in order. An event that waits has a timer of its own, and the deadlines of
+ * the key have one. What a timer evaluates ends at its due time: so results do not depend on how often time moves.
  */
 export class Timeline {
   readonly #prepared: PreparedRule
@@ -46,29 +44,23 @@ export class Timeline {
   }
 
   /** An event came. */
-  event(event: MatchedEvent): void {
-    const state = this.#state
-    if (event.time < this.#earliest()) {
-      this.#late(event)
-    } else if (this.#isHeld(event)) {
-      const held = (state.held ??= [])
-      hold(held, event)
-      const [first] = held
-      if (held.length > MAX_HELD && first !== undefined) {
-        this.#advance(first.time)
-        if (held[0] === first) this.#applyFirst(held)
-      }
-    } else {
-      this.#advance(event.time)
-      this.#apply(event)
-    }
+  event(event: MatchedEvent, entry: RuleInput): void {
+    if (event.time < this.#earliest()) this.#late(event)
+    else if (this.#isHeld(event)) {
+      const { key = {} } = this.#state
+      // A state that has nothing else is not stored.
+      return holdEvent(entry, { key, event }, event.time + this.#prepared.rule.lateness + 1, this.#context)
+    } else this.#take(event)
     this.#store()
   }
 
-  /** A timer of this time fires. */
-  timer(due: number): void {
-    delete this.#state.due
-    this.#advance(due - this.#prepared.rule.lateness)
+  /** A timer of this time fires. @param held The event that has waited for it; undefined for the timer of the deadlines. */
+  timer(due: number, held?: MatchedEvent): void {
+    if (held !== undefined) this.#take(held)
+    else {
+      delete this.#state.due
+      this.#advance(due - this.#prepared.rule.lateness)
+    }
     this.#store(due)
   }
 
@@ -77,23 +69,19 @@ export class Timeline {
     return this.#state.evaluatedUntil ?? -Infinity
   }
 
-  /** Applies held events before this time, and deadlines up to it. */
-  #advance(until: number): void {
-    const { held = [] } = this.#state
-    for (;;) {
-      const deadline = this.#deadline()
-      const [first] = held
-      // A deadline comes before the events of its time.
-      if (first !== undefined && first.time < until && !(deadline !== undefined && deadline <= first.time))
-        this.#applyFirst(held)
-      else if (deadline !== undefined && deadline <= until) this.#at(deadline)
-      else return
-    }
+  /** Applies an event. The deadlines of its time come before it. */
+  #take(event: MatchedEvent): void {
+    this.#advance(event.time)
+    this.#apply(event)
   }
 
-  #applyFirst(held: MatchedEvent[]): void {
-    const first = held.shift()
-    if (first !== undefined) this.#apply(first)
+  /** Performs the deadlines up to this time. */
+  #advance(until: number): void {
+    for (;;) {
+      const deadline = this.#deadline()
+      if (deadline === undefined || deadline > until) return
+      this.#at(deadline)
+    }
   }
 
   #apply(event: MatchedEvent): void {
@@ -281,20 +269,14 @@ export class Timeline {
     const context = this.#context
     const { lateness } = this.#prepared.rule
     this.#alert.flush()
-    const [first] = state.held ?? []
-    if (first === undefined) delete state.held
-    if (first === undefined && this.#isIdle()) {
+    if (this.#isIdle()) {
       if (state.due !== undefined) context.cancel(TIMER)
       return context.set(null)
     }
     const deadline = this.#deadline()
-    const due = Math.min(
-      deadline === undefined ? Infinity : deadline + lateness,
-      first === undefined ? Infinity : first.time + lateness + 1,
-    )
     // A timer that is too early is moved when it fires.
-    if (due !== Infinity && (state.due === undefined || due < state.due)) {
-      state.due = Math.max(Math.ceil(due), fired + 1)
+    if (deadline !== undefined && (state.due === undefined || deadline + lateness < state.due)) {
+      state.due = Math.max(Math.ceil(deadline + lateness), fired + 1)
       context.timer(TIMER, state.due, { clock: 'event' })
     }
     context.set(state)
@@ -314,25 +296,4 @@ export class Timeline {
 function pushLast<Item>(list: Item[], items: readonly Item[]): void {
   list.push(...items)
   while (list.length > MAX_CAUSES) list.shift()
-}
-
-/** Inserts an event in order: by time, then source, then id; after its equals. */
-function hold(held: MatchedEvent[], event: MatchedEvent): void {
-  let at = held.length
-  // Most events come nearly in order.
-  while (at > 0) {
-    const before = held[at - 1]
-    if (before === undefined || compareEvents(before, event) <= 0) break
-    at--
-  }
-  held.splice(at, 0, event)
-}
-
-function compareEvents(a: MatchedEvent, b: MatchedEvent): number {
-  return a.time - b.time || compare(a.cause[0], b.cause[0]) || compare(a.cause[1], b.cause[1])
-}
-
-function compare(a: string, b: string): number {
-  if (a === b) return 0
-  return a < b ? -1 : 1
 }

@@ -13,7 +13,7 @@ import type { RuleSet } from '../rule-set.ts'
 import { REGISTRY } from './registry.ts'
 
 /** Version of the states. States of another version are refused with a ProcessVersionError. Raise it when {@link RuleState} changes. */
-const STATE_VERSION = 2
+const STATE_VERSION = 3
 
 /** Number of states of removed rules that end at one entry, so that an entry does not take long. */
 const STALE_PER_ENTRY = 1_000
@@ -86,7 +86,7 @@ export class RuleProcess {
         this.#stale.delete(context.key)
         this.#program.event(state, entry, context)
       },
-      timer: (state, due, context, timer) => this.#program.timer(state, due, context, timer),
+      timer: (state, due, context, timer, data) => this.#program.timer(state, due, context, timer, data),
       // A rule that fails at an entry must not stop the others.
       onError: 'dead-letter',
       maxStateBytes: 256 * 1024,

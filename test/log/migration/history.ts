@@ -292,5 +292,11 @@ export class Historian {
 function timerOf([key, timer, due]: readonly [key: number, timer: number, due: number | null]): TimerChange {
   const named = { key: KEYS[key] ?? '', name: `timer ${timer}` }
   if (due === null) return { ...named, due }
-  return { ...named, due, clock: timer === 0 ? 'event' : 'recorded', cause: `[${due}]` }
+  return {
+    ...named,
+    due,
+    clock: timer === 0 ? 'event' : 'recorded',
+    cause: `[${due}]`,
+    data: due % 3 === 0 ? `"${due}"` : null,
+  }
 }

@@ -15,6 +15,7 @@ interface PlainTimer {
   readonly name: string
   readonly clock: Clock
   readonly due: number
+  readonly data: unknown
   readonly cause: {
     readonly source: string
     readonly id: string
@@ -34,7 +35,13 @@ export interface Outcome {
 export interface PlainProcess {
   readonly key: (entry: Entry) => string | readonly string[] | undefined
   readonly event: (state: Tally, entry: Entry, context: ProcessContext<Tally>) => void
-  readonly timer: (state: Tally, due: number, context: ProcessContext<Tally>, name: string) => void
+  readonly timer: (
+    state: Tally,
+    due: number,
+    context: ProcessContext<Tally>,
+    name: string,
+    data: unknown,
+  ) => void
   readonly lateness: number
   readonly timeToLive: number | undefined
 }
@@ -57,9 +64,9 @@ export function interpret(entries: readonly Entry[], name: string, process: Plai
     callback: (state: Tally, context: ProcessContext<Tally>) => void,
   ) => {
     const { hops, timer, due, ...origin } = cause
-    const setTimer = (timerName: string, timerDue: number, clock: Clock) => {
+    const setTimer = (timerName: string, timerDue: number, clock: Clock, data?: unknown) => {
       timers = timers.filter((each) => each.key !== key || each.name !== timerName)
-      timers.push({ key, name: timerName, clock, due: timerDue, cause: { ...origin, hops } })
+      timers.push({ key, name: timerName, clock, due: timerDue, data, cause: { ...origin, hops } })
     }
     callback(structuredClone(state.get(key)) ?? { seen: 0, trace: 0 }, {
       key,
@@ -73,7 +80,12 @@ export function interpret(entries: readonly Entry[], name: string, process: Plai
           setTimer('', recorded + process.timeToLive, 'recorded')
       },
       timer: (timerName, timerDue, options) =>
-        setTimer(timerName, Math.ceil(timerDue), options?.clock ?? 'recorded'),
+        setTimer(
+          timerName,
+          Math.ceil(timerDue),
+          options?.clock ?? 'recorded',
+          structuredClone(options?.data),
+        ),
       cancel: (timerName) => {
         timers = timers.filter((each) => each.key !== key || each.name !== timerName)
       },
@@ -105,7 +117,9 @@ export function interpret(entries: readonly Entry[], name: string, process: Plai
       timers = timers.filter((each) => each !== first)
       const cause = { ...first.cause, timer: first.name, due: first.due }
       run(first.key, cause, new Date(first.due).toISOString(), recorded, (value, context) =>
-        first.name === '' ? context.set(null) : process.timer(value, first.due, context, first.name),
+        first.name === ''
+          ? context.set(null)
+          : process.timer(value, first.due, context, first.name, first.data),
       )
     }
     const keys = [process.key(entry) ?? []].flat()

@@ -72,7 +72,8 @@ export function randomProcess(lateness: number, timeToLive: number | undefined):
     if (bits % 7 === 0) context.set(null)
     else if (bits % 5 !== 0) context.set(bits % 3 === 0 ? state : next)
     const clock = bits & 8 ? 'event' : 'recorded'
-    if (bits & 2) context.timer(`t${bits % 4}`, from + 1 + (bits >> 6) / 8, { clock })
+    const data = bits % 3 === 0 ? { bits } : undefined
+    if (bits & 2) context.timer(`t${bits % 4}`, from + 1 + (bits >> 6) / 8, { clock, data })
     if (bits & 4) context.cancel(`t${(bits >> 4) % 4}`)
     if (bits % 11 === 0) context.append({ type: 'unknown', data: 'second', source: `/own/${context.key}` })
   }
@@ -89,12 +90,14 @@ export function randomProcess(lateness: number, timeToLive: number | undefined):
     },
     event: (state, entry, context) => act(state, programOf(entry), entry.recorded - 20, context),
     // Ends after some steps: the bits get fewer.
-    timer: (state, due, context, name) =>
+    timer: (state, due, context, name, data) => {
+      if (data !== undefined) context.append({ type: 'unknown', data: { key: context.key, name, data } })
       act(state, (state.trace ^ due) & 0x3fff & ~((due % 3) * 2), due, {
         ...bound(context),
         timer: (timerName, at, options) =>
           context.timer(`${name.slice(0, 2)}${timerName.slice(0, 1)}`, at, options),
-      }),
+      })
+    },
   }
 }
 

@@ -134,11 +134,12 @@ describe('a shared process', () => {
       ...counts,
       event: ({ n }, entry, context) => {
         context.set({ n: n + 1 })
-        if (n === 0) context.timer('late', entry.recorded + 100)
+        if (n === 0) context.timer('late', entry.recorded + 100, { data: { of: context.key } })
         context.append({ type: 'unknown', data: { key: context.key, n } })
       },
-      timer: (_, _due, context) => {
+      timer: (_, _due, context, _name, data) => {
         fired.push(context.key)
+        expect(data).toEqual({ of: context.key })
         context.append({ type: 'unknown', data: { fired: context.key } })
       },
     }

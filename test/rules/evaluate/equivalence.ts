@@ -57,7 +57,7 @@ export class RestartedRules
         key: (entry) => this.#program.keys(entry),
         init: (key) => this.#program.init(key),
         event: (state, entry, context) => this.#program.event(state, entry, context),
-        timer: (state, due, context, name) => this.#program.timer(state, due, context, name),
+        timer: (state, due, context, name, data) => this.#program.timer(state, due, context, name, data),
       },
       representation: asJson((event) => ({ output: JSON.parse(JSON.stringify(event)), bytes: 0 })),
       maxKeys: Infinity,

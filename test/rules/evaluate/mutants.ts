@@ -145,8 +145,20 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   'events are applied as they come': {
     kind: 'changed',
     file: 'timeline.ts',
-    text: 'held.splice(at, 0, event)',
-    replacement: 'held.push(event)',
+    text: 'if (isHeld(this.#prepared)) return true',
+    replacement: '',
+  },
+  'events of one time are applied in any order': {
+    kind: 'changed',
+    file: 'held-event.ts',
+    text: "['at', ...texts, ",
+    replacement: "['at', ",
+  },
+  'an event that has waited comes after the deadlines that follow it': {
+    kind: 'count',
+    file: 'held-event.ts',
+    text: "['at', ",
+    replacement: "['later', ",
   },
   'a fuller revision counts again': {
     kind: 'match',

@@ -65,6 +65,39 @@ describe('rules over a log', () => {
     expect(await at.alerts()).toHaveLength(2)
   })
 
+  it('count events that have waited while nothing ran', async () => {
+    const at = await ruleLog()
+    const late = set({ ...burst, lateness: '5m' })
+    const first = runRules(at.log, late)
+    await at.caughtUp()
+    await at.detect(0, 'a')
+    await at.detect(1, 'b')
+    await first.stop()
+    expect(await at.alerts()).toEqual([])
+    runRules(at.log, late)
+    await at.tick(7)
+    expect(await at.alerts()).toEqual(['firing Burst /v1/monitors/m'])
+  })
+
+  it('keep nothing of an event that still waits when its rule is removed', async () => {
+    const at = await ruleLog()
+    const first = runRules(at.log, set({ ...burst, lateness: '5m' }, pending))
+    await at.caughtUp()
+    await at.detect(0, 'a')
+    await at.detect(1, 'b')
+    await first.stop()
+    const second = runRules(at.log, set(pending))
+    await at.tick(2)
+    await at.tick(7)
+    await second.stop()
+    expect(await at.alerts()).toEqual([])
+    const { state } = await at.log.state('rules').snapshot()
+    expect([...state.keys()].filter((key) => key.startsWith('Burst'))).toEqual([])
+    expect(
+      await at.store.processes.timers('process:rules', { clock: 'event', until: Infinity, limit: 10 }),
+    ).toMatchObject([{ key: expect.stringMatching(/^Pending/) }])
+  })
+
   it('go on where they were stopped: nothing fires twice, and nothing goes back to pending', async () => {
     const at = await ruleLog()
     const rules = set(burst, pending)

@@ -124,22 +124,23 @@ export function decodeState(hasState: unknown, texts: TextReader): StateChange {
   return { key: texts.next(), state: hasState === 1 ? texts.next() : null }
 }
 
-export type EncodedTimer = readonly [clock: Timer['clock'], due: number] | null
+export type EncodedTimer = readonly [clock: Timer['clock'], due: number, hasData: number] | null
 
 export function encodeTimer(timer: TimerChange, texts: TextWriter): EncodedTimer {
   texts.add(timer.key)
   texts.add(timer.name)
   if (timer.due === null) return null
   texts.add(timer.cause)
-  return [timer.clock, timer.due]
+  if (timer.data !== null) texts.add(timer.data)
+  return [timer.clock, timer.due, Number(timer.data !== null)]
 }
 
 export function decodeTimer(encoded: EncodedTimer, texts: TextReader): TimerChange {
   const key = texts.next()
   const name = texts.next()
   if (encoded === null) return { key, name, due: null }
-  const [clock, due] = encoded
-  return { key, name, clock, due, cause: texts.next() }
+  const [clock, due, hasData] = encoded
+  return { key, name, clock, due, cause: texts.next(), data: hasData === 1 ? texts.next() : null }
 }
 
 function encodeSnapshot({ process, ...rest }: SnapshotReference, texts: TextWriter) {

@@ -7,7 +7,7 @@ import type { Connected } from './retry-transient.ts'
 import { isTransient } from './server-error.ts'
 
 /** The version of what a log stores. */
-export const FORMAT = 3
+export const FORMAT = 4
 
 /** Error code of the server: it has no stream of this name. */
 const STREAM_NOT_FOUND = 10_059

@@ -38,6 +38,7 @@ const timer = (key: string, due: number, more: Partial<Timer> = {}): Timer => ({
   clock: 'recorded',
   due,
   cause: 'c',
+  data: null,
   ...more,
 })
 
@@ -357,6 +358,26 @@ export function testProcesses({ describe, it, open }: Area): void {
       equal(await all(), [timer('a', 1, { name: 'other' })])
       await commit({ timers: [{ key: 'a', name: 'other', due: null }, timer('a', 2, { name: 'other' })] })
       equal(await all(), [timer('a', 2, { name: 'other' })])
+    })
+
+    it('keeps the data of a timer as it is, until the timer is replaced or removed', async () => {
+      const { log, connect, commit } = await withProcess()
+      const second = await connect('second')
+      const large = JSON.stringify('é'.repeat(32 * 1024 - 1))
+      const data = ['null', '""', '{"a":"\\u0000"}', '"\\ud800"', '"😀"', large, null]
+      const timers = data.map((each, n) => timer('a', 9 - n, { name: `n${n}`, data: each }))
+      await commit({ timers })
+      const all = (from: LogStore) => from.processes.timers(NAME, { clock: 'recorded', until: 9, limit: 10 })
+      for (const each of [log, second]) equal(await all(each), timers.toReversed())
+      const [first, , ...rest] = timers
+      const replaced = [
+        { ...timers[5], ...timer('a', 4, { name: 'n5' }) },
+        timer('a', 3, { name: 'n6', data: '{"b":1}' }),
+      ]
+      await commit({ timers: [...replaced, { key: 'a', name: 'n1', due: null }] })
+      for (const each of [log, second]) {
+        equal(await all(each), [...replaced.toReversed(), ...rest.slice(0, 3).toReversed(), first])
+      }
     })
 
     it('appends the entries of a commit, but those that the log has, and wakes who waits for entries', async () => {
