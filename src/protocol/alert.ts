@@ -72,14 +72,23 @@ export interface AlertKnown {
   readonly labels: Readonly<Record<string, string>>
 }
 
-/** An event came after the time to which its rule had evaluated. It does not count. */
+/**
+ * Events came after the time to which their rule had evaluated. They do not count. There is one for each rule and key in a minute, which
+ * reports all late events of that minute at its end.
+ */
 export interface AlertLate {
   readonly alert: string
   readonly group: string | null
   readonly key: Readonly<Record<string, string>>
+  readonly labels: Readonly<Record<string, string>>
+  /** The first late event. */
   readonly event: AlertCause
-  /** How late it was, in ms. */
+  /** Number of late events. */
+  readonly count: number
+  /** How late the latest of them was, in ms. */
   readonly by: number
+  /** When the first one was recorded, in RFC 3339. */
+  readonly since: string
 }
 
 /** An alert as it is now. */

@@ -24,5 +24,8 @@ export interface RuleContext {
   append(event: AlertOutput): void
 }
 
-/** The name of the one timer of a state. */
+/** The name of the timer of a state's next deadline. */
 export const TIMER = 'due'
+
+/** The name of the timer that reports the late events of a state. */
+export const LATE_TIMER = 'late'

@@ -5,7 +5,7 @@ import { EVENT_WORK } from '../cel/work.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
 import { AbsenceWatch, EVIDENCE, isWatched } from './absence.ts'
 import type { Evidence } from './absence.ts'
-import { TIMER } from './context.ts'
+import { LATE_TIMER, TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
 import type { RuleInput } from './event-time.ts'
 import { matchEvent, displayKey } from './match-event.ts'
@@ -121,6 +121,8 @@ class Program implements RuleProgram {
 
   timer(state: RuleState, due: number, context: RuleContext, name: string): void {
     const prepared = this.#byPrefix.get(ruleOfKey(context.key).prefix ?? '')
+    if (name === LATE_TIMER && prepared !== undefined)
+      return new Timeline(prepared, state, context).reportLate()
     if (name !== TIMER) return
     if (prepared === undefined) {
       if (this.#rules.some(({ rule }) => rule.name === context.key)) this.#known(state, context)
@@ -231,6 +233,7 @@ class Program implements RuleProgram {
   #gone(state: RuleState, context: RuleContext): void {
     new KeyAlert(ruleOfKey(context.key).name, state, context).remove()
     context.cancel(TIMER)
+    context.cancel(LATE_TIMER)
     context.set(null)
   }
 }

@@ -40,6 +40,8 @@ export interface RuleState {
   due?: number
   /** Number of late events. */
   lateEvents?: number
+  /** The late events that are not reported yet. */
+  late?: Late
   /** For a rule about absence: the last report. */
   lastReport?: number
   /** For a rule about absence: when the source is absent, unless it reports. */
@@ -131,6 +133,16 @@ export interface Fired {
 export interface Announced extends Fired {
   /** When it became so, Unix ms. */
   readonly since: number
+}
+
+/** Late events that will be reported together. */
+interface Late {
+  readonly first: Cause
+  /** When the first one was recorded, Unix ms. */
+  readonly since: number
+  count: number
+  /** The greatest lateness, in ms. */
+  by: number
 }
 
 /** The counters of a rule's evaluation. */

@@ -1,5 +1,6 @@
+import { rfc3339 } from '../../protocol/timestamp.ts'
 import { causeOf, labelsOf, MAX_CAUSES, sourceOfRule } from './alert-data.ts'
-import { TIMER } from './context.ts'
+import { LATE_TIMER, TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
 import { alertDeadline, KeyAlert } from './key-alert.ts'
 import { isHeld } from './prepared-rule.ts'
@@ -13,6 +14,9 @@ const COUNTED_KEPT = 24 * 3_600_000
 
 /** Maximum number of events that a key holds. With more, the first one counts at once. */
 const MAX_HELD = 500
+
+/** How long the late events of a key are counted before they are reported, in ms. */
+const LATE_INTERVAL = 60_000
 
 /**
  * The time of one key of a rule: its events and its deadlines, in order. With a lateness, an event is held as what the conditions say of
@@ -70,6 +74,20 @@ export class Timeline {
     delete this.#state.due
     this.#advance(due - this.#prepared.rule.lateness)
     this.#store(due)
+  }
+
+  /** Reports the late events since the last report. */
+  reportLate(): void {
+    const { late, key = {} } = this.#state
+    if (late === undefined) return
+    delete this.#state.late
+    const { rule } = this.#prepared
+    const { name, group } = rule
+    const { first, since, count, by } = late
+    const events = { event: causeOf(first), count, by, since: rfc3339(since) }
+    const data = { alert: name, group, key, labels: labelsOf(rule, key), ...events }
+    this.#context.append({ type: 'alert.late', source: sourceOfRule(name), data })
+    this.#store()
   }
 
   /** An earlier event is late. */
@@ -251,13 +269,13 @@ export class Timeline {
   #late({ cause, time, results }: MatchedEvent): void {
     if (results.every(({ matches }) => matches === null)) return
     const state = this.#state
-    const { rule } = this.#prepared
     state.lateEvents = (state.lateEvents ?? 0) + 1
-    const { key = {} } = state
-    const by = this.#earliest() - time
-    const { name, group } = rule
-    const data = { alert: name, group, key, labels: labelsOf(rule, key), event: causeOf(cause), by }
-    this.#context.append({ type: 'alert.late', source: sourceOfRule(name), data })
+    const since = this.#context.now()
+    // An outage makes many of them.
+    if (state.late === undefined) this.#context.timer(LATE_TIMER, since + LATE_INTERVAL)
+    const late = (state.late ??= { first: cause, since, count: 0, by: 0 })
+    late.count++
+    late.by = Math.max(late.by, this.#earliest() - time)
   }
 
   /** When the next thing changes without an event. */
@@ -301,8 +319,8 @@ export class Timeline {
   }
 
   #isIdle(): boolean {
-    const { trueSince, lastPulse, keptUntil } = this.#state
-    if (trueSince !== undefined || lastPulse !== undefined || keptUntil !== undefined) return false
+    const { trueSince, lastPulse, keptUntil, late } = this.#state
+    for (const each of [trueSince, lastPulse, keptUntil, late]) if (each !== undefined) return false
     return this.#prepared.windows.every((window, index) => {
       const own = this.#windows[index]
       return own === undefined || (window.isEmpty?.(own) ?? own.times.length === 0)

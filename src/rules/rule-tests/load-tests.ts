@@ -427,7 +427,7 @@ const FIELDS_OF: Readonly<Record<string, readonly string[]>> = {
   labels: ['firing', 'resolved', 'unknown', 'active', 'inactive', 'never'],
   annotations: ['firing', 'resolved', 'active'],
   value: ['firing', 'resolved', 'active'],
-  since: ['firing', 'resolved', 'active', 'unknown'],
+  since: ['firing', 'resolved', 'active', 'unknown', 'late'],
   reason: ['resolved', 'unknown'],
   events: ['firing', 'resolved', 'active', 'late'],
 }

@@ -201,7 +201,7 @@ const expectationSchema = object(
     firing: ruleName('The alert of this rule fires.'),
     resolved: ruleName('The alert of this rule ends.'),
     unknown: ruleName('An alert.unknown of this rule.'),
-    late: ruleName('An event is too late for this rule.'),
+    late: ruleName('Events were too late for this rule. They are reported a minute after the first of them.'),
     active: ruleName('The alert of this rule is firing at this time.'),
     inactive: ruleName('The alert of this rule is not firing at this time.'),
     none: yes('No alert is firing at this time.').optional(),

@@ -11,8 +11,8 @@ export interface Transition {
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
   readonly value: number | string | null
-  /** When the alert began, Unix ms; undefined for `late`. */
-  readonly since: number | undefined
+  /** When the alert began, or the first late event was recorded, Unix ms. */
+  readonly since: number
   readonly reason: string | null
   /** Ids. */
   readonly events: readonly string[]
@@ -48,8 +48,10 @@ export function transitionOf(event: AlertEvent): Transition | undefined {
       const { since, reason } = event.data
       return { ...common, kind: 'unknown', since: Date.parse(since), reason }
     }
-    case 'alert.late':
-      return { ...common, kind: 'late', since: undefined, events: [event.data.event.id] }
+    case 'alert.late': {
+      const { since, event: first } = event.data
+      return { ...common, kind: 'late', since: Date.parse(since), events: [first.id] }
+    }
     default:
       return undefined
   }

@@ -181,6 +181,14 @@ describe('tests of rules', () => {
     ])
   })
 
+  it('have the late events of a minute as one, at its end', async () => {
+    const late = ['40m', '41m'].map((at) => `{ at: ${at}, recorded: 1h30m, error: late }`)
+    const events = ['{ at: 0, error: one }', '{ at: 50m, error: two }', ...late].join('\n')
+    const expected = '{ at: 1h31m, late: Burst, since: 1h30m }'
+    expect(await failures(one(events, expected))).toEqual([])
+    expect(await failures(one(events, `${expected}\n${expected}`))).toHaveLength(1)
+  })
+
   it('count how often each rule fires, over all tests and files', async () => {
     const test = one(ACME, '{ at: 10m, firing: Funding }')
     const folder = await folderOf({
