@@ -53,10 +53,10 @@ export interface AlertUnknown {
   readonly key: Readonly<Record<string, string>>
   readonly labels: Readonly<Record<string, string>>
   /**
-   * `lost`: the source cannot be reached. `downtime`: nothing was recorded. `gap`: entries or events were lost before they were read.
+   * `lost`: the source cannot be reached. `gap`: entries or events were lost before they were read.
    * `keys`: the rule has too many keys, and this one is not watched.
    */
-  readonly reason: 'lost' | 'downtime' | 'gap' | 'keys'
+  readonly reason: 'lost' | 'gap' | 'keys'
   /** When it became unknown, in RFC 3339. */
   readonly since: string
 }

@@ -146,7 +146,7 @@ class Program implements RuleProgram {
       delete state.unknown
       alert.unknown(rule, 'gap', this.#gap)
       // What the deleted entries would have reported is decided by then.
-      context.timer(TIMER, this.#gap + absence.within + rule.lateness)
+      context.timer(TIMER, this.#gap + absence.within + rule.lateness, { clock: 'event' })
     }
     context.set(state)
   }

@@ -47,7 +47,7 @@ export interface RuleState {
   /** For a rule about absence: when the source is absent, unless it reports. */
   absentAt?: number
   /** For a rule about absence: why it is not known whether the source reports, or for the state as a whole, any source. */
-  unknown?: 'lost' | 'downtime' | 'gap'
+  unknown?: 'lost' | 'gap'
   /** For a rule about absence: `lost` while the source cannot be reached; `cancelled` after its monitor was cancelled. */
   sourceStatus?: 'lost' | 'cancelled'
   /** The counters of the rule; in the state of a rule as a whole. */

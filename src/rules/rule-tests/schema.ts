@@ -76,7 +76,6 @@ export const KINDS = [
   'live',
   'lost',
   'type',
-  'downtime',
 ] as const
 
 /** The fields that name the source of an event: at most one of these. */
@@ -148,7 +147,6 @@ const eventSchema = object(
       .meta({ description: 'The type of an event whose data is written as on the wire.' })
       .optional(),
     data: z.json().describe('With type: the data as on the wire.').optional(),
-    downtime: duration('Nothing is recorded for so long: no event, and no tick of the log.').optional(),
 
     citations: byField(
       texts,

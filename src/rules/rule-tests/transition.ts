@@ -20,7 +20,6 @@ export interface Transition {
 
 /** Undefined for an event that no test expects: the change of an alert that does not fire. */
 export function transitionOf(event: AlertEvent): Transition | undefined {
-  // When it was emitted: after a downtime, later than it was due.
   const at = Date.parse(event.received)
   const { alert, key } = event.data
   const labels = 'labels' in event.data ? event.data.labels : {}

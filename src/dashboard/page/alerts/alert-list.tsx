@@ -26,7 +26,6 @@ const REASONS: Readonly<Record<string, string>> = {
   cancelled: 'Its monitor was cancelled.',
   rule: 'Its rule was removed, disabled or changed.',
   lost: 'Its source cannot be reached.',
-  downtime: 'Nothing was recorded for a while.',
   gap: 'Events are missing.',
   keys: 'Its rule has too many keys.',
 }
