@@ -54,9 +54,9 @@ export interface AlertUnknown {
   readonly labels: Readonly<Record<string, string>>
   /**
    * `lost`: the source cannot be reached. `gap`: entries or events were lost before they were read.
-   * `keys`: the rule has too many keys, and this one is not watched.
+   * `incomplete`: events are still to come, and were waited for as long as `maxHold`. `keys`: the rule has too many keys, and this one is not watched.
    */
-  readonly reason: 'lost' | 'gap' | 'keys'
+  readonly reason: 'lost' | 'gap' | 'incomplete' | 'keys'
   /** When it became unknown, in RFC 3339. */
   readonly since: string
 }

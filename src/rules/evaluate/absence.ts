@@ -1,4 +1,4 @@
-import { TIMER } from './context.ts'
+import { INCOMPLETE_INTERVAL, TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
 import { alertDeadline, KeyAlert } from './key-alert.ts'
 import type { PreparedRule } from './prepared-rule.ts'
@@ -72,7 +72,10 @@ export class AbsenceWatch {
       const absent = time + this.#within
       // A report from long ago does not say that the source reports again.
       if (absent + this.#prepared.rule.lateness > this.#context.now('event')) {
-        if (state.sourceStatus === undefined) this.#alert.known()
+        if (state.sourceStatus === undefined) {
+          delete state.undecidedUntil
+          this.#alert.known()
+        }
         this.#step(Math.max(time, state.trueSince ?? time), false)
       }
       this.#waitUntil(absent)
@@ -85,6 +88,7 @@ export class AbsenceWatch {
     const state = this.#state
     const now = this.#context.now()
     const within = this.#within
+    delete state.undecidedUntil
     if (type === 'monitor.cancelled') return this.#cancelled(now)
     if (type === 'source.live') {
       if (state.sourceStatus === 'cancelled') {
@@ -130,12 +134,21 @@ export class AbsenceWatch {
       delete state.sourceStatus
       return
     }
+    if (state.undecidedUntil !== undefined) {
+      if (this.#context.complete) delete state.undecidedUntil
+      else state.undecidedUntil = deadline + INCOMPLETE_INTERVAL
+      return
+    }
     if (state.falseSince !== undefined && (state.sourceStatus !== undefined || deadline !== state.absentAt))
       return this.#step(deadline, false)
     // Its last reports may be among the deleted entries.
     if (state.absentAt !== undefined && state.absentAt - this.#within < this.#gap) {
       this.#alert.unknown(rule, 'gap', this.#gap)
       return this.#waitUntil(this.#gap + this.#within)
+    }
+    if (!this.#context.complete) {
+      state.undecidedUntil = deadline + INCOMPLETE_INTERVAL
+      return this.#alert.unknown(rule, 'incomplete', deadline)
     }
     this.#alert.known()
     this.#step(deadline, true)
@@ -172,6 +185,7 @@ export class AbsenceWatch {
   #deadline(): number | undefined {
     const state = this.#state
     if (state.keptUntil !== undefined) return state.keptUntil
+    if (state.undecidedUntil !== undefined) return state.undecidedUntil
     const { trueSince, falseSince, absentAt, sourceStatus } = state
     const isAbsent = trueSince !== undefined && falseSince === undefined
     const next =

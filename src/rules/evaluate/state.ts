@@ -46,8 +46,10 @@ export interface RuleState {
   lastReport?: number
   /** For a rule about absence: when the source is absent, unless it reports. */
   absentAt?: number
-  /** For a rule about absence: why it is not known whether the source reports, or for the state as a whole, any source. */
-  unknown?: 'lost' | 'gap'
+  /** Why it is not known whether the condition holds. In the state of a rule about absence as a whole: of any source. */
+  unknown?: 'lost' | 'gap' | 'incomplete'
+  /** When it is looked at again whether all events have come, if events may be missing. */
+  undecidedUntil?: number
   /** For a rule about absence: `lost` while the source cannot be reached; `cancelled` after its monitor was cancelled. */
   sourceStatus?: 'lost' | 'cancelled'
   /** The counters of the rule; in the state of a rule as a whole. */

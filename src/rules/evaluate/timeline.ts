@@ -1,6 +1,6 @@
 import { rfc3339 } from '../../protocol/timestamp.ts'
 import { causeOf, labelsOf, MAX_CAUSES, sourceOfRule } from './alert-data.ts'
-import { LATE_TIMER, TIMER } from './context.ts'
+import { INCOMPLETE_INTERVAL, LATE_TIMER, TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
 import { alertDeadline, KeyAlert } from './key-alert.ts'
 import { isHeld } from './prepared-rule.ts'
@@ -147,11 +147,17 @@ export class Timeline {
   #at(time: number): void {
     const state = this.#state
     const { windows, rule, family } = this.#prepared
+    const { complete } = this.#context
+    let isUnknown = !complete && state.undecidedUntil !== undefined && time >= state.undecidedUntil
     for (const [index, window] of windows.entries()) {
       const own = this.#windows[index]
       if (own === undefined || !window.at(own, time)) continue
-      this.#pulse(time, window.takePulse?.(own) ?? { causes: [] })
+      const contribution = window.takePulse?.(own) ?? { causes: [] }
+      // The event that `not_then` excludes may be missing.
+      if (complete) this.#pulse(time, contribution)
+      else isUnknown = true
     }
+    if (isUnknown) this.#unknown(time)
     if (state.lastPulse !== undefined && time >= state.lastPulse + rule.resolve.after) {
       delete state.lastPulse
       state.isExpired = true
@@ -165,23 +171,40 @@ export class Timeline {
     }
     if (this.#isOrdered || state.isExpired === true)
       state.evaluatedUntil = Math.max(state.evaluatedUntil ?? time, time)
-    this.#step(time)
+    this.#step(time, complete)
     if (state.trueSince === undefined) delete state.isExpired
   }
 
-  /** The level of the rule at this time, and what the alert does then. */
-  #step(time: number): void {
+  /**
+   * The level of the rule at this time, and what the alert does then.
+   *
+   * @param isCertain False if events that are missing may be the reason: then the alert neither fires nor ends.
+   */
+  #step(time: number, isCertain = true): void {
     const state = this.#state
     const { rule, family } = this.#prepared
+    if (this.#context.complete && state.undecidedUntil !== undefined) {
+      delete state.undecidedUntil
+      this.#alert.known()
+    }
     const level =
       family === 'hold'
         ? this.#prepared.windows.every((window, index) => this.#holds(window, index, time))
         : state.lastPulse !== undefined
     if (family === 'hold' && state.trueSince === undefined) this.#trimCauses(time)
+    // Its `for` begins when it is decided again.
+    if (state.undecidedUntil !== undefined && state.fired === undefined && rule.for > 0) return
     const change = this.#alert.step(time, level, rule)
     if (change === undefined) return
+    if (!isCertain && change !== 'pending') return this.#unknown(time)
     const reason = state.isExpired === true ? 'expired' : 'condition'
     this.#alert.change(change, rule, this.#value(time), reason)
+  }
+
+  /** Events up to this time may be missing. */
+  #unknown(time: number): void {
+    this.#state.undecidedUntil = time + INCOMPLETE_INTERVAL
+    this.#alert.unknown(this.#prepared.rule, 'incomplete', time)
   }
 
   #holds(window: PreparedRule['windows'][number], index: number, time: number): boolean {
@@ -283,7 +306,7 @@ export class Timeline {
     const state = this.#state
     const { rule, windows } = this.#prepared
     const now = this.#earliest()
-    let next = alertDeadline(state, rule) ?? Infinity
+    let next = state.undecidedUntil ?? alertDeadline(state, rule) ?? Infinity
     if (state.lastPulse !== undefined) next = Math.min(next, state.lastPulse + rule.resolve.after)
     if (state.keptUntil !== undefined) next = Math.min(next, state.keptUntil)
     for (const [index, window] of windows.entries()) {
@@ -319,8 +342,9 @@ export class Timeline {
   }
 
   #isIdle(): boolean {
-    const { trueSince, lastPulse, keptUntil, late } = this.#state
-    for (const each of [trueSince, lastPulse, keptUntil, late]) if (each !== undefined) return false
+    const { trueSince, lastPulse, keptUntil, late, undecidedUntil } = this.#state
+    for (const each of [trueSince, lastPulse, keptUntil, late, undecidedUntil])
+      if (each !== undefined) return false
     return this.#prepared.windows.every((window, index) => {
       const own = this.#windows[index]
       return own === undefined || (window.isEmpty?.(own) ?? own.times.length === 0)

@@ -2,12 +2,16 @@
 import type { PlainRule, PlainWindow, Sample } from './plain-rule.ts'
 import type { Transition } from './reference.ts'
 
+const MINUTE = 60_000
+
 /** An event that was recorded, or a move of the time, in ms after the base. */
 export interface Moment {
   readonly recorded: number
   readonly sample?: Sample
   /** The time up to which everything has come; absent if this says nothing of it. */
   readonly through?: number
+  /** Whether that is true; absent if this says nothing of it. */
+  readonly complete?: boolean
 }
 
 /** The transitions of each source, and what is said of all of them. */
@@ -38,6 +42,9 @@ class OneSource {
   #gap = -Infinity
   /** Everything up to here has come. */
   #through = -Infinity
+  #isComplete = true
+  /** When it is looked at again whether everything has come. */
+  #lookAt: number | undefined
   #unknown: string | undefined
   #alert: { since: number; fired: boolean; quiet?: number } | undefined
   readonly #out: Transition[] = []
@@ -50,7 +57,8 @@ class OneSource {
 
   run(moments: readonly Moment[]): readonly Transition[] {
     for (const moment of moments) {
-      const { recorded, sample, through = this.#through } = moment
+      const { recorded, sample, through = this.#through, complete = this.#isComplete } = moment
+      this.#isComplete = complete
       if (sample?.type === 'log.gap') this.#gap = recorded
       this.#through = Math.max(this.#through, Math.min(through, recorded))
       while (this.#change());
@@ -68,6 +76,11 @@ class OneSource {
       this.#isLost || isSilent || this.#notBefore.length === 0 ? Infinity : Math.max(...this.#notBefore)
     const fires = alert === undefined || alert.fired ? Infinity : alert.since + wait
     const ends = alert?.quiet === undefined ? Infinity : alert.quiet + keepFiringFor
+    if (this.#lookAt !== undefined && !this.#isLost) {
+      if (this.#lookAt + lateness > this.#through) return false
+      this.#lookAt = this.#isComplete ? undefined : this.#lookAt + MINUTE
+      return true
+    }
     const next = Math.min(absent, fires, ends)
     if (next + lateness > this.#through) return false
     if (next !== absent && next !== fires) {
@@ -75,6 +88,9 @@ class OneSource {
     } else if (Math.max(...this.#notBefore) - this.#within < this.#gap) {
       this.#doubt('gap', this.#gap)
       this.#notBefore.push(this.#gap + this.#within)
+    } else if (!this.#isComplete) {
+      this.#doubt('incomplete', next)
+      this.#lookAt = next + MINUTE
     } else {
       this.#unknown = undefined
       this.#alert ??= { since: next, fired: false }
@@ -89,6 +105,7 @@ class OneSource {
 
   #event(sample: Sample, now: number): void {
     const isWatched = this.#notBefore.length > 0
+    if (sample.type !== 'unknown') this.#lookAt = undefined
     switch (sample.type) {
       case 'source.live':
         if (!isWatched) this.#notBefore.push(now + this.#within)
@@ -126,7 +143,10 @@ class OneSource {
     if (!isReport || this.#isCancelled) return
     if (this.#newest === undefined || sample.at >= this.#newest.at) this.#newest = sample
     if (sample.at + this.#within + lateness > this.#through) {
-      if (!this.#isLost) this.#unknown = undefined
+      if (!this.#isLost) {
+        this.#unknown = undefined
+        this.#lookAt = undefined
+      }
       if (this.#alert?.fired === false) this.#alert = undefined
       if (this.#alert !== undefined) {
         const at = Math.max(sample.at, this.#alert.since)

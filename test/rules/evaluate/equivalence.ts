@@ -235,6 +235,7 @@ function later(sample: Sample, revision: number): Sample {
 interface LogTick {
   readonly at: number
   readonly through: number
+  readonly complete: boolean
 }
 
 /** A rule and the events that it is given. */
@@ -268,13 +269,14 @@ const logTicks = fc
     fc.record({
       at: fc.nat(3 * LENGTH),
       behind: fc.oneof({ weight: 2, arbitrary: fc.constant(0) }, fc.nat(LENGTH)),
+      complete: fc.oneof({ weight: 3, arbitrary: fc.constant(true) }, fc.boolean()),
     }),
     { minLength: 2, maxLength: 20, size: 'max' },
   )
   .map((given) =>
     given
       .toSorted((a, b) => a.at - b.at)
-      .map(({ at, behind }): LogTick => ({ at, through: Math.max(0, at - behind) })),
+      .map(({ at, behind, complete }): LogTick => ({ at, through: Math.max(0, at - behind), complete })),
   )
 
 function happenings(given: readonly (typeof happening extends fc.Arbitrary<infer Value> ? Value : never)[]) {
@@ -333,9 +335,9 @@ export function run(
     if (cuts.includes(steps)) driver.restart?.()
   }
   if (given.logTicks !== undefined) {
-    for (const { recorded, sample, through } of momentsOf(given)) {
+    for (const { recorded, sample, through, complete } of momentsOf(given)) {
       const at = BASE + recorded
-      const tick = { ...tickAt(at, BASE + (through ?? 0)), recorded: at }
+      const tick = { ...tickAt(at, BASE + (through ?? 0), complete), recorded: at }
       step(() => driver.next(sample === undefined ? tick : inputOf(sample)))
     }
     return output
@@ -413,9 +415,15 @@ function momentsOf({ samples, ticks, logTicks: inLog }: Case): readonly Moment[]
     return { recorded, sample, ...(inLog === undefined && { through: recorded }) }
   })
   const end = endOf(samples)
-  const moves = (inLog ?? ticks.map((at) => ({ at, through: at }))).concat({ at: end, through: end })
+  const tick = (at: number): LogTick => ({ at, through: at, complete: true })
+  // What is unknown is looked at again a minute later.
+  const moves = [
+    ...(inLog ?? ticks.map(tick)),
+    tick(end),
+    ...(inLog === undefined ? [] : [tick(end + 60_500)]),
+  ]
   // The time moves after what is recorded at it.
-  return [...events, ...moves.map(({ at, through }) => ({ recorded: at, through }))].toSorted(
+  return [...events, ...moves.map(({ at, ...move }) => ({ recorded: at, ...move }))].toSorted(
     (a, b) => a.recorded - b.recorded,
   )
 }

@@ -118,6 +118,7 @@ describe('rules in memory', () => {
     const states: unknown[] = []
     ruleProgram(edited, viewOf).event(driver.states.get(key) ?? {}, event('3', 12), {
       key,
+      complete: true,
       now: () => BASE + 12,
       set: (state) => states.push(state),
       timer: () => {},

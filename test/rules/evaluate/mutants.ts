@@ -130,6 +130,12 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
     text: 'this.#step(Math.max(time, state.trueSince ?? time), false)',
     replacement: 'this.#step(this.#context.now(), false)',
   },
+  'events that are still to come were no reports': {
+    kind: 'absence',
+    file: 'absence.ts',
+    text: 'if (!this.#context.complete) {',
+    replacement: 'if (false) {',
+  },
   'an alert that is unknown stays pending': {
     kind: 'absence',
     file: 'key-alert.ts',

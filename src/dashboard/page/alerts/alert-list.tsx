@@ -27,6 +27,7 @@ const REASONS: Readonly<Record<string, string>> = {
   rule: 'Its rule was removed, disabled or changed.',
   lost: 'Its source cannot be reached.',
   gap: 'Events are missing.',
+  incomplete: 'Events are still to come, and it was waited for them as long as possible.',
   keys: 'Its rule has too many keys.',
 }
 
