@@ -423,9 +423,10 @@ function momentsOf({ samples, ticks, logTicks: inLog }: Case): readonly Moment[]
     ...(inLog === undefined ? [] : [tick(end + 60_500)]),
   ]
   // The time moves after what is recorded at it.
-  return [...events, ...moves.map(({ at, ...move }) => ({ recorded: at, ...move }))].toSorted(
-    (a, b) => a.recorded - b.recorded,
-  )
+  return [
+    ...events,
+    ...moves.map(({ at, through, complete }) => ({ recorded: at, through, complete })),
+  ].toSorted((a, b) => a.recorded - b.recorded)
 }
 
 /** The transitions of a key are in order already. */
