@@ -112,7 +112,12 @@ const DESCRIPTIONS: {
   'alert.resolved': ['▽', 'green', 'resolved', alertText],
   'alert.unknown': ['?', 'yellow', 'uncertain', ({ key, reason }) => `${keyText(key)} (${reason})`],
   'alert.known': ['?', 'dim', 'known', ({ key }) => keyText(key)],
-  'alert.late': ['!', 'yellow', 'late', ({ key, event }) => `${keyText(key)} ${event.id}`],
+  'alert.late': [
+    '!',
+    'yellow',
+    'late',
+    ({ key, event, count }) => `${keyText(key)} ${event.id}${count > 1 ? ` and ${count - 1} more` : ''}`,
+  ],
   'gateway.search': ['▸', 'dim', 'search', ({ request }) => request.search_queries.join(', ')],
   'gateway.session': ['▸', 'dim', 'session'],
   'gateway.revoked': ['!', 'yellow', 'revoked', ({ sub, grant }) => sub ?? grant ?? ''],

@@ -53,10 +53,10 @@ export interface AlertUnknown {
   readonly key: Readonly<Record<string, string>>
   readonly labels: Readonly<Record<string, string>>
   /**
-   * `lost`: the source cannot be reached. `downtime`: nothing was recorded. `gap`: entries or events were lost before they were read.
-   * `keys`: the rule has too many keys, and this one is not watched.
+   * `lost`: the source cannot be reached. `gap`: entries or events were lost before they were read.
+   * `incomplete`: events are still to come, and were waited for as long as `maxHold`. `keys`: the rule has too many keys, and this one is not watched.
    */
-  readonly reason: 'lost' | 'downtime' | 'gap' | 'keys'
+  readonly reason: 'lost' | 'gap' | 'incomplete' | 'keys'
   /** When it became unknown, in RFC 3339. */
   readonly since: string
 }
@@ -72,14 +72,23 @@ export interface AlertKnown {
   readonly labels: Readonly<Record<string, string>>
 }
 
-/** An event came after the time to which its rule had evaluated. It does not count. */
+/**
+ * Events came after the time to which their rule had evaluated. They do not count. There is one for each rule and key in a minute, which
+ * reports all late events of that minute at its end.
+ */
 export interface AlertLate {
   readonly alert: string
   readonly group: string | null
   readonly key: Readonly<Record<string, string>>
+  readonly labels: Readonly<Record<string, string>>
+  /** The first late event. */
   readonly event: AlertCause
-  /** How late it was, in ms. */
+  /** Number of late events. */
+  readonly count: number
+  /** How late the latest of them was, in ms. */
   readonly by: number
+  /** When the first one was recorded, in RFC 3339. */
+  readonly since: string
 }
 
 /** An alert as it is now. */

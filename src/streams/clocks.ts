@@ -8,10 +8,12 @@ export interface Clocks {
   readonly event: number
   /** The greatest time of recording. */
   readonly recorded: number
+  /** Whether all events up to the event time have come. False if the last tick has waited for a stream as long as `maxHold`. */
+  readonly complete: boolean
 }
 
 /** The clocks before the first entry. */
-export const NO_TIME: Clocks = { event: -Infinity, recorded: -Infinity }
+export const NO_TIME: Clocks = { event: -Infinity, recorded: -Infinity, complete: true }
 
 /**
  * The event time of an entry, by which windows and timers with the clock `event` go: its `time`, else `received`, and never later than its
@@ -42,23 +44,21 @@ export function eventTime(
  * @param at When it was recorded, in Unix ms.
  */
 export function advanced(
-  { event, recorded }: Clocks,
+  { event, recorded, complete }: Clocks,
   entry: Pick<ResearchEvent, 'type' | 'data'>,
   at: number,
 ): Clocks {
   const now = Math.max(recorded, at)
-  const through = entry.type === 'log.tick' ? throughOf(entry.data) : undefined
+  if (entry.type !== 'log.tick' || !isObject(entry.data)) return { event, recorded: now, complete }
+  const { through, complete: isComplete } = entry.data
   // A tick of a writer whose clock is wrong is no later than its recording.
-  return { event: through === undefined ? event : Math.max(event, Math.min(through, now)), recorded: now }
+  const reached = Math.min(parsedTime(through) ?? -Infinity, now)
+  return { event: Math.max(event, reached), recorded: now, complete: isComplete !== false }
 }
 
 /** The clocks after an event that has come at a time without a log: nothing before it is still to come. */
 export function arrivedBy({ event, recorded }: Clocks, at: number): Clocks {
-  return { event: Math.max(event, at), recorded: Math.max(recorded, at) }
-}
-
-function throughOf(data: unknown): number | undefined {
-  return isObject(data) ? parsedTime(data['through']) : undefined
+  return { event: Math.max(event, at), recorded: Math.max(recorded, at), complete: true }
 }
 
 /** When an event was recorded, else received. Unix ms. */

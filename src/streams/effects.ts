@@ -140,6 +140,10 @@ export class CallbackEffects<State, Stored, Output> implements ProcessContext<St
     else this.set(null)
   }
 
+  get complete(): boolean {
+    return this.#occasion.clocks.complete
+  }
+
   now(clock: TimerClock = 'recorded'): number {
     return this.#occasion.clocks[clock]
   }

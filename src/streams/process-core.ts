@@ -39,8 +39,8 @@ export class ProcessCore<State, Input, Stored, Output> {
   }
 
   /** The times up to which timers fire. */
-  due({ event, recorded }: Clocks): Clocks {
-    return { event: Math.floor(event - this.#functions.lateness), recorded }
+  due({ event, recorded, complete }: Clocks): Clocks {
+    return { event: Math.floor(event - this.#functions.lateness), recorded, complete }
   }
 
   /**

@@ -53,6 +53,11 @@ export interface ProcessContext<State> {
    */
   now(clock?: TimerClock): number
   /**
+   * Whether all events up to the watermark have come. False while event time goes on without a stream that is away for longer than
+   * `maxHold` of the recording: then events may be missing.
+   */
+  readonly complete: boolean
+  /**
    * Stores the state of the key; null removes it. Timers stay. A state is a JSON value: a `Date`, a `Map` or another instance of a class,
    * `undefined` in an array, and `NaN` are refused. Properties that are undefined are left out.
    */

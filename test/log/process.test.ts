@@ -385,6 +385,24 @@ describe('a timer of a process', () => {
     expect(await output(store)).toHaveLength(1)
   })
 
+  it('knows whether time is complete by the last tick, also after a restart', async () => {
+    const { store, log } = await opened({ clock: () => 1_000_000 })
+    const noting: ProcessOptions<null> = {
+      version: 1,
+      key: (entry) => (entry.type === 'log.tick' ? undefined : entry.id),
+      init: () => null,
+      event: (_state, _entry, context) => context.append({ type: 'unknown', data: context.complete }),
+    }
+    const first = log.process('p', noting)
+    await append(store, [change('1'), tickAt(1_000, 1_000, false), change('2')])
+    await caughtUp(store)
+    await first.stop()
+    log.process('p', noting)
+    await append(store, [change('3'), tickAt(2_000, 2_000), change('4')])
+    await caughtUp(store)
+    expect((await output(store)).map(({ data }) => data)).toEqual([true, false, false, true])
+  })
+
   it('fires in order where thousands are due at once, however often the process is stopped', async () => {
     let now = 0
     const { store, log } = await opened({ clock: () => now })

@@ -38,7 +38,10 @@ export interface WithinEntry {
 export function checkpointOf({ clocks, ...progress }: Progress): string {
   // JSON has no infinity.
   const finite = (time: number) => (time === -Infinity ? null : time)
-  return JSON.stringify({ ...progress, clocks: [finite(clocks.event), finite(clocks.recorded)] })
+  return JSON.stringify({
+    ...progress,
+    clocks: [finite(clocks.event), finite(clocks.recorded), clocks.complete],
+  })
 }
 
 /** Reads the text of {@link checkpointOf}. */
@@ -46,11 +49,11 @@ export function progressOf(process: string, checkpoint: string): Progress {
   const parsed = parseJson(checkpoint)
   if (isObject(parsed) && typeof parsed['version'] === 'number' && typeof parsed['start'] === 'string') {
     const { version, start, clocks, rebuild, migration, within } = parsed
-    const [event, recorded] = Array.isArray(clocks) ? clocks : []
+    const [event, recorded, complete] = Array.isArray(clocks) ? clocks : []
     return {
       version,
       start,
-      clocks: { event: timeOf(event), recorded: timeOf(recorded) },
+      clocks: { event: timeOf(event), recorded: timeOf(recorded), complete: complete !== false },
       rebuild: typeof rebuild === 'string' ? rebuild : undefined,
       migration: migrationOf(migration),
       within: withinOf(within),

@@ -1,7 +1,7 @@
 import { firstValueFrom, fromEvent, race, timer as after } from 'rxjs'
 import type { ResearchEvent, ResearchEventType } from '../../protocol/event.ts'
 import type { Observers } from '../../protocol/observers.ts'
-import { advanced } from '../../streams/clocks.ts'
+import { advanced, NO_TIME } from '../../streams/clocks.ts'
 import type { Clocks } from '../../streams/clocks.ts'
 import { entryOccasion, EXPIRY, timerOccasion } from '../../streams/effects.ts'
 import type { Occasion } from '../../streams/effects.ts'
@@ -80,7 +80,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   #saved: Position = ''
   /** The cursor after the entries of the batch, and the clocks there. */
   #cursor: Position = ''
-  #progress: Progress = { version: 0, start: '', clocks: { event: 0, recorded: 0 } }
+  #progress: Progress = { version: 0, start: '', clocks: NO_TIME }
   /** Whether the batch has anything that the store does not have. */
   #isChanged = false
   /** How far it is within an entry of several keys; undefined between entries. */

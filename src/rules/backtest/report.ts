@@ -124,7 +124,7 @@ export class Recorder {
         return
       }
       case 'alert.late':
-        rule.late++
+        rule.late += event.data.count
     }
   }
 

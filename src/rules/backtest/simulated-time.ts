@@ -1,9 +1,6 @@
 import type { AlertEvent, InMemoryRules } from '../evaluate/in-memory.ts'
 
-/**
- * Moves the time of rules as a recorder does that never stops: deadlines fire when they are due, and not at the next event.
- * Otherwise a rule about absence would treat a time without events as a time in which nothing was recorded.
- */
+/** Moves the time of rules as a recorder does that never stops: deadlines fire when they are due, and not at the next event. */
 export function passTime(
   rules: InMemoryRules,
   until: number,

@@ -264,8 +264,11 @@ export const DATA_SHAPES = {
     alert: 'value',
     group: 'value',
     key: 'any',
+    labels: 'any',
     event: CAUSE,
+    count: 'value',
     by: 'value',
+    since: 'value',
   },
   'gateway.search': {
     sub: 'value',

@@ -1,4 +1,4 @@
-import { TIMER } from './context.ts'
+import { INCOMPLETE_INTERVAL, TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
 import { alertDeadline, KeyAlert } from './key-alert.ts'
 import type { PreparedRule } from './prepared-rule.ts'
@@ -9,9 +9,6 @@ export const EVIDENCE = ['source.live', 'source.lost', 'stream.gap', 'monitor.ca
 
 /** The type of such an event. */
 export type Evidence = (typeof EVIDENCE)[number]
-
-/** The delay of a timer which shows that nothing was recorded meanwhile, in ms. */
-const DOWNTIME = 5 * 60_000
 
 /** How long reports of a cancelled monitor, which may come late, are ignored, in ms. */
 const CANCELLED_KEPT = 7 * 24 * 3_600_000
@@ -35,7 +32,10 @@ const ROOTS = [
   ['/v1/tasks/groups/', 'task_group.'],
 ] as const
 
-/** Whether a source reports in time. Its times are the times of recording. */
+/**
+ * Whether a source reports in time. It is absent only if the watermark shows that its reports have come: while nothing is recorded, time
+ * stands still. Evidence counts when it is recorded.
+ */
 export class AbsenceWatch {
   readonly #prepared: PreparedRule
   readonly #within: number
@@ -62,7 +62,6 @@ export class AbsenceWatch {
   /** The source has reported. */
   report({ time, cause, annotationParts }: MatchedEvent): void {
     const state = this.#state
-    const now = this.#context.now()
     if (state.sourceStatus !== 'cancelled') {
       if (state.lastReport === undefined || time >= state.lastReport) {
         state.lastReport = time
@@ -72,9 +71,12 @@ export class AbsenceWatch {
       }
       const absent = time + this.#within
       // A report from long ago does not say that the source reports again.
-      if (absent + this.#prepared.rule.lateness > now) {
-        if (state.sourceStatus === undefined) this.#alert.known()
-        this.#step(now, false)
+      if (absent + this.#prepared.rule.lateness > this.#context.now('event')) {
+        if (state.sourceStatus === undefined) {
+          delete state.undecidedUntil
+          this.#alert.known()
+        }
+        this.#step(Math.max(time, state.trueSince ?? time), false)
       }
       this.#waitUntil(absent)
     }
@@ -86,6 +88,7 @@ export class AbsenceWatch {
     const state = this.#state
     const now = this.#context.now()
     const within = this.#within
+    delete state.undecidedUntil
     if (type === 'monitor.cancelled') return this.#cancelled(now)
     if (type === 'source.live') {
       if (state.sourceStatus === 'cancelled') {
@@ -118,18 +121,22 @@ export class AbsenceWatch {
     for (;;) {
       const deadline = this.#deadline()
       if (deadline === undefined || deadline > due - lateness) break
-      this.#at(deadline, due)
+      this.#at(deadline)
     }
     this.#store(due)
   }
 
-  #at(deadline: number, due: number): void {
+  #at(deadline: number): void {
     const state = this.#state
     const { rule } = this.#prepared
-    const now = this.#context.now()
     if (state.keptUntil !== undefined) {
       delete state.keptUntil
       delete state.sourceStatus
+      return
+    }
+    if (state.undecidedUntil !== undefined) {
+      if (this.#context.complete) delete state.undecidedUntil
+      else state.undecidedUntil = deadline + INCOMPLETE_INTERVAL
       return
     }
     if (state.falseSince !== undefined && (state.sourceStatus !== undefined || deadline !== state.absentAt))
@@ -139,9 +146,9 @@ export class AbsenceWatch {
       this.#alert.unknown(rule, 'gap', this.#gap)
       return this.#waitUntil(this.#gap + this.#within)
     }
-    if (now - due > DOWNTIME) {
-      this.#alert.unknown(rule, 'downtime', now)
-      return this.#waitUntil(now + this.#within)
+    if (!this.#context.complete) {
+      state.undecidedUntil = deadline + INCOMPLETE_INTERVAL
+      return this.#alert.unknown(rule, 'incomplete', deadline)
     }
     this.#alert.known()
     this.#step(deadline, true)
@@ -178,6 +185,7 @@ export class AbsenceWatch {
   #deadline(): number | undefined {
     const state = this.#state
     if (state.keptUntil !== undefined) return state.keptUntil
+    if (state.undecidedUntil !== undefined) return state.undecidedUntil
     const { trueSince, falseSince, absentAt, sourceStatus } = state
     const isAbsent = trueSince !== undefined && falseSince === undefined
     const next =
@@ -201,7 +209,7 @@ export class AbsenceWatch {
       const due = Math.max(deadline + this.#prepared.rule.lateness, fired + 1)
       if (state.due === undefined || due < state.due) {
         state.due = due
-        context.timer(TIMER, due, { clock: 'recorded' })
+        context.timer(TIMER, due, { clock: 'event' })
       }
     }
     context.set(state)

@@ -17,6 +17,8 @@ export type AlertOutput = {
 /** The environment of rules: the context of a process over a log, or one in memory. */
 export interface RuleContext {
   readonly key: string
+  /** Whether all events up to the watermark have come. */
+  readonly complete: boolean
   now(clock?: 'recorded' | 'event'): number
   set(state: RuleState | null): void
   timer(
@@ -28,5 +30,11 @@ export interface RuleContext {
   append(event: AlertOutput): void
 }
 
-/** The name of the timer of a state. */
+/** The name of the timer of a state's next deadline. */
 export const TIMER = 'due'
+
+/** How long a state waits before it looks again whether all events have come, in ms. */
+export const INCOMPLETE_INTERVAL = 60_000
+
+/** The name of the timer that reports the late events of a state. */
+export const LATE_TIMER = 'late'

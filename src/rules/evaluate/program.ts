@@ -5,7 +5,7 @@ import { EVENT_WORK } from '../cel/work.ts'
 import type { CompiledRule } from '../compiled-rule.ts'
 import { AbsenceWatch, EVIDENCE, isWatched } from './absence.ts'
 import type { Evidence } from './absence.ts'
-import { TIMER } from './context.ts'
+import { LATE_TIMER, TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
 import type { RuleInput } from './event-time.ts'
 import { heldEvent } from './held-event.ts'
@@ -129,6 +129,8 @@ class Program implements RuleProgram {
       state.key ??= held.key
       return new Timeline(prepared, state, context).timer(due, held.event)
     }
+    if (name === LATE_TIMER && prepared !== undefined)
+      return new Timeline(prepared, state, context).reportLate()
     if (name !== TIMER) return
     if (prepared === undefined) {
       if (this.#rules.some(({ rule }) => rule.name === context.key)) this.#known(state, context)
@@ -152,7 +154,7 @@ class Program implements RuleProgram {
       delete state.unknown
       alert.unknown(rule, 'gap', this.#gap)
       // What the deleted entries would have reported is decided by then.
-      context.timer(TIMER, this.#gap + absence.within + rule.lateness)
+      context.timer(TIMER, this.#gap + absence.within + rule.lateness, { clock: 'event' })
     }
     context.set(state)
   }
@@ -239,6 +241,7 @@ class Program implements RuleProgram {
   #gone(state: RuleState, context: RuleContext): void {
     new KeyAlert(ruleOfKey(context.key).name, state, context).remove()
     context.cancel(TIMER)
+    context.cancel(LATE_TIMER)
     context.set(null)
   }
 }

@@ -38,12 +38,16 @@ export interface RuleState {
   due?: number
   /** Number of late events. */
   lateEvents?: number
+  /** The late events that are not reported yet. */
+  late?: Late
   /** For a rule about absence: the last report. */
   lastReport?: number
   /** For a rule about absence: when the source is absent, unless it reports. */
   absentAt?: number
-  /** For a rule about absence: why it is not known whether the source reports, or for the state as a whole, any source. */
-  unknown?: 'lost' | 'downtime' | 'gap'
+  /** Why it is not known whether the condition holds. In the state of a rule about absence as a whole: of any source. */
+  unknown?: 'lost' | 'gap' | 'incomplete'
+  /** When it is looked at again whether all events have come, if events may be missing. */
+  undecidedUntil?: number
   /** For a rule about absence: `lost` while the source cannot be reached; `cancelled` after its monitor was cancelled. */
   sourceStatus?: 'lost' | 'cancelled'
   /** The counters of the rule; in the state of a rule as a whole. */
@@ -129,6 +133,16 @@ export interface Fired {
 export interface Announced extends Fired {
   /** When it became so, Unix ms. */
   readonly since: number
+}
+
+/** Late events that will be reported together. */
+interface Late {
+  readonly first: Cause
+  /** When the first one was recorded, Unix ms. */
+  readonly since: number
+  count: number
+  /** The greatest lateness, in ms. */
+  by: number
 }
 
 /** The counters of a rule's evaluation. */

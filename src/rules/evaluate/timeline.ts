@@ -1,5 +1,6 @@
+import { rfc3339 } from '../../protocol/timestamp.ts'
 import { causeOf, labelsOf, MAX_CAUSES, sourceOfRule } from './alert-data.ts'
-import { TIMER } from './context.ts'
+import { INCOMPLETE_INTERVAL, LATE_TIMER, TIMER } from './context.ts'
 import type { RuleContext } from './context.ts'
 import type { RuleInput } from './event-time.ts'
 import { holdEvent } from './held-event.ts'
@@ -12,6 +13,9 @@ import { VALUE_KEPT } from './windows/changed.ts'
 /** Number of identities that a key remembers, and how long, in ms: a fuller revision comes within minutes. */
 const MAX_COUNTED = 256
 const COUNTED_KEPT = 24 * 3_600_000
+
+/** How long the late events of a key are counted before they are reported, in ms. */
+const LATE_INTERVAL = 60_000
 
 /**
  * The time of one key of a rule: its events and its deadlines, in order. An event that waits has a timer of its own, and the deadlines of
@@ -62,6 +66,20 @@ export class Timeline {
       this.#advance(due - this.#prepared.rule.lateness)
     }
     this.#store(due)
+  }
+
+  /** Reports the late events since the last report. */
+  reportLate(): void {
+    const { late, key = {} } = this.#state
+    if (late === undefined) return
+    delete this.#state.late
+    const { rule } = this.#prepared
+    const { name, group } = rule
+    const { first, since, count, by } = late
+    const events = { event: causeOf(first), count, by, since: rfc3339(since) }
+    const data = { alert: name, group, key, labels: labelsOf(rule, key), ...events }
+    this.#context.append({ type: 'alert.late', source: sourceOfRule(name), data })
+    this.#store()
   }
 
   /** An earlier event is late. */
@@ -117,11 +135,17 @@ export class Timeline {
   #at(time: number): void {
     const state = this.#state
     const { windows, rule, family } = this.#prepared
+    const { complete } = this.#context
+    let isUnknown = !complete && state.undecidedUntil !== undefined && time >= state.undecidedUntil
     for (const [index, window] of windows.entries()) {
       const own = this.#windows[index]
       if (own === undefined || !window.at(own, time)) continue
-      this.#pulse(time, window.takePulse?.(own) ?? { causes: [] })
+      const contribution = window.takePulse?.(own) ?? { causes: [] }
+      // The event that `not_then` excludes may be missing.
+      if (complete) this.#pulse(time, contribution)
+      else isUnknown = true
     }
+    if (isUnknown) this.#unknown(time)
     if (state.lastPulse !== undefined && time >= state.lastPulse + rule.resolve.after) {
       delete state.lastPulse
       state.isExpired = true
@@ -135,23 +159,40 @@ export class Timeline {
     }
     if (this.#isOrdered || state.isExpired === true)
       state.evaluatedUntil = Math.max(state.evaluatedUntil ?? time, time)
-    this.#step(time)
+    this.#step(time, complete)
     if (state.trueSince === undefined) delete state.isExpired
   }
 
-  /** The level of the rule at this time, and what the alert does then. */
-  #step(time: number): void {
+  /**
+   * The level of the rule at this time, and what the alert does then.
+   *
+   * @param isCertain False if events that are missing may be the reason: then the alert neither fires nor ends.
+   */
+  #step(time: number, isCertain = true): void {
     const state = this.#state
     const { rule, family } = this.#prepared
+    if (this.#context.complete && state.undecidedUntil !== undefined) {
+      delete state.undecidedUntil
+      this.#alert.known()
+    }
     const level =
       family === 'hold'
         ? this.#prepared.windows.every((window, index) => this.#holds(window, index, time))
         : state.lastPulse !== undefined
     if (family === 'hold' && state.trueSince === undefined) this.#trimCauses(time)
+    // Its `for` begins when it is decided again.
+    if (state.undecidedUntil !== undefined && state.fired === undefined && rule.for > 0) return
     const change = this.#alert.step(time, level, rule)
     if (change === undefined) return
+    if (!isCertain && change !== 'pending') return this.#unknown(time)
     const reason = state.isExpired === true ? 'expired' : 'condition'
     this.#alert.change(change, rule, this.#value(time), reason)
+  }
+
+  /** Events up to this time may be missing. */
+  #unknown(time: number): void {
+    this.#state.undecidedUntil = time + INCOMPLETE_INTERVAL
+    this.#alert.unknown(this.#prepared.rule, 'incomplete', time)
   }
 
   #holds(window: PreparedRule['windows'][number], index: number, time: number): boolean {
@@ -239,13 +280,13 @@ export class Timeline {
   #late({ cause, time, results }: MatchedEvent): void {
     if (results.every(({ matches }) => matches === null)) return
     const state = this.#state
-    const { rule } = this.#prepared
     state.lateEvents = (state.lateEvents ?? 0) + 1
-    const { key = {} } = state
-    const by = this.#earliest() - time
-    const { name, group } = rule
-    const data = { alert: name, group, key, labels: labelsOf(rule, key), event: causeOf(cause), by }
-    this.#context.append({ type: 'alert.late', source: sourceOfRule(name), data })
+    const since = this.#context.now()
+    // An outage makes many of them.
+    if (state.late === undefined) this.#context.timer(LATE_TIMER, since + LATE_INTERVAL)
+    const late = (state.late ??= { first: cause, since, count: 0, by: 0 })
+    late.count++
+    late.by = Math.max(late.by, this.#earliest() - time)
   }
 
   /** When the next thing changes without an event. */
@@ -253,7 +294,7 @@ export class Timeline {
     const state = this.#state
     const { rule, windows } = this.#prepared
     const now = this.#earliest()
-    let next = alertDeadline(state, rule) ?? Infinity
+    let next = state.undecidedUntil ?? alertDeadline(state, rule) ?? Infinity
     if (state.lastPulse !== undefined) next = Math.min(next, state.lastPulse + rule.resolve.after)
     if (state.keptUntil !== undefined) next = Math.min(next, state.keptUntil)
     for (const [index, window] of windows.entries()) {
@@ -283,8 +324,9 @@ export class Timeline {
   }
 
   #isIdle(): boolean {
-    const { trueSince, lastPulse, keptUntil } = this.#state
-    if (trueSince !== undefined || lastPulse !== undefined || keptUntil !== undefined) return false
+    const { trueSince, lastPulse, keptUntil, late, undecidedUntil } = this.#state
+    for (const each of [trueSince, lastPulse, keptUntil, late, undecidedUntil])
+      if (each !== undefined) return false
     return this.#prepared.windows.every((window, index) => {
       const own = this.#windows[index]
       return own === undefined || (window.isEmpty?.(own) ?? own.times.length === 0)

@@ -100,7 +100,7 @@ function differences(
   const check = (field: string, expected: string, actual: string) => {
     if (expected !== actual) found.push({ field, expected, got: actual })
   }
-  const time = (ms: number | undefined) => (ms === undefined ? 'none' : sinceStart(seconds(ms), start))
+  const time = (ms: number) => sinceStart(seconds(ms), start)
   if (isTransition(kind)) check('kind', kind, got.kind)
   if (rule !== null) check('rule', rule, got.alert)
   if (at !== undefined && isTransition(kind)) check('at', time(at), time(got.at))

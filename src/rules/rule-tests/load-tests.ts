@@ -46,8 +46,6 @@ export interface LoadedTest {
   readonly events: readonly RuleInput[]
   /** What was merged. */
   readonly merged: readonly { readonly message: string; readonly place: Place }[]
-  /** When nothing is recorded. */
-  readonly downtimes: readonly { readonly from: number; readonly to: number }[]
   readonly expectations: readonly Expectation[]
 }
 
@@ -197,17 +195,15 @@ class TestReader {
 
   read(file: string, place: Place): Omit<LoadedTest, 'ruleFiles'> {
     const { name, exact = false, until, events = [], expect } = this.#given
-    const { written, downtimes } = this.#events(events)
+    const written = this.#events(events)
     const { events: recorded, merged } = mergeEvents(
       written.toSorted((a, b) => (a.event.recorded ?? 0) - (b.event.recorded ?? 0)),
     )
-    this.#checkDowntimes(written, downtimes)
     const expectations = expect.flatMap((given, index) => this.#expectation(given, ['expect', index]) ?? [])
     const times = [
       this.#start,
       this.#time(until, ['until'], this.#start) ?? this.#start,
       ...written.map(({ event }) => event.recorded ?? 0),
-      ...downtimes.map(({ to }) => to),
       ...expectations.map(({ at }) => at ?? 0),
     ]
     return {
@@ -224,24 +220,18 @@ class TestReader {
         place: this.#place(path),
         message: `${count} events are one event, since they have the same source and id: ${source}, ${id}`,
       })),
-      downtimes,
       expectations,
     }
   }
 
-  #events(events: readonly GivenEvent[]) {
+  #events(events: readonly GivenEvent[]): readonly WrittenEvent[] {
     const written: WrittenEvent[] = []
-    const downtimes: { from: number; to: number }[] = []
     let count = 0
     for (const [index, given] of events.entries()) {
       const path = ['events', index]
       if (!this.#checkEvent(given, path)) continue
-      const { times = 1, downtime, id = `event_${index + 1}` } = given
+      const { times = 1, id = `event_${index + 1}` } = given
       const at = this.#time(given.at, [...path, 'at'], this.#start) ?? this.#start
-      if (downtime !== undefined) {
-        downtimes.push({ from: at, to: at + (parseDuration(downtime) ?? 0) })
-        continue
-      }
       count += times
       if (count > MAX_EVENTS) {
         this.#complain(path, `The test has more than ${MAX_EVENTS} events: use fewer times.`)
@@ -264,18 +254,7 @@ class TestReader {
         written.push({ event, isRevised: given.revision !== undefined, path })
       }
     }
-    return { written, downtimes }
-  }
-
-  #checkDowntimes(events: readonly WrittenEvent[], downtimes: LoadedTest['downtimes']): void {
-    for (const { from, to } of downtimes) {
-      const within = events.find(({ event: { recorded = 0 } }) => recorded >= from && recorded < to)
-      if (within !== undefined)
-        this.#complain(
-          ['events'],
-          `The event ${displayValue(within.event.id)} is recorded within a downtime, in which nothing is recorded: move one of them.`,
-        )
-    }
+    return written
   }
 
   /** Whether an event can be made of it. */
@@ -407,7 +386,6 @@ const SUBJECTS_OF: Readonly<Record<string, readonly string[] | undefined>> = {
   progress: ['run'],
   message: ['run'],
   candidate: ['find_all'],
-  downtime: [],
 }
 
 /** Which kinds of events have a property. */
@@ -427,7 +405,7 @@ const FIELDS_OF: Readonly<Record<string, readonly string[]>> = {
   labels: ['firing', 'resolved', 'unknown', 'active', 'inactive', 'never'],
   annotations: ['firing', 'resolved', 'active'],
   value: ['firing', 'resolved', 'active'],
-  since: ['firing', 'resolved', 'active', 'unknown'],
+  since: ['firing', 'resolved', 'active', 'unknown', 'late'],
   reason: ['resolved', 'unknown'],
   events: ['firing', 'resolved', 'active', 'late'],
 }

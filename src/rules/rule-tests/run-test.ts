@@ -19,7 +19,7 @@ export interface TestRun {
   readonly later: readonly Transition[]
 }
 
-export function runTest({ rules, start, until, events, downtimes }: LoadedTest): TestRun {
+export function runTest({ rules, start, until, events }: LoadedTest): TestRun {
   const engine = new InMemoryRules(rules, viewOf)
   const transitions: Transition[] = []
   let isCut = false
@@ -31,24 +31,12 @@ export function runTest({ rules, start, until, events, downtimes }: LoadedTest):
       else isCut = true
     }
   }
-  const gaps = downtimes.toSorted((a, b) => a.from - b.from)
-  /** Lets time pass up to this moment. Within a downtime it stands still. */
-  const pass = (to: number) => {
-    for (let [gap] = gaps; gap !== undefined && gap.from <= to; [gap] = gaps) {
-      passTime(engine, gap.from, emit)
-      // An event within a downtime is recorded, too, and moves the time: a test that states both means both.
-      if (to < gap.to) return
-      gaps.shift()
-      emit(engine.tick(gap.to))
-    }
-    passTime(engine, to, emit)
-  }
   emit(engine.tick(start))
   for (const event of events) {
-    pass(event.recorded ?? start)
+    passTime(engine, event.recorded ?? start, emit)
     emit(engine.arrive(event))
   }
-  pass(until)
+  passTime(engine, until, emit)
   const count = transitions.length
   const wasCut = isCut
   passTime(engine, until + rules.reduce((most, { lateness }) => Math.max(most, lateness), 0), emit)

@@ -76,7 +76,6 @@ export const KINDS = [
   'live',
   'lost',
   'type',
-  'downtime',
 ] as const
 
 /** The fields that name the source of an event: at most one of these. */
@@ -148,7 +147,6 @@ const eventSchema = object(
       .meta({ description: 'The type of an event whose data is written as on the wire.' })
       .optional(),
     data: z.json().describe('With type: the data as on the wire.').optional(),
-    downtime: duration('Nothing is recorded for so long: no event, and no tick of the log.').optional(),
 
     citations: byField(
       texts,
@@ -201,7 +199,7 @@ const expectationSchema = object(
     firing: ruleName('The alert of this rule fires.'),
     resolved: ruleName('The alert of this rule ends.'),
     unknown: ruleName('An alert.unknown of this rule.'),
-    late: ruleName('An event is too late for this rule.'),
+    late: ruleName('Events were too late for this rule. They are reported a minute after the first of them.'),
     active: ruleName('The alert of this rule is firing at this time.'),
     inactive: ruleName('The alert of this rule is not firing at this time.'),
     none: yes('No alert is firing at this time.').optional(),

@@ -11,8 +11,8 @@ export interface Transition {
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
   readonly value: number | string | null
-  /** When the alert began, Unix ms; undefined for `late`. */
-  readonly since: number | undefined
+  /** When the alert began, or the first late event was recorded, Unix ms. */
+  readonly since: number
   readonly reason: string | null
   /** Ids. */
   readonly events: readonly string[]
@@ -20,7 +20,6 @@ export interface Transition {
 
 /** Undefined for an event that no test expects: the change of an alert that does not fire. */
 export function transitionOf(event: AlertEvent): Transition | undefined {
-  // When it was emitted: after a downtime, later than it was due.
   const at = Date.parse(event.received)
   const { alert, key } = event.data
   const labels = 'labels' in event.data ? event.data.labels : {}
@@ -48,8 +47,10 @@ export function transitionOf(event: AlertEvent): Transition | undefined {
       const { since, reason } = event.data
       return { ...common, kind: 'unknown', since: Date.parse(since), reason }
     }
-    case 'alert.late':
-      return { ...common, kind: 'late', since: undefined, events: [event.data.event.id] }
+    case 'alert.late': {
+      const { since, event: first } = event.data
+      return { ...common, kind: 'late', since: Date.parse(since), events: [first.id] }
+    }
     default:
       return undefined
   }

@@ -167,6 +167,7 @@ describe.each(Object.entries(dashboardViews))('the view %s', (_, { definition })
             definition.source?.(rowPath(name))
             const context = {
               key: name,
+              complete: true,
               now: () => read.recorded,
               set: (state: unknown) => void rows.set(name, JSON.parse(JSON.stringify(state))),
               timer: () => {},

@@ -244,7 +244,7 @@ export class Historian {
         checkpoint: checkpointOf({
           version: 1,
           start: this.#at(start % this.#positions.length),
-          clocks: { event: start, recorded: rebuild },
+          clocks: { event: start, recorded: rebuild, complete: start % 2 === 0 },
           rebuild: rebuild % 2 === 0 ? this.#at(rebuild % this.#positions.length) : undefined,
           within:
             within % 2 === 0

@@ -56,6 +56,7 @@ export function interpret(entries: readonly Entry[], name: string, process: Plai
   const output: string[] = []
   let timers: PlainTimer[] = []
   let watermark = -Infinity
+  let isComplete = true
   const run = (
     key: string,
     cause: PlainTimer['cause'] & { readonly timer?: string; readonly due?: number },
@@ -70,6 +71,7 @@ export function interpret(entries: readonly Entry[], name: string, process: Plai
     }
     callback(structuredClone(state.get(key)) ?? { seen: 0, trace: 0 }, {
       key,
+      complete: isComplete,
       now: (clock) => (clock === 'event' ? watermark - process.lateness : recorded),
       set(value) {
         const isSame = JSON.stringify(value ?? undefined) === JSON.stringify(state.get(key))
@@ -103,8 +105,10 @@ export function interpret(entries: readonly Entry[], name: string, process: Plai
   for (const entry of entries) {
     if (entry.cause?.process === name) continue
     const { source, id, revision, recorded } = entry
-    if (entry.type === 'log.tick')
+    if (entry.type === 'log.tick') {
       watermark = Math.max(watermark, Math.min(Date.parse(entry.data.through ?? '1970-01-01'), recorded))
+      isComplete = entry.data.complete
+    }
     for (;;) {
       const due = timers
         .filter((each) => each.due <= (each.clock === 'event' ? watermark - process.lateness : recorded))

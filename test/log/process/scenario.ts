@@ -67,7 +67,7 @@ type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never
 export function randomProcess(lateness: number, timeToLive: number | undefined): PlainProcess {
   const act = (state: Tally, bits: number, from: number, context: ProcessContext<Tally>) => {
     const next = { seen: state.seen + 1, trace: (state.trace * 31 + bits) % 65_521 }
-    const now = [context.now(), context.now('event')]
+    const now = [context.now(), context.now('event'), context.complete]
     if (bits & 1) context.append({ type: 'unknown', data: { ...next, key: context.key, now } })
     if (bits % 7 === 0) context.set(null)
     else if (bits % 5 !== 0) context.set(bits % 3 === 0 ? state : next)
@@ -104,6 +104,7 @@ export function randomProcess(lateness: number, timeToLive: number | undefined):
 function bound(context: ProcessContext<Tally>): ProcessContext<Tally> {
   return {
     key: context.key,
+    complete: context.complete,
     now: (clock) => context.now(clock),
     set: (state) => context.set(state),
     timer: (...args) => context.timer(...args),
@@ -203,7 +204,7 @@ export async function runScenario(
           const time = new Date(now - age).toISOString()
           const fresh: ResearchEvent =
             kind === 'tick'
-              ? tickAt(now, now - age)
+              ? tickAt(now, now - age, age % 3 !== 0)
               : { ...change(`${(events += 1)}:${program}`, `m${monitor}`), time, received: time }
           const event: ResearchEvent = kind === 'duplicate' && last !== undefined ? last : fresh
           last = event

@@ -1,11 +1,18 @@
-/** Evaluates a rule about absence by its definition: at each move of the time, from what is known of each source. Shares no code with the engine. */
+/** Evaluates a rule about absence by its definition: at each move of the watermark, from what is known of each source. Shares no code with the engine. */
 import type { PlainRule, PlainWindow, Sample } from './plain-rule.ts'
 import type { Transition } from './reference.ts'
 
-const DOWNTIME = 5 * 60_000
+const MINUTE = 60_000
 
 /** An event that was recorded, or a move of the time, in ms after the base. */
-export type Moment = Sample | { readonly recorded: number; readonly type: 'log.tick' }
+export interface Moment {
+  readonly recorded: number
+  readonly sample?: Sample
+  /** The time up to which everything has come; absent if this says nothing of it. */
+  readonly through?: number
+  /** Whether that is true; absent if this says nothing of it. */
+  readonly complete?: boolean
+}
 
 /** The transitions of each source, and what is said of all of them. */
 export function absenceReference(
@@ -14,7 +21,7 @@ export function absenceReference(
   moments: readonly Moment[],
 ): readonly Transition[] {
   const gaps = moments
-    .filter(({ type }) => type === 'log.gap')
+    .filter(({ sample }) => sample?.type === 'log.gap')
     .map(({ recorded }): Transition => ({ type: 'unknown', key: '{}', since: recorded, reason: 'gap' }))
   return [
     ...gaps,
@@ -33,6 +40,11 @@ class OneSource {
   #isCancelled = false
   /** When the last entry was recorded that was deleted unread. */
   #gap = -Infinity
+  /** Everything up to here has come. */
+  #through = -Infinity
+  #isComplete = true
+  /** When it is looked at again whether everything has come. */
+  #lookAt: number | undefined
   #unknown: string | undefined
   #alert: { since: number; fired: boolean; quiet?: number } | undefined
   readonly #out: Transition[] = []
@@ -45,16 +57,18 @@ class OneSource {
 
   run(moments: readonly Moment[]): readonly Transition[] {
     for (const moment of moments) {
-      const now = moment.recorded
-      if (moment.type === 'log.gap') this.#gap = now
-      while (this.#changeBefore(now));
-      if ('source' in moment && moment.source === this.#source) this.#event(moment, now)
+      const { recorded, sample, through = this.#through, complete = this.#isComplete } = moment
+      this.#isComplete = complete
+      if (sample?.type === 'log.gap') this.#gap = recorded
+      this.#through = Math.max(this.#through, Math.min(through, recorded))
+      while (this.#change());
+      if (sample?.source === this.#source) this.#event(sample, recorded)
     }
     return this.#out
   }
 
-  /** The first change by time alone, where it is over at this time. */
-  #changeBefore(now: number): boolean {
+  /** The first change by time alone, if everything up to it has come. */
+  #change(): boolean {
     const { for: wait, keepFiringFor, lateness } = this.#rule
     const alert = this.#alert
     const isSilent = alert !== undefined && alert.quiet === undefined
@@ -62,16 +76,21 @@ class OneSource {
       this.#isLost || isSilent || this.#notBefore.length === 0 ? Infinity : Math.max(...this.#notBefore)
     const fires = alert === undefined || alert.fired ? Infinity : alert.since + wait
     const ends = alert?.quiet === undefined ? Infinity : alert.quiet + keepFiringFor
+    if (this.#lookAt !== undefined && !this.#isLost) {
+      if (this.#lookAt + lateness > this.#through) return false
+      this.#lookAt = this.#isComplete ? undefined : this.#lookAt + MINUTE
+      return true
+    }
     const next = Math.min(absent, fires, ends)
-    if (next + lateness > now) return false
+    if (next + lateness > this.#through) return false
     if (next !== absent && next !== fires) {
-      this.#end('condition', alert?.quiet ?? now)
+      this.#end('condition', alert?.quiet ?? next)
     } else if (Math.max(...this.#notBefore) - this.#within < this.#gap) {
       this.#doubt('gap', this.#gap)
       this.#notBefore.push(this.#gap + this.#within)
-    } else if (now - (next + lateness) > DOWNTIME) {
-      this.#doubt('downtime', now)
-      this.#notBefore.push(now + this.#within)
+    } else if (!this.#isComplete) {
+      this.#doubt('incomplete', next)
+      this.#lookAt = next + MINUTE
     } else {
       this.#unknown = undefined
       this.#alert ??= { since: next, fired: false }
@@ -86,6 +105,7 @@ class OneSource {
 
   #event(sample: Sample, now: number): void {
     const isWatched = this.#notBefore.length > 0
+    if (sample.type !== 'unknown') this.#lookAt = undefined
     switch (sample.type) {
       case 'source.live':
         if (!isWatched) this.#notBefore.push(now + this.#within)
@@ -113,21 +133,25 @@ class OneSource {
         this.#isCancelled = true
         return
       default:
-        return this.#report(sample, now)
+        return this.#report(sample)
     }
   }
 
-  #report(sample: Sample, now: number): void {
+  #report(sample: Sample): void {
     const { when, lateness } = this.#rule
     const isReport = when === null || Math.floor(sample.fields.bits / 2 ** when.bit) % 2 === 1
     if (!isReport || this.#isCancelled) return
     if (this.#newest === undefined || sample.at >= this.#newest.at) this.#newest = sample
-    if (sample.at + this.#within + lateness > now) {
-      if (!this.#isLost) this.#unknown = undefined
+    if (sample.at + this.#within + lateness > this.#through) {
+      if (!this.#isLost) {
+        this.#unknown = undefined
+        this.#lookAt = undefined
+      }
       if (this.#alert?.fired === false) this.#alert = undefined
       if (this.#alert !== undefined) {
-        this.#alert.quiet ??= now
-        if (now >= this.#alert.quiet + this.#rule.keepFiringFor) this.#end('condition', now)
+        const at = Math.max(sample.at, this.#alert.since)
+        this.#alert.quiet ??= at
+        if (at >= this.#alert.quiet + this.#rule.keepFiringFor) this.#end('condition', at)
       }
     }
     this.#notBefore.push(sample.at + this.#within)

@@ -50,8 +50,9 @@ function unsound(output: readonly AlertEvent[], wait: number): readonly AlertEve
         return wait === 0 || before !== undefined
       case 'alert.firing':
         pending.delete(key)
-        // One that fires in the call in which it begins was not pending.
-        return wait > 1 || before !== undefined ? before !== data.episode : false
+        // One that fires in the call in which it begins was not pending, as one that was unknown while its `for` has passed.
+        if (before !== undefined) return before !== data.episode
+        return wait > 1 && !unknown.has(key)
       case 'alert.inactive':
         pending.delete(key)
         return before !== data.episode

@@ -9,9 +9,11 @@ import type { CompiledRule } from '../../../src/rules/compiled-rule.ts'
 import { MemoryProcess } from '../../../src/streams/memory-process.ts'
 import { FUNCTION_DEFAULTS } from '../../../src/streams/process-functions.ts'
 import { asJson } from '../../../src/streams/representation.ts'
+import { tickAt } from '../../support/ticks.ts'
 import { BASE, compiled, inputOf, viewOf } from './plain-rule.ts'
 import type { Condition, Fields, PlainRule, PlainWindow, Sample } from './plain-rule.ts'
 import { absenceReference } from './absence-reference.ts'
+import type { Moment } from './absence-reference.ts'
 import { reference } from './reference.ts'
 import type { Transition } from './reference.ts'
 
@@ -35,6 +37,7 @@ export type Kind = (typeof KINDS)[number]
 /** Evaluates rules, without a log. */
 interface Engine {
   arrive(event: RuleInput): readonly AlertEvent[]
+  next(entry: RuleInput): readonly AlertEvent[]
   tick(at: number): readonly AlertEvent[]
   /** Goes on as another process would that has only the states. */
   restart?(): void
@@ -228,24 +231,29 @@ function later(sample: Sample, revision: number): Sample {
   return { ...sample, revision, at: sample.recorded }
 }
 
+/** A tick of a log. Times in ms after the base. */
+interface LogTick {
+  readonly at: number
+  readonly through: number
+  readonly complete: boolean
+}
+
 /** A rule and the events that it is given. */
 export interface Case {
   readonly rule: PlainRule
   readonly samples: readonly Sample[]
   /** Moves of the time between events, in ms after the base. */
   readonly ticks: readonly number[]
+  /** In a log: the ticks, which alone move the watermark. */
+  readonly logTicks?: readonly LogTick[] | undefined
   /** After how many steps the run is cut, and goes on from its JSON. */
   readonly cuts: readonly number[]
 }
 
-/** What happens to a source, and how long nothing was recorded before. */
+/** What happens to a source, and how long nothing happened before. */
 const happening = fc.record({
   fields,
-  pass: fc.oneof(
-    { weight: 40, arbitrary: fc.nat(8) },
-    { weight: 10, arbitrary: fc.nat(40) },
-    { weight: 1, arbitrary: fc.integer({ min: 5 * 60_000 - 20, max: 5 * 60_000 + 60 }) },
-  ),
+  pass: fc.oneof({ weight: 40, arbitrary: fc.nat(8) }, { weight: 10, arbitrary: fc.nat(40) }),
   ago: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.nat(6), fc.nat(60)),
   source: fc.constantFrom('/s1', '/s1', '/s1', '/s2', '/s3'),
   type: fc.oneof(
@@ -254,6 +262,22 @@ const happening = fc.record({
     fc.constantFrom('stream.gap', 'log.gap', 'monitor.cancelled'),
   ),
 })
+
+/** Ticks of a log, whose recorder may be behind. */
+const logTicks = fc
+  .array(
+    fc.record({
+      at: fc.nat(3 * LENGTH),
+      behind: fc.oneof({ weight: 2, arbitrary: fc.constant(0) }, fc.nat(LENGTH)),
+      complete: fc.oneof({ weight: 3, arbitrary: fc.constant(true) }, fc.boolean()),
+    }),
+    { minLength: 2, maxLength: 20, size: 'max' },
+  )
+  .map((given) =>
+    given
+      .toSorted((a, b) => a.at - b.at)
+      .map(({ at, behind, complete }): LogTick => ({ at, through: Math.max(0, at - behind), complete })),
+  )
 
 function happenings(given: readonly (typeof happening extends fc.Arbitrary<infer Value> ? Value : never)[]) {
   let recorded = 0
@@ -277,6 +301,7 @@ export function caseOf(kind: Kind): fc.Arbitrary<Case> {
       rule: ruleOf(kind).map(aboutSources),
       samples: fc.array(happening, { minLength: 2, maxLength: 30, size: 'max' }).map(happenings),
       ticks: fc.array(fc.nat(2 * LENGTH), { maxLength: 4 }),
+      logTicks: fc.option(logTicks, { nil: undefined }),
       cuts: fc.array(fc.nat(25), { maxLength: 3 }),
     })
   }
@@ -298,8 +323,9 @@ export function caseOf(kind: Kind): fc.Arbitrary<Case> {
 /** What the engine emits. It is restarted at the cuts, if it can be. */
 export function run(
   EngineClass: new (rules: readonly CompiledRule[], view: ViewOf) => Engine,
-  { rule, samples, ticks, cuts }: Case,
+  given: Case,
 ): readonly AlertEvent[] {
+  const { rule, samples, ticks, cuts } = given
   const driver = new EngineClass([compiled(rule)], viewOf)
   const output: AlertEvent[] = []
   let steps = 0
@@ -307,6 +333,14 @@ export function run(
     output.push(...work())
     steps++
     if (cuts.includes(steps)) driver.restart?.()
+  }
+  if (given.logTicks !== undefined) {
+    for (const { recorded, sample, through, complete } of momentsOf(given)) {
+      const at = BASE + recorded
+      const tick = { ...tickAt(at, BASE + (through ?? 0), complete), recorded: at }
+      step(() => driver.next(sample === undefined ? tick : inputOf(sample)))
+    }
+    return output
   }
   const rest = ticks.toSorted((a, b) => a - b)
   for (const sample of samples) {
@@ -357,14 +391,10 @@ export function transitionsOf(output: readonly AlertEvent[]): readonly Transitio
 }
 
 /** The same for the reference. */
-export function expectedOf({ rule, samples, ticks }: Case): readonly Transition[] {
+export function expectedOf(given: Case): readonly Transition[] {
+  const { rule, samples } = given
   const [window] = rule.windows
-  if (window?.kind === 'absence') {
-    // The time moves after what is recorded at it.
-    const moves = [...ticks, endOf(samples)].map((recorded) => ({ recorded, type: 'log.tick' as const }))
-    const moments = [...samples, ...moves].toSorted((a, b) => a.recorded - b.recorded)
-    return byKey(absenceReference(rule, window, moments))
-  }
+  if (window?.kind === 'absence') return byKey(absenceReference(rule, window, momentsOf(given)))
   const named = (transition: Transition): Transition => {
     const { key, ...rest } = transition
     const values: string[] = JSON.parse(key)
@@ -375,6 +405,28 @@ export function expectedOf({ rule, samples, ticks }: Case): readonly Transition[
     return { key: JSON.stringify(shown), ...rest }
   }
   return byKey(reference(rule, samples, END).map(named))
+}
+
+/** What is recorded, and how the time moves, in order. */
+function momentsOf({ samples, ticks, logTicks: inLog }: Case): readonly Moment[] {
+  const events = samples.map((sample): Moment => {
+    const { recorded } = sample
+    // Without a log, everything has come that there was before.
+    return { recorded, sample, ...(inLog === undefined && { through: recorded }) }
+  })
+  const end = endOf(samples)
+  const tick = (at: number): LogTick => ({ at, through: at, complete: true })
+  // What is unknown is looked at again a minute later.
+  const moves = [
+    ...(inLog ?? ticks.map(tick)),
+    tick(end),
+    ...(inLog === undefined ? [] : [tick(end + 60_500)]),
+  ]
+  // The time moves after what is recorded at it.
+  return [
+    ...events,
+    ...moves.map(({ at, through, complete }) => ({ recorded: at, through, complete })),
+  ].toSorted((a, b) => a.recorded - b.recorded)
 }
 
 /** The transitions of a key are in order already. */

@@ -18,9 +18,14 @@ const burst: PlainRule = {
   backfill: 'ignore',
 }
 
-function event(id: string, at = 0, key = 'a', bits = 1, source = '/s') {
+function event(id: string, at = 0, key = 'a', bits = 1, source = '/s', recorded = at) {
   const fields = { bits, key, value: null, values: [] }
-  return inputOf({ id, source, type: 'unknown', at, recorded: at, revision: 1, backfill: 'no', fields })
+  return inputOf({ id, source, type: 'unknown', at, recorded, revision: 1, backfill: 'no', fields })
+}
+
+/** An event that is recorded later than it happened. */
+function recordedAt(recorded: number, id: string, at: number) {
+  return event(id, at, 'a', 1, '/s', recorded)
 }
 
 describe('rules in memory', () => {
@@ -35,10 +40,41 @@ describe('rules in memory', () => {
     expect(driver.states.size).toBe(2)
   })
 
-  it('report an event that is late, and do not count it', () => {
+  it('report the late events of a key once a minute, and do not count them', () => {
     const driver = new InMemoryRules([compiled(burst)], viewOf)
-    const output = [event('1', 10), event('2', 9), event('3', 20)].flatMap((each) => driver.arrive(each))
-    expect(output.map(({ type, data }) => [type, 'by' in data && data.by])).toEqual([['alert.late', 1]])
+    const late = [recordedAt(10, '2', 9), recordedAt(11, '3', 5), recordedAt(12, '4', 8)]
+    expect([event('1', 10), ...late].flatMap((each) => driver.arrive(each))).toEqual([])
+    expect(driver.tick(BASE + 60_009)).toEqual([])
+    const [output, ...others] = driver.tick(BASE + 60_010)
+    expect(output?.type).toBe('alert.late')
+    expect(output?.data).toMatchObject({
+      alert: 'R',
+      key: { key: 'a' },
+      labels: { alertname: 'R' },
+      event: { id: '2' },
+      count: 3,
+      by: 5,
+      since: new Date(BASE + 10).toISOString(),
+    })
+    expect(others).toEqual([])
+    // Nothing is left of the key.
+    expect([driver.states.size, driver.nextDue]).toEqual([0, undefined])
+  })
+
+  it('report the late events of the next minute again', () => {
+    const driver = new InMemoryRules([compiled({ ...burst, windows: [], after: 200_000 })], viewOf)
+    driver.arrive(event('1', 10))
+    driver.tick(BASE + 200_010)
+    driver.arrive(recordedAt(200_020, '2', 5))
+    driver.arrive(recordedAt(260_019, '3', 5))
+    const later = [recordedAt(260_020, '4', 5), recordedAt(320_020, '5', 5)]
+    const counts = later
+      .flatMap((each) => driver.arrive(each))
+      .map(({ data }) => ('count' in data ? [data.event.id, data.count] : []))
+    expect(counts).toEqual([
+      ['2', 2],
+      ['4', 1],
+    ])
   })
 
   it.each(['changed', 'distinct'] as const)(
@@ -82,6 +118,7 @@ describe('rules in memory', () => {
     const states: unknown[] = []
     ruleProgram(edited, viewOf).event(driver.states.get(key) ?? {}, event('3', 12), {
       key,
+      complete: true,
       now: () => BASE + 12,
       set: (state) => states.push(state),
       timer: () => {},

@@ -124,11 +124,17 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
     text: 'state.absentAt - this.#within < this.#gap',
     replacement: 'false',
   },
-  'nothing is missing after a downtime': {
+  'a report ends the silence when it is recorded': {
     kind: 'absence',
     file: 'absence.ts',
-    text: 'if (now - due > DOWNTIME)',
-    replacement: 'if (false)',
+    text: 'this.#step(Math.max(time, state.trueSince ?? time), false)',
+    replacement: 'this.#step(this.#context.now(), false)',
+  },
+  'events that are still to come were no reports': {
+    kind: 'absence',
+    file: 'absence.ts',
+    text: 'if (!this.#context.complete) {',
+    replacement: 'if (false) {',
   },
   'an alert that is unknown stays pending': {
     kind: 'absence',

@@ -1,5 +1,5 @@
 import { array, assert, asyncProperty, boolean, constantFrom, integer, record } from 'fast-check'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { EventLog } from 'rivulet/log'
 import { defineRules } from '../../../src/rules/rule-file/load.ts'
 import { runRules } from '../../../src/rules/run/run-rules.ts'
@@ -101,3 +101,44 @@ it('rules fire exactly where they fire without it: events of an outage, and of a
   )
   expect(fired).toBeGreaterThan(10)
 }, 120_000)
+
+describe('absence', () => {
+  /**
+   * The alerts of a monitor that must report every 20 s, and whose recorder is stopped for a minute. It has reported every 10 s before.
+   *
+   * @param isSilent Whether it reports no longer from then on.
+   */
+  async function alertsAfterStop(isSilent: boolean): Promise<readonly string[]> {
+    const at = await monitored()
+    const { log, client } = at
+    const monitors = [{ id: 'a', pollInterval: 5_000 }]
+    const absent = defineRules([{ alert: 'Silent', absence: { within: '20s' }, lateness: 0 }])
+    const rules = runRules(log, absent, { startAt: 'start' })
+    const reportsFor = async (tens: number, isOver: boolean) => {
+      for (let ten = 0; ten < tens; ten++) {
+        if (!isOver) at.happens('a')
+        await at.pass(10)
+      }
+    }
+    const before = log.record({ client, monitors })
+    await reportsFor(3, false)
+    await before.stop()
+    await reportsFor(6, isSilent)
+    const after = log.record({ client, monitors })
+    await reportsFor(6, isSilent)
+    await after.stop()
+    await until(async () => (await log.stats()).readers.every(({ lag }) => lag.entries === 0))
+    await rules.stop()
+    return (await allEntriesOf(log)).flatMap(({ type, data }) =>
+      type === 'alert.firing' || type === 'alert.resolved' ? [`${type} ${data.value}`] : [],
+    )
+  }
+
+  it('does not fire for a source whose reports were caught up after a restart of the recorder', async () => {
+    expect(await alertsAfterStop(false)).toEqual([])
+  })
+
+  it('fires once for a source that was silent while its recorder was stopped', async () => {
+    expect(await alertsAfterStop(true)).toEqual(['alert.firing 20'])
+  })
+})

@@ -196,7 +196,7 @@ describe('absence over a log whose retention overtook the rules', () => {
     await at.deleteUnread(() => at.append(62, change('b')))
     runRules(at.log, rules)
     await at.tick(63)
-    expect(await at.alerts()).toEqual(['unknown Quiet /v1/monitors/m', 'unknown Quiet'])
+    expect(await at.alerts()).toEqual(['unknown Quiet', 'unknown Quiet /v1/monitors/m'])
   })
 })
 

@@ -26,8 +26,8 @@ const REASONS: Readonly<Record<string, string>> = {
   cancelled: 'Its monitor was cancelled.',
   rule: 'Its rule was removed, disabled or changed.',
   lost: 'Its source cannot be reached.',
-  downtime: 'Nothing was recorded for a while.',
   gap: 'Events are missing.',
+  incomplete: 'Events are still to come, and it was waited for them as long as possible.',
   keys: 'Its rule has too many keys.',
 }
 
