@@ -49,6 +49,13 @@ export class AlertGroups<T> {
     }
   }
 
+  /** Removes an event of a group that waits and fulfills the condition, and returns it. */
+  withdraw(key: string, condition: (event: T) => boolean): T | undefined {
+    const events = this.#groups.get(key)?.events ?? []
+    const at = events.findIndex(condition)
+    return at < 0 ? undefined : events.splice(at, 1)[0]
+  }
+
   /** The next notification, if one is due. Its groups wait until they are {@link sent}. */
   take(now: number): Taken<T> | undefined {
     const { maxEvents, maxTogether } = this.#bounds

@@ -78,8 +78,24 @@ class GroupedDelivery {
 
   take(pending: Pending): void {
     if (this.#stop.signal.aborted) return
-    this.#groups.add(this.#keyOf(pending.entry), pending, performance.now())
+    const key = this.#keyOf(pending.entry)
+    const begin = this.#plan.settings.past === 'ignore' ? this.#unsentBegin(key, pending.entry) : undefined
+    if (begin !== undefined) {
+      begin.done()
+      pending.done()
+      return
+    }
+    this.#groups.add(key, pending, performance.now())
     this.#wake.set()
+  }
+
+  /** Withdraws the begin of an alert that has ended before it was sent. */
+  #unsentBegin(key: string, { type, data }: AlertEntry): Pending | undefined {
+    if (type !== 'alert.resolved') return undefined
+    return this.#groups.withdraw(
+      key,
+      ({ entry }) => entry.type === 'alert.firing' && entry.data.episode === data.episode,
+    )
   }
 
   /** Without grouping, the events of an alert are notified one after the other. */

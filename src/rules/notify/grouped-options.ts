@@ -3,6 +3,7 @@ import {
   checkDuration,
   checkInteger,
   checkList,
+  checkOneOf,
   checkOptions,
   checkText,
   checkWait,
@@ -39,6 +40,11 @@ export interface GroupedOptions extends NotifierOptions {
   readonly limit?: RateLimit
   /** How long a notification is tried, in ms. Then its events are dead letters of the consumer. Default 3,600,000. */
   readonly retryFor?: number
+  /**
+   * Alerts that have ended before they could be notified, such as those of an outage that is caught up: `notify` sends that they fired and
+   * ended, `ignore` sends nothing of them. Default `notify`.
+   */
+  readonly past?: 'notify' | 'ignore'
 }
 
 /** The names of {@link GroupedOptions}. */
@@ -50,6 +56,7 @@ export const GROUPED_OPTIONS = Object.keys({
   grouping: true,
   limit: true,
   retryFor: true,
+  past: true,
 } satisfies Record<keyof GroupedOptions, true>)
 
 /** {@link GroupedOptions} with their defaults. */
@@ -57,6 +64,7 @@ export interface GroupedSettings extends NotifierSettings {
   readonly grouping: Required<Grouping> | undefined
   readonly limit: RateLimit | undefined
   readonly retryFor: number
+  readonly past: 'notify' | 'ignore'
   /** Bounds of the delay between attempts, in ms. */
   readonly backoff: { readonly initialDelay: number; readonly maxDelay: number }
 }
@@ -67,7 +75,7 @@ export function groupedSettings(
   options: GroupedOptions,
   defaultGrouping?: Grouping,
 ): GroupedSettings {
-  const { grouping = defaultGrouping, limit, retryFor = 3_600_000 } = options
+  const { grouping = defaultGrouping, limit, retryFor = 3_600_000, past = 'notify' } = options
   checkOptions('grouping', grouping, ['by', 'wait', 'interval'])
   const { by = ['alertname'], wait = 5_000, interval = 60_000 } = grouping ?? {}
   if (by.length > 0) checkList('grouping.by', by)
@@ -81,11 +89,13 @@ export function groupedSettings(
     checkWait('limit.per', limit.per)
   }
   checkDuration('retryFor', retryFor)
+  checkOneOf('past', past, ['notify', 'ignore'])
   return {
     ...notifierSettings(defaultName, options),
     grouping: grouping && { by, wait, interval },
     limit,
     retryFor,
+    past,
     backoff: { initialDelay: INITIAL_DELAY, maxDelay: 60_000 },
   }
 }

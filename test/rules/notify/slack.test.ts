@@ -51,6 +51,29 @@ describe('slack', () => {
     ])
   })
 
+  it('leaves out alerts that ended before they could be notified, if it is to ignore the past, and none that was notified', async () => {
+    const receiver = await Receiver.start()
+    const { open, append } = alertLog()
+    const log = await open()
+    await start(log, receiver, { past: 'ignore' })
+    const [one, two] = [{ monitor: 'mon_1' }, { monitor: 'mon_2' }].map((labels) =>
+      episodeOf({ alert: 'Burst', labels }),
+    )
+    if (one === undefined || two === undefined) throw new Error('there are two')
+    await append(one.firing, two.firing, one.resolved)
+    const [first] = await receiver.requests(1)
+    await append(two.resolved)
+    const [, second] = await receiver.requests(2)
+
+    expect([first, second].map((request) => request && messageOf(request).text)).toEqual([
+      '1 firing: Burst',
+      '1 resolved: Burst',
+    ])
+    await expect
+      .poll(async () => (await log.stats()).readers.find(({ name }) => name === 'slack')?.oldestUnacknowledged)
+      .toBeNull()
+  })
+
   it('escapes what could be a mention or a link', async () => {
     const receiver = await Receiver.start()
     const { open, append } = alertLog()
