@@ -1,14 +1,13 @@
 import { isObject, parseJson } from '../../protocol/json.ts'
-import type { Clocks } from '../../streams/clocks.ts'
 import type { Position } from '../store/contract.ts'
 import { LogError } from '../errors.ts'
+import type { Inputs, ProcessTime } from './inputs.ts'
 
 /** The checkpoint of a process beside its cursor. */
-export interface Progress {
+export interface Progress extends ProcessTime {
   readonly version: number
   /** The position at which the process began, and begins again when it is rebuilt. */
   readonly start: Position
-  readonly clocks: Clocks
   /** The position up to which an earlier version has appended output, while the state is rebuilt. */
   readonly rebuild?: Position | undefined
   /** The progress within an entry whose keys are committed in several commits. */
@@ -35,22 +34,28 @@ export interface WithinEntry {
 }
 
 /** The progress as the text that a commit stores. */
-export function checkpointOf({ clocks, ...progress }: Progress): string {
-  // JSON has no infinity.
-  const finite = (time: number) => (time === -Infinity ? null : time)
-  return JSON.stringify({ ...progress, clocks: [finite(clocks.event), finite(clocks.recorded)] })
+export function checkpointOf({ clocks, inputs, ...progress }: Progress): string {
+  return JSON.stringify({
+    ...progress,
+    clocks: [storedTime(clocks.event), storedTime(clocks.recorded)],
+    inputs: inputs && {
+      ticks: storedTime(inputs.ticks),
+      processes: Array.from(inputs.processes, ([name, through]) => [name, storedTime(through)]),
+    },
+  })
 }
 
 /** Reads the text of {@link checkpointOf}. */
 export function progressOf(process: string, checkpoint: string): Progress {
   const parsed = parseJson(checkpoint)
   if (isObject(parsed) && typeof parsed['version'] === 'number' && typeof parsed['start'] === 'string') {
-    const { version, start, clocks, rebuild, migration, within } = parsed
+    const { version, start, clocks, inputs, rebuild, migration, within } = parsed
     const [event, recorded] = Array.isArray(clocks) ? clocks : []
     return {
       version,
       start,
       clocks: { event: timeOf(event), recorded: timeOf(recorded) },
+      inputs: inputsOf(inputs),
       rebuild: typeof rebuild === 'string' ? rebuild : undefined,
       migration: migrationOf(migration),
       within: withinOf(within),
@@ -81,8 +86,27 @@ export function movedCheckpoint(
   })
 }
 
+/** The stored time of a process that was removed: JSON has no infinity. */
+const REMOVED = 'removed'
+
+function storedTime(time: number): number | string | null {
+  if (Number.isFinite(time)) return time
+  return time > 0 ? REMOVED : null
+}
+
 function timeOf(value: unknown): number {
+  if (value === REMOVED) return Infinity
   return typeof value === 'number' ? value : -Infinity
+}
+
+function inputsOf(value: unknown): Inputs | undefined {
+  if (!isObject(value)) return undefined
+  const { ticks, processes } = value
+  const known = Array.isArray(processes) ? processes : []
+  return {
+    ticks: timeOf(ticks),
+    processes: new Map(known.map(([name, through]) => [String(name), timeOf(through)])),
+  }
 }
 
 function withinOf(value: unknown): WithinEntry | undefined {
