@@ -1,5 +1,6 @@
 import { Observable } from 'rxjs'
 import type { Subscriber } from 'rxjs'
+import { AppendClock } from './append-clock.ts'
 import { Appender } from './append.ts'
 import { appEntry } from './app-event.ts'
 import type { AppEvent } from './app-event.ts'
@@ -79,9 +80,11 @@ export class OpenEventLog implements EventLog {
   readonly #turns = new Turns()
   readonly #observers = logObservers()
   readonly #appender: Appender
+  readonly #appendClock: AppendClock
   readonly #order: ProcessOrder
 
-  constructor(store: LogStore, retention: RetentionOptions) {
+  /** @param tick The time between two ticks of its own clock while nothing is appended, in ms. */
+  constructor(store: LogStore, retention: RetentionOptions, tick: number) {
     this.#store = store
     this.#retention = new Retention(store.retention, retention)
     this.#appender = new Appender(store, {
@@ -89,6 +92,7 @@ export class OpenEventLog implements EventLog {
       retention: this.#retention,
       runs: (reader) => Array.from(this.#subscriptions.keys()).some((name) => reader === `consumer:${name}`),
     })
+    this.#appendClock = new AppendClock(tick, (onFailure) => this.recorder(onFailure))
     this.#order = new ProcessOrder(store, (use) => this.#withRecorder(use))
     this.inbox = store.inbox
     this.states = new PartedStates(store)
@@ -288,7 +292,9 @@ export class OpenEventLog implements EventLog {
     const { signal } = options
     if (signal !== undefined) checkSignal('signal', signal)
     this.#context.check()
-    return this.#appender.append(entries, signal)
+    const counts = await this.#appender.append(entries, signal)
+    this.#appendClock.touch()
+    return counts
   }
 
   recorder(onFailure: (error: unknown) => void, reports: RecorderReports = {}): Recorder {
@@ -320,6 +326,7 @@ export class OpenEventLog implements EventLog {
     ])
     // After the handlers, which may append.
     await this.#appender.close()
+    await this.#appendClock.close()
     await this.#retention.stop()
     await this.#store.close()
     const failed = ended.find(({ status }) => status === 'rejected')

@@ -156,12 +156,12 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
 
   async #process(fence: Fence): Promise<void> {
     const claimed = { store: this.#store, fence, name: this.#name, signal: this.#stop }
-    const { after } = this.#settings
-    await this.#order.set(this.#name, after, this.#stop)
+    const { after: others } = this.#settings
+    await this.#order.set(this.#name, others, this.#stop)
     const { cursor, progress } = await begin(claimed, this.#settings)
     this.#saved = cursor
     this.#cursor = cursor
-    this.#progress = { ...progress, ...timeAfter(after, progress) }
+    this.#progress = { ...progress, ...timeAfter(others, progress) }
     this.#within = progress.within
     let isClean = false
     while (!this.#stop.aborted) {

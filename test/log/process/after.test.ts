@@ -18,10 +18,9 @@ async function opened(store: LogStore): Promise<EventLog> {
 
 /** Events of each second, and a tick each ten seconds. */
 const seconds = (from: number, to: number) =>
-  Array.from({ length: to - from }, (_, n) => from + n).flatMap((second) => [
-    eventAt(second),
-    ...(second % 10 === 9 ? [tickThrough(second + 1)] : []),
-  ])
+  Array.from({ length: to - from }, (_, n) => from + n).flatMap((second) =>
+    second % 10 === 9 ? [eventAt(second), tickThrough(second + 1)] : [eventAt(second)],
+  )
 
 const windows = (from: number, to: number) =>
   Array.from({ length: (to - from) / 10 }, (_, n) => ({ from: from + n * 10, count: 10 }))
