@@ -104,6 +104,7 @@ const DESCRIPTIONS: {
   'source.live': ['▸', 'dim', 'reached'],
   'source.lost': ['!', 'yellow', 'lost', ({ message }) => message],
   'log.tick': ['·', 'dim', 'tick'],
+  'log.progress': ['·', 'dim', 'progress', ({ through }) => through ?? 'removed'],
   'log.clock': ['!', 'yellow', 'clock', ({ state, by }) => `${state} (${by} ms)`],
   'log.gap': ['!', 'yellow', 'gap', () => 'entries were deleted before they were read'],
   'alert.pending': ['△', 'yellow', 'pending', alertText],

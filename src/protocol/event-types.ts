@@ -33,6 +33,7 @@ const TYPES: Readonly<Record<OwnEventType, true>> = {
   'source.live': true,
   'source.lost': true,
   'log.tick': true,
+  'log.progress': true,
   'log.gap': true,
   'log.clock': true,
   'alert.pending': true,
@@ -46,6 +47,14 @@ const TYPES: Readonly<Record<OwnEventType, true>> = {
   'gateway.session': true,
   'gateway.revoked': true,
   unknown: true,
+}
+
+/** A type of entries that say how far time has come, and nothing of what happened. */
+export type TimeEventType = 'log.tick' | 'log.progress'
+
+/** Whether entries of this type say how far time has come. */
+export function isTimeEventType(type: string): type is TimeEventType {
+  return type === 'log.tick' || type === 'log.progress'
 }
 
 /** Whether it is a type of this package. */

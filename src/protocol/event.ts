@@ -130,6 +130,19 @@ interface LogTick {
   readonly complete: boolean
 }
 
+/** A process is complete up to a time. It appends this for the processes that come `after` it; `source` is `/processes/{name}`. */
+interface LogProgress {
+  /**
+   * The watermark of the process, in RFC 3339: no event that it appends later is expected to have happened before. Null once the process was
+   * removed: nothing waits for it from then on.
+   */
+  readonly through: string | null
+  /** Whether nothing is missing up to {@link through}, as in `log.tick`. */
+  readonly complete: boolean
+  /** The part of a process that runs with `share`; null for a whole one. */
+  readonly part: number | null
+}
+
 /** The wall clock of a process that writes to a log has jumped, or follows the time of the log again. */
 export interface LogClock {
   /**
@@ -183,10 +196,11 @@ export interface OwnEventData {
   'source.failed': SourceFailure
   /** The monitor was cancelled. It reports nothing more and is no longer polled. */
   'monitor.cancelled': Monitor
-  /** `source` is the resource. Only in a log, as the next four. */
+  /** `source` is the resource. Only in a log, as the next five. */
   'source.live': SourceLive
   'source.lost': SourceLost
   'log.tick': LogTick
+  'log.progress': LogProgress
   'log.clock': LogClock
   'log.gap': LogGap
   /** Alert rules append this event and the next six: `source` is `/rules/{name}`. */

@@ -1,4 +1,4 @@
-import type { EventOf, LogClock } from './event.ts'
+import type { Cause, EventOf, LogClock } from './event.ts'
 import { rfc3339 } from './timestamp.ts'
 
 /** The source of the events of a log itself. */
@@ -22,6 +22,49 @@ export function tickEvent(
     data: { at, through: through === null ? null : rfc3339(through), complete },
     received: at,
     via: 'log',
+  }
+}
+
+/** A process that others come after: it is complete up to a time, or was removed. */
+export interface ProcessProgress {
+  /** Its name. */
+  readonly process: string
+  /** Its part, if it runs with `share`. */
+  readonly part: number | undefined
+  /** The watermark, in Unix ms; null once it was removed. */
+  readonly through: number | null
+  readonly complete: boolean
+}
+
+/** The source of the events that a process appends, unless they have another one. */
+export function processSource(process: string): string {
+  return `/processes/${process}`
+}
+
+/**
+ * A process is complete up to a time.
+ *
+ * @param key Unique for this progress of the process.
+ * @param of When it is so, in RFC 3339, and the entry that makes it so.
+ */
+export function progressEvent(
+  { process, part, through, complete }: ProcessProgress,
+  key: string,
+  {
+    time,
+    received,
+    cause,
+  }: { readonly time: string | null; readonly received: string; readonly cause?: Cause },
+): EventOf<'log.progress'> {
+  return {
+    id: `progress:${key}`,
+    source: processSource(process),
+    type: 'log.progress',
+    time,
+    data: { through: through === null ? null : rfc3339(through), complete, part: part ?? null },
+    received,
+    via: cause === undefined ? 'log' : 'process',
+    ...(cause !== undefined && { cause }),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Cause, ResearchEvent } from '../protocol/event.ts'
 import { hash, hashString } from '../protocol/identity-hash.ts'
+import { processSource } from '../protocol/log-event.ts'
 import { rfc3339 } from '../protocol/timestamp.ts'
 import type { Clocks } from './clocks.ts'
 import type { OutputEvent, ProcessContext } from './process-functions.ts'
@@ -195,7 +196,7 @@ export class CallbackEffects<State, Stored, Output> implements ProcessContext<St
       throw new RefusedEffect('it appends an event without a type')
     const event: Record<Exclude<keyof ResearchEvent, 'cursor'>, unknown> = {
       id: outputId(cause, chain, this.key, this.outputs.length),
-      source: source ?? `/processes/${this.#settings.process}`,
+      source: source ?? processSource(this.#settings.process),
       type,
       time,
       data,
@@ -295,7 +296,8 @@ function outputId(
   return hashOf([process, source, id, revision, chain, key, index])
 }
 
-function hashOf(parts: readonly unknown[]): string {
+/** A hash of JSON values, as a text. */
+export function hashOf(parts: readonly unknown[]): string {
   hashString(JSON.stringify(parts))
   return Array.from(hash, (word) => (word >>> 0).toString(16).padStart(8, '0')).join('')
 }

@@ -103,6 +103,7 @@ const CALLS: readonly UncheckedCall[] = [
   ['process', log.process, ['name', { ...process, rebuilt: true }], log],
   ['process', log.process, ['name', { ...process, version: '1' }], log],
   ['process', log.process, ['name', { ...process, event: 5 }], log],
+  ['process', log.process, ['name', { ...process, after: 'other' }], log],
   ['state', log.state, [], log],
   ['state', log.state, [{}], log],
   ['get', state.get, [], state],

@@ -25,7 +25,7 @@ const MAX_SEARCH = 30_000
 const MAX_RULES = 50_000
 const ALERTS = ['alert.firing', 'alert.resolved', 'alert.unknown', 'alert.known', 'alert.late']
 /** Entries of the log's own clock, which say nothing of research. */
-const CLOCK: ReadonlySet<string> = new Set(['log.tick', 'log.clock'])
+const CLOCK: ReadonlySet<string> = new Set(['log.tick', 'log.progress', 'log.clock'])
 
 const time = s.textThat(
   (text) => /^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(Date.parse(text)),

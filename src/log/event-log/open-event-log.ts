@@ -1,5 +1,6 @@
 import { Observable } from 'rxjs'
 import type { Subscriber } from 'rxjs'
+import { AppendClock } from './append-clock.ts'
 import { Appender } from './append.ts'
 import { appEntry } from './app-event.ts'
 import type { AppEvent } from './app-event.ts'
@@ -38,6 +39,7 @@ import type { ProcessState } from '../process/process-state.ts'
 import { processesMentioning } from '../process/mentioning.ts'
 import { PartedStates } from '../process/parted-states.ts'
 import { runShared } from '../process/shared-process.ts'
+import { ProcessOrder } from '../process/process-order.ts'
 import { ProcessRunner } from '../process/runner.ts'
 import { Retention } from './retention.ts'
 import type { RetentionOptions } from './retention.ts'
@@ -78,8 +80,11 @@ export class OpenEventLog implements EventLog {
   readonly #turns = new Turns()
   readonly #observers = logObservers()
   readonly #appender: Appender
+  readonly #appendClock: AppendClock
+  readonly #order: ProcessOrder
 
-  constructor(store: LogStore, retention: RetentionOptions) {
+  /** @param tick The time between two ticks of its own clock while nothing is appended, in ms. */
+  constructor(store: LogStore, retention: RetentionOptions, tick: number) {
     this.#store = store
     this.#retention = new Retention(store.retention, retention)
     this.#appender = new Appender(store, {
@@ -87,6 +92,8 @@ export class OpenEventLog implements EventLog {
       retention: this.#retention,
       runs: (reader) => Array.from(this.#subscriptions.keys()).some((name) => reader === `consumer:${name}`),
     })
+    this.#appendClock = new AppendClock(tick, (onFailure) => this.recorder(onFailure))
+    this.#order = new ProcessOrder(store, (use) => this.#withRecorder(use))
     this.inbox = store.inbox
     this.states = new PartedStates(store)
   }
@@ -170,10 +177,11 @@ export class OpenEventLog implements EventLog {
     this.#context.check()
     const stopping = new AbortController()
     const { signal } = stopping
+    const log = { store: this.#store, order: this.#order, observers: this.#observers }
     const done = this.#runAlone(name, () =>
       settings.share
-        ? runShared(this.#store, name, settings, signal, this.#observers)
-        : new ProcessRunner(this.#store, name, settings, signal, this.#observers).run(),
+        ? runShared(log, name, settings, signal)
+        : new ProcessRunner(log, name, settings, signal).run(),
     )
     return new RunningProcess(
       this.states,
@@ -241,15 +249,21 @@ export class OpenEventLog implements EventLog {
       await deadLetters.remove(name, 'all')
     }
     while (await retention.clean());
+    if (reader.process !== undefined) await this.#order.remove(reader.process)
   }
 
   async #removeRecording(given: { readonly recording: string }): Promise<void> {
     checkOptions('reader', given, ['recording'])
     checkText('reader.recording', given.recording)
+    await this.#withRecorder((recorder) => removeRecording(recorder, given.recording))
+  }
+
+  /** Calls a function with a recorder, and closes it. Rejects with its failure. */
+  async #withRecorder(use: (recorder: Recorder) => Promise<void>): Promise<void> {
     const failed = Promise.withResolvers<never>()
     const recorder = this.recorder(failed.reject)
     try {
-      await Promise.race([failed.promise, removeRecording(recorder, given.recording)])
+      await Promise.race([failed.promise, use(recorder)])
     } finally {
       await recorder.close()
     }
@@ -278,7 +292,9 @@ export class OpenEventLog implements EventLog {
     const { signal } = options
     if (signal !== undefined) checkSignal('signal', signal)
     this.#context.check()
-    return this.#appender.append(entries, signal)
+    const counts = await this.#appender.append(entries, signal)
+    this.#appendClock.touch()
+    return counts
   }
 
   recorder(onFailure: (error: unknown) => void, reports: RecorderReports = {}): Recorder {
@@ -310,6 +326,7 @@ export class OpenEventLog implements EventLog {
     ])
     // After the handlers, which may append.
     await this.#appender.close()
+    await this.#appendClock.close()
     await this.#retention.stop()
     await this.#store.close()
     const failed = ended.find(({ status }) => status === 'rejected')

@@ -1,5 +1,7 @@
 import { checkOptions } from '../../protocol/check.ts'
+import { APPEND_TICK } from './append-clock.ts'
 import type { EventLog } from './event-log.ts'
+import { checkTick } from '../record/clock.ts'
 import { retentionSettings } from './retention.ts'
 import type { RetentionOptions } from './retention.ts'
 import { OpenEventLog } from './open-event-log.ts'
@@ -11,6 +13,11 @@ import { sharedPages } from '../store/shared-pages.ts'
 export interface LogOptions {
   /** How long this log keeps what it records: `maxAge` in ms, `maxBytes` in bytes. Default: any age, at most 8 GiB, 256 MiB in memory. */
   readonly retention?: RetentionOptions
+  /**
+   * Time between two `log.tick` while nothing is appended, in ms, once `append` was used in a log that has no recording; `Infinity` for none at
+   * all, so that time stands still. Otherwise they are appended each second. At least 1. Default 10,000.
+   */
+  readonly tick?: number
 }
 
 /**
@@ -25,9 +32,11 @@ export interface LogOptions {
  */
 export async function openLog(store: LogStore, options: LogOptions = {}): Promise<EventLog> {
   checkStore('store', store)
-  checkOptions('options', options, ['retention'])
+  checkOptions('options', options, ['retention', 'tick'])
   const retention = retentionSettings(options.retention)
+  const { tick = APPEND_TICK } = options
+  checkTick('tick', tick)
   // A store that cannot be opened refuses this.
   await store.positionAt('start')
-  return new OpenEventLog(checkedStore(sharedPages(store)), retention)
+  return new OpenEventLog(checkedStore(sharedPages(store)), retention, tick)
 }

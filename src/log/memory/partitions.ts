@@ -1,3 +1,4 @@
+import { isTimeEventType } from '../../protocol/event-types.ts'
 import type { LogClock, ResearchEvent } from '../../protocol/event.ts'
 import { MAX_PAGE_LENGTH } from '../store/contract.ts'
 import type { Appended, Entry, Page, Position, ReadOptions, StartAt } from '../store/contract.ts'
@@ -27,7 +28,7 @@ const MAX_EXAMINED = 10_000
  * The entries of a log, in partitions. All entries of a source are in the same one. A position is the number of entries before
  * it in each partition.
  *
- * Entries that were recorded in the same millisecond and not read in between are a group. A group is read partition by
+ * Entries that were recorded in the same millisecond and not read in between are a group. One that says how far time has come begins another one. A group is read partition by
  * partition, beginning with another one each time. So the order in which sources alternate is not that of the appends, as in
  * a log over many machines; and yet it is the same each time, since no entry is added to a group that was read.
  */
@@ -105,13 +106,14 @@ export class MemoryPartitions {
     const time = nextTime(this.#time, clocks)
     const { time: recorded, change } = time
     const entries = change === undefined ? given : [clockEntry(change), ...given]
-    const group = this.#isGroupRead || recorded > this.#time.time ? this.#group + 1 : this.#group
+    let group = this.#isGroupRead || recorded > this.#time.time ? this.#group + 1 : this.#group
     // Nothing is changed before all entries are known to be sound.
     const append = this.#append + 1
     const added: StoredEntry[] = []
     const merging = this.#latest.merging()
     for (const entry of entries) {
       if (entry.cause !== undefined && this.#latest.isForgotten(entry.cause)) continue
+      if (isTimeEventType(entry.type)) group += 1
       const stored = merging.add(entry, { recorded, group, append })
       if (stored !== undefined) added.push(stored)
     }

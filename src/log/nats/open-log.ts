@@ -1,5 +1,6 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import type { LogClock } from '../../protocol/event.ts'
+import { isTimeEventType } from '../../protocol/event-types.ts'
 import { parseJson } from '../../protocol/json.ts'
 import { CLOCK_SOURCE } from '../../protocol/log-event.ts'
 import type { Appended, Position, StreamAppend } from '../store/contract.ts'
@@ -180,7 +181,13 @@ export class OpenNatsLog implements JournaledEntries {
       const ahead = jump?.by ?? 0
       const kept = await this.#notForgotten(entries)
       const added = change === undefined ? kept : [clockEntry(change), ...kept]
-      const { count, last } = await this.#appending.append(added, check)
+      let count = 0
+      let last = 0
+      for (const part of partsInTime(added)) {
+        const appended = await this.#appending.append(part, check)
+        count += appended.count
+        last = Math.max(last, appended.last)
+      }
       if (change !== undefined) this.times.reported(change)
       if (count > 0) this.changes.notify()
       return change === undefined ? { count, last, ahead } : { count: count - 1, last, ahead, clock: change }
@@ -203,4 +210,17 @@ export class OpenNatsLog implements JournaledEntries {
     }
     return kept
   }
+}
+
+/**
+ * Cuts entries before each one that says how far time has come: what comes before it is stored before it. Otherwise only the entries of one
+ * source have an order.
+ */
+function partsInTime(entries: readonly PreparedEntry[]): readonly (readonly PreparedEntry[])[] {
+  const parts: PreparedEntry[][] = [[]]
+  for (const entry of entries) {
+    if (isTimeEventType(entry.type) && parts.at(-1)?.length !== 0) parts.push([])
+    parts.at(-1)?.push(entry)
+  }
+  return parts
 }

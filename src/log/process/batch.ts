@@ -10,6 +10,9 @@ import type { TimerChange } from '../../streams/timers.ts'
 /** What one call of a function of a process over a log changes. */
 export type ProcessEffects<State> = CallbackEffects<State, string, NewEntry>
 
+/** What of the effects goes into a commit. */
+export type CommittedEffects = Pick<ProcessEffects<unknown>, 'state' | 'outputs' | 'timers' | 'bytes'>
+
 /** Maximum number of calls of callbacks in a commit, those that failed included, so that its transaction stays short. */
 const MAX_CALLS = 500
 
@@ -51,7 +54,7 @@ export class Batch {
   }
 
   /** Whether the effects fit into the same commit. */
-  hasRoomFor({ bytes, outputs }: ProcessEffects<unknown>): boolean {
+  hasRoomFor({ bytes, outputs }: CommittedEffects): boolean {
     return (
       this.#calls < MAX_CALLS &&
       this.#bytes + bytes <= MAX_EFFECT_BYTES &&
@@ -60,7 +63,7 @@ export class Batch {
   }
 
   /** @param isSuppressed Whether the output is dropped. */
-  add(key: string, effects: ProcessEffects<unknown>, isSuppressed: boolean): void {
+  add(key: string, effects: CommittedEffects, isSuppressed: boolean): void {
     this.#calls += 1
     this.#bytes += effects.bytes
     if (effects.state !== undefined) {

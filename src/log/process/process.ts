@@ -1,3 +1,4 @@
+import { ArgumentError } from '../../protocol/argument-error.ts'
 import {
   checkBoolean,
   checkFunction,
@@ -44,6 +45,40 @@ export interface ProcessOptions<
    * the log no longer has these entries; `available` then begins with a `log.gap`.
    */
   readonly rebuild?: boolean | 'available'
+  /**
+   * Names of processes of the same log whose output this process reads. Default: none.
+   *
+   * Its event time then waits for them as well as for the recordings: what they append is not late because they lag. It stands until each of
+   * them has run for a tick, and they may start later. `log.remove` lets go of one that does not come back.
+   *
+   * If they come after this process themselves, it rejects with an `ArgumentError` that names the way round.
+   *
+   * ```ts
+   * import { memoryStore, openLog } from 'rivulet/log'
+   *
+   * const log = await openLog(memoryStore())
+   * log.process('changes', {
+   *   version: 1,
+   *   types: ['monitor.event_stream'],
+   *   key: (entry) => entry.source,
+   *   init: () => ({}),
+   *   event: (_state, entry, context) => context.append({ type: 'unknown', data: entry.data.output.content }),
+   * })
+   * log.process('hours', {
+   *   version: 1,
+   *   after: ['changes'],
+   *   where: (entry) => entry.source === '/processes/changes' && entry.type === 'unknown',
+   *   key: () => 'all',
+   *   init: () => ({ changes: 0 }),
+   *   event: ({ changes }, entry, context) => {
+   *     context.set({ changes: changes + 1 })
+   *     context.timer('hour', Math.ceil(context.now() / 3_600_000) * 3_600_000, { clock: 'event' })
+   *   },
+   *   timer: (state, _due, context) => context.append({ type: 'unknown', data: state }),
+   * })
+   * ```
+   */
+  readonly after?: readonly string[]
   /**
    * Whether retention keeps what the process has not read, running or not. Default true.
    *
@@ -101,12 +136,15 @@ export class RunningProcess<State> extends StoredProcessState<State> implements 
   }
 }
 
+/** Maximum number of processes that one comes after. */
+const MAX_AFTER = 100
+
 /** {@link ProcessOptions} with their defaults. */
 export type ProcessSettings<State, Type extends ResearchEventType> = ProcessOptions<State, Type> &
   Required<
     Pick<
       ProcessOptions<State, Type>,
-      'startAt' | 'rebuild' | 'holdsRetention' | 'lateness' | 'maxStateBytes' | 'onError' | 'share'
+      'startAt' | 'rebuild' | 'after' | 'holdsRetention' | 'lateness' | 'maxStateBytes' | 'onError' | 'share'
     >
   >
 
@@ -117,6 +155,7 @@ const OPTIONS = [
     startAt: true,
     migrate: true,
     rebuild: true,
+    after: true,
     holdsRetention: true,
     wait: true,
     share: true,
@@ -133,19 +172,32 @@ export function processSettings<State, Type extends ResearchEventType>(
   const settings = {
     startAt: 'start',
     rebuild: false,
+    after: [],
     holdsRetention: true,
     share: false,
     ...FUNCTION_DEFAULTS,
     ...options,
   } as const
-  const { version, migrate, wait } = settings
+  const { version, migrate, after, wait } = settings
   checkInteger('version', version, 1)
   checkStart('startAt', settings.startAt)
   checkFunctions(settings)
   if (migrate !== undefined) checkFunction('migrate', migrate)
   checkOneOf('rebuild', settings.rebuild, [true, false, 'available'])
+  checkAfter(name, after)
   checkBoolean('holdsRetention', settings.holdsRetention)
   if (wait !== undefined) checkSignal('wait', wait)
   checkBoolean('share', settings.share)
-  return settings
+  // The caller may change the list.
+  return { ...settings, after: [...after] }
+}
+
+function checkAfter(process: string, after: readonly string[]): void {
+  if (!Array.isArray(after)) throw new ArgumentError('after', 'an array of names', after)
+  if (after.length > MAX_AFTER) throw new ArgumentError('after', `at most ${MAX_AFTER} names`, after)
+  for (const [n, name] of after.entries()) {
+    checkText(`after[${n}]`, name)
+    if (name !== process) continue
+    throw new ArgumentError(`after[${n}]`, `a process other than ${JSON.stringify(process)} itself`, name)
+  }
 }

@@ -1,14 +1,13 @@
 import { isObject, parseJson } from '../../protocol/json.ts'
-import type { Clocks } from '../../streams/clocks.ts'
 import type { Position } from '../store/contract.ts'
 import { LogError } from '../errors.ts'
+import type { Heard, Inputs, ProcessTime } from './inputs.ts'
 
 /** The checkpoint of a process beside its cursor. */
-export interface Progress {
+export interface Progress extends ProcessTime {
   readonly version: number
   /** The position at which the process began, and begins again when it is rebuilt. */
   readonly start: Position
-  readonly clocks: Clocks
   /** The position up to which an earlier version has appended output, while the state is rebuilt. */
   readonly rebuild?: Position | undefined
   /** The progress within an entry whose keys are committed in several commits. */
@@ -35,12 +34,14 @@ export interface WithinEntry {
 }
 
 /** The progress as the text that a commit stores. */
-export function checkpointOf({ clocks, ...progress }: Progress): string {
-  // JSON has no infinity.
-  const finite = (time: number) => (time === -Infinity ? null : time)
+export function checkpointOf({ clocks, inputs, ...progress }: Progress): string {
   return JSON.stringify({
     ...progress,
-    clocks: [finite(clocks.event), finite(clocks.recorded), clocks.complete],
+    clocks: [storedTime(clocks.event), storedTime(clocks.recorded), clocks.complete],
+    inputs: inputs && {
+      ticks: storedHeard(inputs.ticks),
+      processes: Array.from(inputs.processes, ([name, heard]) => [name, storedHeard(heard)]),
+    },
   })
 }
 
@@ -48,12 +49,13 @@ export function checkpointOf({ clocks, ...progress }: Progress): string {
 export function progressOf(process: string, checkpoint: string): Progress {
   const parsed = parseJson(checkpoint)
   if (isObject(parsed) && typeof parsed['version'] === 'number' && typeof parsed['start'] === 'string') {
-    const { version, start, clocks, rebuild, migration, within } = parsed
+    const { version, start, clocks, inputs, rebuild, migration, within } = parsed
     const [event, recorded, complete] = Array.isArray(clocks) ? clocks : []
     return {
       version,
       start,
       clocks: { event: timeOf(event), recorded: timeOf(recorded), complete: complete !== false },
+      inputs: inputsOf(inputs),
       rebuild: typeof rebuild === 'string' ? rebuild : undefined,
       migration: migrationOf(migration),
       within: withinOf(within),
@@ -84,8 +86,36 @@ export function movedCheckpoint(
   })
 }
 
+/** The stored time of a process that was removed: JSON has no infinity. */
+const REMOVED = 'removed'
+
+function storedTime(time: number): number | string | null {
+  if (Number.isFinite(time)) return time
+  return time > 0 ? REMOVED : null
+}
+
 function timeOf(value: unknown): number {
+  if (value === REMOVED) return Infinity
   return typeof value === 'number' ? value : -Infinity
+}
+
+function storedHeard({ through, complete }: Heard) {
+  return [storedTime(through), complete] as const
+}
+
+function heardOf(value: unknown): Heard {
+  const [through, complete] = Array.isArray(value) ? value : []
+  return { through: timeOf(through), complete: complete !== false }
+}
+
+function inputsOf(value: unknown): Inputs | undefined {
+  if (!isObject(value)) return undefined
+  const { ticks, processes } = value
+  const known = Array.isArray(processes) ? processes : []
+  return {
+    ticks: heardOf(ticks),
+    processes: new Map(known.map(([name, heard]) => [String(name), heardOf(heard)])),
+  }
 }
 
 function withinOf(value: unknown): WithinEntry | undefined {

@@ -1,9 +1,11 @@
 import { firstValueFrom, fromEvent, race, timer as after } from 'rxjs'
 import type { ResearchEvent, ResearchEventType } from '../../protocol/event.ts'
+import { isTimeEventType } from '../../protocol/event-types.ts'
+import type { TimeEventType } from '../../protocol/event-types.ts'
 import type { Observers } from '../../protocol/observers.ts'
-import { advanced, NO_TIME } from '../../streams/clocks.ts'
+import { NO_TIME } from '../../streams/clocks.ts'
 import type { Clocks } from '../../streams/clocks.ts'
-import { entryOccasion, EXPIRY, timerOccasion } from '../../streams/effects.ts'
+import { entryOccasion, EXPIRY, hashOf, timerOccasion } from '../../streams/effects.ts'
 import type { Occasion } from '../../streams/effects.ts'
 import { ProcessCore } from '../../streams/process-core.ts'
 import { ProcessError } from '../../streams/process-error.ts'
@@ -16,6 +18,8 @@ import type { EntryOf } from '../consume/consumer-options.ts'
 import { LogClosedError, LogError, LogGapError, LogValueError } from '../errors.ts'
 import { macrotask } from '../../protocol/macrotask.ts'
 import type { LogObserver } from '../event-log/observer.ts'
+import { progressEvent } from '../../protocol/log-event.ts'
+import { rfc3339 } from '../../protocol/timestamp.ts'
 import { checkWhole, partName } from '../consume/part-name.ts'
 import { hasRoom } from '../event-log/retention.ts'
 import type { Fence, LogStore, NewEntry, Page, Position } from '../store/contract.ts'
@@ -24,8 +28,11 @@ import { deadLetterBytes, entryBytes } from '../store/commit-size.ts'
 import { newEntry } from '../store/new-entry.ts'
 import type { ProcessSettings } from './process.ts'
 import { Batch } from './batch.ts'
-import type { ProcessEffects } from './batch.ts'
+import type { CommittedEffects, ProcessEffects } from './batch.ts'
 import { begin } from './begin.ts'
+import { movedTime, timeAfter } from './inputs.ts'
+import type { ProcessTime } from './inputs.ts'
+import type { ProcessOrder } from './process-order.ts'
 import { partOfKey } from './process-parts.ts'
 import { checkpointOf } from './progress.ts'
 import type { Progress, WithinEntry } from './progress.ts'
@@ -47,6 +54,13 @@ const MAX_BATCH_TIME = 100
 /** How often a process looks whether there is room for its output, in ms. */
 const PAUSED_INTERVAL = 1_000
 
+/** The log that a process runs over. */
+export interface ProcessedLog {
+  readonly store: LogStore
+  readonly order: ProcessOrder
+  readonly observers: Observers<LogObserver>
+}
+
 /** An entry, with its keys or the error of `key`. An entry that is not wanted has no keys. */
 interface KeyedEntry<Type extends ResearchEventType> {
   readonly entry: EntryOf<Type>
@@ -64,6 +78,7 @@ interface KeyedEntry<Type extends ResearchEventType> {
  */
 export class ProcessRunner<State, Type extends ResearchEventType> {
   readonly #store: LogStore
+  readonly #order: ProcessOrder
   readonly #name: string
   /** Its name in the store. */
   readonly #reader: string
@@ -85,16 +100,19 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   #isChanged = false
   /** How far it is within an entry of several keys; undefined between entries. */
   #within: WithinEntry | undefined
+  /** Whether other processes come after this one. */
+  #isAwaited = false
+  /** What they were told last by this run. */
+  #told: { readonly through: number; readonly complete: boolean } = { through: -Infinity, complete: true }
   /** When the turn of the event loop and the batch began, by the monotonic clock. */
   #turnBegan = 0
   #batchBegan = 0
 
   constructor(
-    store: LogStore,
+    { store, order, observers }: ProcessedLog,
     name: string,
     settings: ProcessSettings<State, Type>,
     stop: AbortSignal,
-    observers: Observers<LogObserver>,
     part?: number,
   ) {
     const whole = `process:${name}`
@@ -102,6 +120,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     this.#part = part
     this.#observers = observers
     this.#store = store
+    this.#order = order
     this.#name = name
     this.#settings = settings
     this.#core = new ProcessCore(
@@ -139,10 +158,12 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
 
   async #process(fence: Fence): Promise<void> {
     const claimed = { store: this.#store, fence, name: this.#name, signal: this.#stop }
+    const { after: others } = this.#settings
+    await this.#order.set(this.#name, others, this.#stop)
     const { cursor, progress } = await begin(claimed, this.#settings)
     this.#saved = cursor
     this.#cursor = cursor
-    this.#progress = progress
+    this.#progress = { ...progress, ...timeAfter(others, progress) }
     this.#within = progress.within
     let isClean = false
     while (!this.#stop.aborted) {
@@ -155,6 +176,10 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
         isCommon: this.#part !== undefined,
       })
       this.#checkGap(page)
+      // Others may come after this one since it has begun.
+      if (page.entries.some(({ type }) => type === 'log.tick')) {
+        this.#isAwaited = await this.#order.isAwaited(this.#name)
+      }
       await this.#runPage(fence, page)
       if (this.#stop.aborted) return
       if (page.isEnd && until !== undefined) {
@@ -191,15 +216,17 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       if (error instanceof ProcessError) await this.#commit(fence)
       throw error
     }
-    if (!this.#stop.aborted) this.#moveTo(position, this.#progress.clocks)
+    if (!this.#stop.aborted) this.#moveTo(position)
     await this.#commit(fence)
   }
 
   async #runEntries(fence: Fence, entries: readonly Entry[]): Promise<void> {
     const others = entries.filter((entry) => !this.#isOwn(entry))
-    const last = this.#core.due(
-      others.reduce((clocks, entry) => advanced(clocks, entry, entry.recorded), this.#progress.clocks),
+    const { clocks: latest } = others.reduce<ProcessTime>(
+      (time, entry) => movedTime(this.#settings.after, time, entry),
+      this.#progress,
     )
+    const last = this.#core.due(latest)
     for (let at = 0; at < entries.length;) {
       const some = this.#keyed(entries, at)
       at += some.length
@@ -229,14 +256,14 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
 
   async #runEntry(fence: Fence, { entry, keys, error }: KeyedEntry<Type>, last: Clocks): Promise<void> {
     // A process does not receive what it has appended.
-    if (keys === undefined) return this.#moveTo(entry.position, this.#progress.clocks)
-    const clocks = advanced(this.#progress.clocks, entry, entry.recorded)
+    if (keys === undefined) return this.#moveTo(entry.position)
+    const time = movedTime(this.#settings.after, this.#progress, entry)
     const within = this.#within
     const { position } = entry
     const isGap = entry.type === 'log.gap'
     const isBegun = within?.position === position && within.isGap === isGap
     // Timers that an earlier key has started do not fire before the other keys, just as in a process that was not stopped here.
-    const due = this.#core.due(clocks)
+    const due = this.#core.due(time.clocks)
     if (!isBegun) await this.#fireTimers(fence, entry, due, last)
     if (this.#stop.aborted) return
     if (error !== undefined) await this.#fail(fence, error, entry)
@@ -252,7 +279,28 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       await this.#runEvent(fence, entry, key, occasion)
       if (keys.length > 1) this.#within = { position, key, isGap }
     }
-    this.#moveTo(position, clocks)
+    this.#moveTo(position, time)
+    if (this.#isAwaited) await this.#tell(fence, entry, due)
+  }
+
+  /** Appends how far the process is after an entry that moves time, for those that come after it. Each hears it after the output so far. */
+  async #tell(fence: Fence, entry: Entry, due: Clocks): Promise<void> {
+    if (!isTimeEntry(entry)) return
+    const { complete } = entry.data
+    const { event: through } = due
+    const isNews = through > this.#told.through || complete !== this.#told.complete
+    if (!Number.isFinite(through) || !isNews) return
+    this.#told = { through, complete }
+    const { cause } = entryOccasion(this.#name, entry, due)
+    const key = hashOf([this.#reader, entry.source, entry.id])
+    const event = progressEvent({ process: this.#name, part: this.#part, through, complete }, key, {
+      time: entry.time,
+      received: rfc3339(entry.recorded),
+      cause,
+    })
+    const output = newEntry(event)
+    const effects = { bytes: entryBytes(output), outputs: [output], timers: [], state: undefined }
+    await this.#apply(fence, this.#reader, effects)
   }
 
   #isOwn({ cause }: Entry): boolean {
@@ -328,7 +376,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   }
 
   /** Adds effects to the commit, or to the next one if there is no room. */
-  async #apply(fence: Fence, key: string, effects: ProcessEffects<State>): Promise<void> {
+  async #apply(fence: Fence, key: string, effects: CommittedEffects): Promise<void> {
     if (!this.#batch.hasRoomFor(effects)) {
       await this.#commit(fence)
       // Timers may keep it busy for long.
@@ -378,10 +426,10 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     } while (!(await hasRoom(retention, fence.name)))
   }
 
-  #moveTo(position: Position, clocks: Clocks): void {
+  #moveTo(position: Position, { clocks, inputs }: ProcessTime = this.#progress): void {
     if (position !== this.#cursor) this.#isChanged = true
     this.#cursor = position
-    this.#progress = { ...this.#progress, clocks }
+    this.#progress = { ...this.#progress, clocks, inputs }
     this.#within = undefined
   }
 
@@ -420,6 +468,11 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     await this.#states.load([key])
     return this.#states.peek(key) ?? null
   }
+}
+
+/** Whether an entry says how far time has come. */
+function isTimeEntry(entry: Entry): entry is Extract<Entry, { readonly type: TimeEventType }> {
+  return isTimeEventType(entry.type)
 }
 
 function effectsOf<State>(run: () => ProcessEffects<State>): ProcessEffects<State> | ProcessError {

@@ -1,12 +1,10 @@
 import type { ResearchEventType } from '../../protocol/event.ts'
-import type { Observers } from '../../protocol/observers.ts'
 import { FencedError, LogClosedError } from '../errors.ts'
-import type { LogObserver } from '../event-log/observer.ts'
-import type { LogStore } from '../store/contract.ts'
 import { divideProcess } from './divide-process.ts'
 import { PROCESS_PARTS } from './process-parts.ts'
 import type { ProcessSettings } from './process.ts'
 import { ProcessRunner } from './runner.ts'
+import type { ProcessedLog } from './runner.ts'
 
 /** A part that runs here. */
 interface Running {
@@ -19,16 +17,16 @@ interface Running {
  * part has failed. The names of the parts are released then.
  */
 export async function runShared<State, Type extends ResearchEventType>(
-  store: LogStore,
+  log: ProcessedLog,
   name: string,
   given: ProcessSettings<State, Type>,
   stop: AbortSignal,
-  observers: Observers<LogObserver>,
 ): Promise<void> {
+  const { store } = log
   const settings = { ...given, wait: given.wait ?? stop }
   const { count } = await store.sharing.partitions()
   // Not divided: one runs, and the others stand by.
-  if (count === 1) return new ProcessRunner(store, name, settings, stop, observers).run()
+  if (count === 1) return new ProcessRunner(log, name, settings, stop).run()
   const failing = new AbortController()
   const signal = AbortSignal.any([stop, failing.signal])
   const running = new Map<number, Running>()
@@ -43,7 +41,7 @@ export async function runShared<State, Type extends ResearchEventType>(
     const own = AbortSignal.any([signal, stopping.signal])
     // Without a limit: the user's `wait` applies to a process of this name that is not shared.
     const waiting = { ...settings, wait: own }
-    const start = () => new ProcessRunner(store, name, waiting, own, observers, part).run()
+    const start = () => new ProcessRunner(log, name, waiting, own, part).run()
     const done = Promise.resolve(after).then(() => inTurn(start, own))
     return { stopping, done: done.catch(fail) }
   }

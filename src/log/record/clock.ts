@@ -1,4 +1,6 @@
-import type { SchedulerLike, Subscription } from 'rxjs'
+import type { Subscription } from 'rxjs'
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkWait } from '../../protocol/check.ts'
 import { tickEvent } from '../../protocol/log-event.ts'
 import { isObject, parseJson } from '../../protocol/json.ts'
 import type { ProgressRegistry } from './progress-registry.ts'
@@ -8,7 +10,7 @@ import type { RecordedStream, Recorder } from './recorder.ts'
 const STREAM = 'clock'
 
 /** The time between two ticks while events come, in ms. */
-const ACTIVE_INTERVAL = 1_000
+export const ACTIVE_INTERVAL = 1_000
 
 /** The progress of a part of this recording. */
 export interface ClockedPart {
@@ -22,17 +24,26 @@ export interface ClockedPart {
   look(now: number, next: number): number | undefined
 }
 
+/** A clock of the machine, and timers by it. */
+export interface ClockTimers {
+  /** Unix ms. */
+  now(): number
+  schedule(work: () => void, delay: number): Subscription
+}
+
 /** Settings of a {@link Clock}. */
 interface ClockSettings {
   readonly recorder: Recorder
   readonly registry: ProgressRegistry
-  readonly scheduler: SchedulerLike
+  readonly scheduler: ClockTimers
   /** The time between two ticks while no events come, in ms. */
   readonly interval: number
   /** How long ticks wait for a stream that is behind, in ms. */
   readonly maxHold: number
   /** The parts of this recording. */
   readonly parts: () => Iterable<ClockedPart>
+  /** Whether it ends once the log has a recording. Default false. */
+  readonly yields?: boolean
 }
 
 /** A tick. */
@@ -48,8 +59,8 @@ interface Tick {
  */
 export class Clock {
   readonly #settings: ClockSettings
-  /** Ends the run with an error. */
-  #fail: (error: unknown) => void = () => {}
+  /** The end of the run. */
+  #ended = Promise.withResolvers<void>()
   /** The stream of the ticks, while this clock appends them. */
   #stream: RecordedStream | undefined
   #last: Tick = { number: 0, through: -Infinity }
@@ -84,10 +95,10 @@ export class Clock {
   /** Ticks until the signal is aborted. Rejects with an error of the log. */
   async run(signal: AbortSignal): Promise<void> {
     const { recorder, scheduler, interval } = this.#settings
-    const failed = Promise.withResolvers<never>()
+    const ended = Promise.withResolvers<void>()
     // Only awaited once the stream is open.
-    failed.promise.catch(() => {})
-    this.#fail = failed.reject
+    ended.promise.catch(() => {})
+    this.#ended = ended
     const stop = () => {
       this.#isOver = true
       this.#timer?.unsubscribe()
@@ -97,12 +108,13 @@ export class Clock {
     signal.addEventListener('abort', stop, { once: true })
     this.#schedule(interval)
     try {
-      const stream = await recorder.openInTurn(STREAM, signal, failed.reject)
+      const stream = await recorder.openInTurn(STREAM, signal, ended.reject)
       if (signal.aborted) return
+      signal.addEventListener('abort', () => ended.resolve(), { once: true })
       this.#last = tickOf(stream.position)
       this.#heldSince = scheduler.now()
       this.#stream = stream
-      await failed.promise
+      await ended.promise
     } finally {
       this.#stream = undefined
       stop()
@@ -138,13 +150,13 @@ export class Clock {
         })
         .catch((error: unknown) => {
           this.#isLooking = false
-          this.#fail(error)
+          this.#ended.reject(error)
         })
     }, delay)
   }
 
   async #look(): Promise<void> {
-    const { recorder, registry, scheduler, interval, parts } = this.#settings
+    const { recorder, registry, scheduler, interval, parts, yields = false } = this.#settings
     const now = scheduler.now()
     const own = new Map<string, number>()
     for (const part of parts()) {
@@ -154,6 +166,7 @@ export class Clock {
     // Retention has paused the recorder, or the log is behind.
     if (this.#stream === undefined || recorder.gate.closed) return
     const streams = (await registry.streams()).filter((name) => !own.has(name))
+    if (yields && streams.length > 0) return this.#ended.resolve()
     const others = streams.length === 0 ? [] : await registry.through(streams)
     if (others.some((through, n) => through !== this.#others[n])) this.#isActive = true
     this.#others = others
@@ -191,4 +204,10 @@ function tickOf(position: string | undefined): Tick {
     number: typeof number === 'number' ? number : 0,
     through: typeof through === 'number' ? through : -Infinity,
   }
+}
+
+/** Throws an ArgumentError for what is no time between ticks, or for which they may wait. */
+export function checkTick(argument: string, time: number): void {
+  checkWait(argument, time, true)
+  if (time < 1) throw new ArgumentError(argument, 'a number of milliseconds of at least 1', time)
 }

@@ -1,28 +1,27 @@
-import { isObject, parseJson } from '../../protocol/json.ts'
+import { listOf, StoredNameLists } from './name-lists.ts'
 import type { RecordedStream, Recorder } from './recorder.ts'
 
-/** The stream whose position is the list of all progress of a log. */
+/** The stream whose position is the list of all progress of a log: the names of all parts, by the name of their recording. */
 const REGISTRY = 'progress'
-
-/** The progress of one part of a recording, which the log keeps: the names of all parts, by the name of their recording. */
-type Registered = Readonly<Record<string, readonly string[]>>
 
 /** The names under which the recordings of a log keep their progress. Those that have stopped are among them, until they are removed. */
 export class ProgressRegistry {
   readonly #recorder: Recorder
+  readonly #parts: StoredNameLists
 
   constructor(recorder: Recorder) {
     this.#recorder = recorder
+    this.#parts = new StoredNameLists(recorder, REGISTRY)
   }
 
   /** The names of the streams whose positions are the progress of the log's recordings. */
   async streams(): Promise<readonly string[]> {
-    return Object.values(await this.#registered()).flat()
+    return Object.values(await this.#parts.read()).flat()
   }
 
   /** The same for one recording. */
   async streamsOf(recording: string): Promise<readonly string[]> {
-    return (await this.#registered())[recording] ?? []
+    return listOf(await this.#parts.read(), recording)
   }
 
   /** The time up to which each of these is complete, in Unix ms; -Infinity if that is not known. */
@@ -31,23 +30,8 @@ export class ProgressRegistry {
   }
 
   /** Sets the parts of a recording. Without any, the recording is forgotten. */
-  async set(recording: string, streams: readonly string[], signal: AbortSignal): Promise<void> {
-    // It rarely changes, and its claim is for a moment.
-    if (isSame(await this.streamsOf(recording), streams)) return
-    const registry = await this.#recorder.openInTurn(REGISTRY, signal)
-    try {
-      const { [recording]: _, ...others } = registeredIn(registry.position)
-      const all: Registered = streams.length === 0 ? others : { ...others, [recording]: streams }
-      registry.move({ text: () => JSON.stringify(all) })
-      await this.#recorder.flushed(registry)
-    } finally {
-      await registry.close()
-    }
-  }
-
-  async #registered(): Promise<Registered> {
-    const [position] = await this.#recorder.positions([REGISTRY])
-    return registeredIn(position)
+  set(recording: string, streams: readonly string[], signal: AbortSignal): Promise<void> {
+    return this.#parts.set(recording, streams, signal)
   }
 }
 
@@ -68,19 +52,4 @@ export function moveProgress(stream: RecordedStream, through: number): void {
 export function throughOf(position: string | null | undefined): number {
   const through = Number(position ?? Number.NaN)
   return Number.isFinite(through) ? through : -Infinity
-}
-
-function registeredIn(position: string | null | undefined): Registered {
-  const parsed = parseJson(position ?? '')
-  if (!isObject(parsed)) return {}
-  return Object.fromEntries(
-    Object.entries(parsed).map(([name, streams]) => [
-      name,
-      Array.isArray(streams) ? streams.filter((each) => typeof each === 'string') : [],
-    ]),
-  )
-}
-
-function isSame(one: readonly string[], other: readonly string[]): boolean {
-  return one.length === other.length && one.every((each, n) => each === other[n])
 }

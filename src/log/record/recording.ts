@@ -1,6 +1,6 @@
 import type { Observable } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkOptions, checkSignal, checkText, checkWait } from '../../protocol/check.ts'
+import { checkOptions, checkSignal, checkText } from '../../protocol/check.ts'
 import { groupSource, monitorSource, runSource } from '../../protocol/event.ts'
 import { findAllSource } from '../../protocol/find-all-event.ts'
 import { subscribeUnderGate } from '../../protocol/gate.ts'
@@ -22,7 +22,7 @@ import { Job } from '../event-log/job.ts'
 import type { LogJob } from '../event-log/job.ts'
 import { UNDIVIDED } from '../store/sharing-store.ts'
 import type { Partitions, SharingStore } from '../store/sharing-store.ts'
-import { Clock } from './clock.ts'
+import { checkTick, Clock } from './clock.ts'
 import { ProgressRegistry } from './progress-registry.ts'
 import { RecordingParts } from './recording-parts.ts'
 import { RecordedList } from './recorded-list.ts'
@@ -169,8 +169,8 @@ export function record(log: RecordedLog, options: RecordOptions): Recording {
   if (wait !== undefined) checkSignal('wait', wait)
   if (share !== undefined) checkText('share', share)
   checkName(name)
-  if (tick !== undefined) checkTime('tick', tick)
-  if (maxHold !== undefined) checkTime('maxHold', maxHold)
+  if (tick !== undefined) checkTick('tick', tick)
+  if (maxHold !== undefined) checkTick('maxHold', maxHold)
   if (areEmpty(watched) && webhooks === undefined) {
     const message = 'record needs monitors, taskGroups, runs, findAlls or webhooks'
     throw new ArgumentError('options', { message }, options)
@@ -387,11 +387,6 @@ class RunningRecording {
 function unreadable(cause: StreamPositionError): LogError {
   const message = `the position of the stream ${cause.stream} in the log cannot be read; it was left as it is`
   return new LogError(message, { cause })
-}
-
-function checkTime(argument: string, time: number): void {
-  checkWait(argument, time, true)
-  if (time < 1) throw new ArgumentError(argument, 'a number of milliseconds of at least 1', time)
 }
 
 function checkName(name: string | undefined): void {

@@ -2,6 +2,7 @@ import { isObservable } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkFunction, checkOptions, checkText, checkTime } from '../../protocol/check.ts'
+import { isTimeEventType } from '../../protocol/event-types.ts'
 import { eventTime } from '../../streams/clocks.ts'
 import { viewOf } from '../cel/index.ts'
 import type { RuleInput } from '../evaluate/event-time.ts'
@@ -83,7 +84,7 @@ export async function backtest(
     } else emit(engine.next(event))
     const at = eventTime(event)
     // Ticks and alerts are no events of the past.
-    if (event.via === 'process' || event.type === 'log.tick') recorder.passed(at)
+    if (event.via === 'process' || isTimeEventType(event.type)) recorder.passed(at)
     else recorder.event(at)
   }
   if (isObservable(events)) await events.forEach(next)

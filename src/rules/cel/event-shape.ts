@@ -245,6 +245,7 @@ export const DATA_SHAPES = {
   'source.live': { lost: 'value' },
   'source.lost': { message: 'value' },
   'log.tick': { at: 'value', through: 'value', complete: 'value' },
+  'log.progress': { through: 'value', complete: 'value', part: 'value' },
   'log.clock': { state: 'value', by: 'value', at: 'value' },
   'log.gap': { from: 'value', to: 'value' },
   'alert.pending': ALERT,

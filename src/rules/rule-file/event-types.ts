@@ -1,11 +1,11 @@
 import { isAppEventType } from '../../protocol/app-event-type.ts'
-import { EVENT_TYPES, familyOf } from '../../protocol/event-types.ts'
+import { EVENT_TYPES, familyOf, isTimeEventType } from '../../protocol/event-types.ts'
 import type { OwnEventType } from '../../protocol/event-types.ts'
 import type { RuleEventType } from '../rule.ts'
 
 /** The types of events of this package that rules can read. */
 export const RULE_EVENT_TYPES = EVENT_TYPES.filter(
-  (type): type is OwnEventType & RuleEventType => familyOf(type) !== 'alert' && type !== 'log.tick',
+  (type): type is OwnEventType & RuleEventType => familyOf(type) !== 'alert' && !isTimeEventType(type),
 )
 
 /** Whether rules can read events of this type: one of ours, or one that an application can declare. */

@@ -11,6 +11,7 @@ import {
 import { MAX_TOMBSTONES } from '../process-store.ts'
 import type { ProcessCommit } from '../process-store.ts'
 import type { Timer } from '../../../streams/timers.ts'
+import { progressEvent, tickEvent } from '../../../protocol/log-event.ts'
 import { change } from './events.ts'
 import { append, entriesOf, idsOf, isSettled, readAll } from './fixture.ts'
 import type { Area } from './area.ts'
@@ -388,6 +389,21 @@ export function testProcesses({ describe, it, open }: Area): void {
       await commit({}, { entries: entriesOf(change('1'), change('2'), change('3')) })
       await waiting
       equal(idsOf(await readAll(log, end)), ['2', '3'])
+    })
+
+    it('has an entry that says how far time has come after all that its append or its commit has before it', async () => {
+      const { log, commit } = await withProcess()
+      const all = (of: string) => Array.from({ length: 20 }, (_, n) => change(`${of}${n}`, `m${n}`))
+      const tick = tickEvent(1, 0, { through: 0, complete: true })
+      const progress = { process: 'p', part: undefined, through: 0, complete: true }
+      await append(log, await log.claim('stream'), ...all('a'), tick)
+      const told = progressEvent(progress, '1', { time: null, received: tick.received })
+      await commit({}, { entries: entriesOf(...all('b'), told) })
+      const entries = await readAll(log)
+      hasLength(entries, 42)
+      const ids = entries.map(({ id }) => id)
+      ok(ids.indexOf(tick.id) > ids.findLastIndex((id) => id.startsWith('a')))
+      ok(ids.indexOf(told.id) > ids.findLastIndex((id) => id.startsWith('b')))
     })
 
     it('changes nothing by a commit that it refuses', async () => {

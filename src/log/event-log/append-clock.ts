@@ -1,0 +1,86 @@
+import { Subscription } from 'rxjs'
+import { ACTIVE_INTERVAL, Clock } from '../record/clock.ts'
+import type { ClockTimers } from '../record/clock.ts'
+import { ProgressRegistry } from '../record/progress-registry.ts'
+import type { Recorder } from '../record/recorder.ts'
+
+/** The time between two ticks of {@link AppendClock} while nothing is appended, in ms. */
+export const APPEND_TICK = 10_000
+
+/** How long event time waits for a recording that has begun and does not go on, in ms, until that recording has the clock. */
+const MAX_HOLD = 900_000
+
+/**
+ * The clock of a log that has events of an application and no recording. An application knows of nothing that is still to come, so its events
+ * are complete up to now. Once the log has a recording, that one has the clock.
+ */
+export class AppendClock {
+  readonly #interval: number
+  readonly #recorder: (onFailure: (error: unknown) => void) => Recorder
+  readonly #closing = new AbortController()
+  /** The timer that starts the clock. */
+  #starting = Subscription.EMPTY
+  #running: { readonly clock: Clock; readonly ended: Promise<void> } | undefined
+
+  /** @param interval The time between two ticks while nothing is appended, in ms; `Infinity` for none at all. */
+  constructor(interval: number, recorder: (onFailure: (error: unknown) => void) => Recorder) {
+    this.#interval = interval
+    this.#recorder = recorder
+  }
+
+  /** Called when the application appends. */
+  touch(): void {
+    if (this.#interval === Infinity || this.#closing.signal.aborted) return
+    this.#running?.clock.touch()
+    if (this.#running !== undefined || !this.#starting.closed) return
+    // A program that appends and ends needs no clock.
+    this.#starting = TIMERS.schedule(
+      () => {
+        this.#starting.unsubscribe()
+        this.#running = this.#begin()
+        this.#running.clock.touch()
+      },
+      Math.min(this.#interval, ACTIVE_INTERVAL),
+    )
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    this.#starting.unsubscribe()
+    await this.#running?.ended
+  }
+
+  #begin() {
+    const failing = new AbortController()
+    const recorder = this.#recorder((error) => failing.abort(error))
+    const clock = new Clock({
+      recorder,
+      registry: new ProgressRegistry(recorder),
+      scheduler: TIMERS,
+      interval: this.#interval,
+      maxHold: MAX_HOLD,
+      parts: () => [],
+      yields: true,
+    })
+    const signal = AbortSignal.any([this.#closing.signal, failing.signal])
+    const ended = clock
+      .run(signal)
+      // Another open log has the clock now, or the log fails, as the next call of `append` says. That call begins again.
+      .catch(() => {})
+      .then(() => recorder.close())
+      .then(() => {
+        this.#running = undefined
+      })
+    return { clock, ended }
+  }
+}
+
+/** Timers that do not keep a program running that has nothing else to do. */
+const TIMERS: ClockTimers = {
+  now: () => Date.now(),
+  schedule(work, delay) {
+    const timer = setTimeout(work, delay)
+    if (typeof timer === 'object') timer.unref()
+    return new Subscription(() => clearTimeout(timer))
+  },
+}
