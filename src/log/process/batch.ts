@@ -10,7 +10,7 @@ import type { TimerChange } from '../../streams/timers.ts'
 /** What one call of a function of a process over a log changes. */
 export type ProcessEffects<State> = CallbackEffects<State, string, NewEntry>
 
-/** What of the effects goes into a commit. */
+/** The part of the effects that goes into a commit. */
 export type CommittedEffects = Pick<ProcessEffects<unknown>, 'state' | 'outputs' | 'timers' | 'bytes'>
 
 /** Maximum number of calls of callbacks in a commit, those that failed included, so that its transaction stays short. */

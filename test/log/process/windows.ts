@@ -6,7 +6,7 @@ import { entriesOf } from '../entries.ts'
 import { tickAt } from '../../support/ticks.ts'
 
 /** The time of the first event, in Unix ms. */
-export const BEGIN = Date.UTC(2025, 0, 1)
+const BEGIN = Date.UTC(2025, 0, 1)
 
 /** The length of a window, in ms. */
 export const WINDOW = 10_000
