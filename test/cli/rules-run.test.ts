@@ -34,7 +34,7 @@ async function folder(rules = BURST) {
   const detect = (...ids: readonly string[]) => {
     const now = Date.now()
     const received = new Date(now - 1_000).toISOString()
-    return append(store, [...ids.map((id) => ({ ...change(id), received })), tickAt(now)])
+    return append(store, [...ids.map((id) => Object.assign(change(id), { received })), tickAt(now)])
   }
   /** As editors do: a new file in the place of the old one. */
   const edit = async (text: string) => {

@@ -81,7 +81,9 @@ async function recordedLog(
     now += delay
     const time = new Date(now - age).toISOString()
     const event: ResearchEvent =
-      kind === 'tick' ? tickAt(now, now - age, age % 3 !== 0) : { ...change(`${number}:${program}`, `m${monitor}`), time }
+      kind === 'tick'
+        ? tickAt(now, now - age, age % 3 !== 0)
+        : { ...change(`${number}:${program}`, `m${monitor}`), time }
     await append(store, [event])
   }
   return { store, recorded: await readAll(store) }

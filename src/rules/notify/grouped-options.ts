@@ -42,7 +42,7 @@ export interface GroupedOptions extends NotifierOptions {
   readonly retryFor?: number
   /**
    * Alerts that have ended before they could be notified, such as those of an outage that is caught up: `notify` sends that they fired and
-   * ended, `ignore` sends nothing of them. Default `notify`.
+   * ended, `ignore` leaves them out. Default `notify`.
    */
   readonly past?: 'notify' | 'ignore'
 }

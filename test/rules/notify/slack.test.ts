@@ -70,7 +70,9 @@ describe('slack', () => {
       '1 resolved: Burst',
     ])
     await expect
-      .poll(async () => (await log.stats()).readers.find(({ name }) => name === 'slack')?.oldestUnacknowledged)
+      .poll(
+        async () => (await log.stats()).readers.find(({ name }) => name === 'slack')?.oldestUnacknowledged,
+      )
       .toBeNull()
   })
 
