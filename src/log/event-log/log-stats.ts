@@ -11,7 +11,11 @@ type ReadersOf = Pick<LogStore, 'reader'>
 export async function logStats(store: ReadersOf & Pick<LogStore, 'retention'>): Promise<LogStats> {
   const { now, readers, streams, pausedBy, ...stats } = await store.retention.stats()
   const byName = Map.groupBy(readers, ({ name }) => wholeName(name))
-  const named = streams.map((stream) => ({ ...stream, name: stream.name.replace(/^stream:/, '') }))
+  const named = streams.map(({ name, position, owner }) => ({
+    name: name.replace(/^stream:/, ''),
+    position,
+    owner,
+  }))
   const known = await Promise.all(
     Array.from(byName, async ([name, parts]): Promise<readonly ReaderStats[]> => {
       const [, kind, own] = /^(consumer|process):([^]*)$/.exec(name) ?? []
