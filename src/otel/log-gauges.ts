@@ -18,7 +18,11 @@ export function gaugeLog(meter: Meter, log: Pick<EventLog, 'stats'>): () => void
   const lag = gauge('reader.lag', '{entry}', 'Entries that a reader has not acknowledged')
   const lagTime = gauge('reader.lag.time', 's', 'Time since the oldest of these was recorded')
   const deadLetters = gauge('reader.dead_letters', '{entry}', 'Entries that a reader could not handle')
-  const gauges = [entries, size, walSize, pending, paused, lag, lagTime, deadLetters]
+  const eventTimeLag = gauge('event_time.lag', 's', 'By how much event time is behind')
+  const isComplete = gauge('event_time.complete', '1', '0 while event time goes on without a recording')
+  const watermarkLag = gauge('reader.watermark.lag', 's', 'By how much the watermark of a process is behind')
+  const ofTime = [eventTimeLag, isComplete, watermarkLag]
+  const gauges = [entries, size, walSize, pending, paused, lag, lagTime, deadLetters, ...ofTime]
 
   const read = limitedRead(() => log.stats(), LIMIT)
 
@@ -30,6 +34,10 @@ export function gaugeLog(meter: Meter, log: Pick<EventLog, 'stats'>): () => void
     result.observe(walSize, stats.walBytes)
     result.observe(pending, stats.inbox.pending)
     result.observe(paused, stats.pausedBy === null ? 0 : 1)
+    const { now, through, complete } = stats.time
+    const behind = (time: number) => Math.max(0, now - time) / 1_000
+    if (through !== null) result.observe(eventTimeLag, behind(through))
+    result.observe(isComplete, complete ? 1 : 0)
     for (const reader of stats.readers) {
       const attributes: Attributes = {
         'messaging.consumer.group.name': reader.name,
@@ -38,6 +46,7 @@ export function gaugeLog(meter: Meter, log: Pick<EventLog, 'stats'>): () => void
       result.observe(lag, reader.lag.entries, attributes)
       result.observe(lagTime, reader.lag.seconds, attributes)
       result.observe(deadLetters, reader.deadLetters, attributes)
+      if (reader.watermark !== null) result.observe(watermarkLag, behind(reader.watermark), attributes)
     }
   }
 

@@ -10,6 +10,7 @@ import type { ResearchEvent } from 'rivulet'
 import { exactlyOnce, sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { append } from '../log/append.ts'
+import { tickAt } from '../support/ticks.ts'
 import { rivulet } from './command.ts'
 import { inProcess } from './in-process.ts'
 import { newEntry } from '../../src/log/store/new-entry.ts'
@@ -450,6 +451,46 @@ describe('the numbers of a log', () => {
     expect(stdout).toMatch(/^stream {4}groups\/tgrp_1\/runs {2}not being recorded$/m)
   })
 
+  it('say how far event time is behind, and for which recording it waits', async () => {
+    const { file } = await logOf([run('trun_1')])
+    const printed = async () => (await inProcess(['log', 'stats', '--log', file])).stdout
+    expect(await printed()).toMatch(/^time {6}event time not known yet$/m)
+    const store = sqliteStore(file)
+    onTestFinished(() => store.close())
+    const move = async (stream: string, position: unknown, ...events: readonly ResearchEvent[]) => {
+      const fence = await store.claim(`stream:${stream}`)
+      const [expected = null] = await store.streamPositions([fence.name])
+      const entries = events.map((event) => newEntry(event))
+      await store.append([{ fence, expect: expected, position: JSON.stringify(position), entries }])
+      await store.release(fence)
+    }
+    const hourAgo = Date.now() - 3_600_000
+    await move('progress', { 'new\u001B': ['progress/new'], old: ['progress/old'] })
+    await move('progress/new', hourAgo + 60_000)
+    await move('progress/old', hourAgo)
+    await move('clock', { number: 1, through: hourAgo }, tickAt(Date.now(), hourAgo))
+    expect(await printed()).toMatch(/^time {6}event time 60 min behind; waits for recording old$/m)
+    await move('clock', { number: 2, through: hourAgo, complete: false })
+    expect(await printed()).toMatch(/; goes on without recording old$/m)
+    await move('progress/new', hourAgo)
+    expect(await printed()).toMatch(/; goes on without recordings new\\u001b, old$/m)
+  })
+
+  it('have the watermark of each process', async () => {
+    const through = Date.UTC(2026, 0, 1)
+    const { file } = await logOf([tickAt(Date.now(), through)])
+    {
+      await using log = await openLog(sqliteStore(file))
+      const job = log.process('rules', { version: 1, key: ({ id }) => id, init: () => 0, event: () => {} })
+      while ((await log.stats()).readers[0]?.lag.entries !== 0) await turn()
+      await job.stop()
+    }
+    const { stdout } = await inProcess(['log', 'processes', '--log', file])
+    expect(stdout).toMatch(
+      /^process {3}rules {2}up to date {2}watermark 2026-01-01T00:00:00Z {2}not running$/m,
+    )
+  })
+
   it('are JSON: all, or a line for each consumer', async () => {
     const file = await logWithConsumer('billing')
     const stats = await inProcess(['log', 'stats', '--log', file, '--json'])
@@ -458,6 +499,9 @@ describe('the numbers of a log', () => {
 
     const consumer = { kind: 'consumer', name: 'billing', lag: { entries: 2 }, deadLetters: 0, owner: null }
     expect(JSON.parse(stats.stdout)).toMatchObject({ entries: 3, readers: [consumer], pausedBy: null })
+    expect(JSON.parse(stats.stdout)).toMatchObject({
+      time: { through: null, complete: true, recordings: [] },
+    })
     expect(JSON.parse(consumers.stdout)).toMatchObject(consumer)
     expect(processes).toMatchObject({ code: 0, stdout: '' })
   })

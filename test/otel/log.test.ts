@@ -1,4 +1,5 @@
 import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import type { ResearchEvent } from 'rivulet'
 import { openLog } from 'rivulet/log'
 import type { EventLog } from 'rivulet/log'
 import type { LogStore } from 'rivulet/log/store'
@@ -7,7 +8,10 @@ import { instrument } from 'rivulet/otel'
 import { bufferCount, lastValueFrom, of } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { research } from '../e2e/research.ts'
+import { until } from '../log/record/recording-log.ts'
+import { tickAt } from '../support/ticks.ts'
 import { collecting, failing, keepContext, total } from './telemetry.ts'
+import { newEntry } from '../../src/log/store/new-entry.ts'
 import { simulatedStore } from '../../src/log/memory/store.ts'
 import type { StoreWrite } from '../../src/log/memory/store.ts'
 
@@ -24,6 +28,15 @@ async function recordedRuns(...inputs: string[]) {
   const id = await group(...inputs)
   const record = () => log.record({ client, taskGroups: [id] }).done
   return { client, log, record }
+}
+
+/** Sets the position of the clock of a log, as its recording does. */
+async function moveClock(store: LogStore, tick: unknown, ...events: readonly ResearchEvent[]): Promise<void> {
+  const fence = await store.claim('stream:clock')
+  const [before = null] = await store.streamPositions([fence.name])
+  const entries = events.map((each) => newEntry(each))
+  await store.append([{ fence, expect: before, position: JSON.stringify(tick), entries }])
+  await store.release(fence)
 }
 
 /** Handles the ends of runs until this many calls have ended. */
@@ -70,6 +83,36 @@ describe('what is recorded', () => {
     expect(spans()).toMatchObject([
       { status: { code: SpanStatusCode.ERROR }, attributes: { 'error.type': 'RangeError' } },
     ])
+  })
+})
+
+describe('events from the future', () => {
+  const event = (id: string, ms: number, time?: string) => ({
+    id,
+    source: '/orders/1',
+    type: 'order.paid',
+    data: {},
+    time: time ?? new Date(Date.now() + ms).toISOString(),
+  })
+
+  it('are counted when they are appended, if they are ahead of the log by more than a second', async () => {
+    const log = await openedLog()
+    const { meter, tracer, series } = collecting()
+    instrument({ log, meter, tracer })
+    await log.append([event('1', 0), event('2', -5_000), event('3', 500), event('4', 60_000)])
+    await log.append(event('5', 0, '2999-01-01T00:00:00Z'))
+    expect(await series('rivulet.log.future_events')).toEqual([{ attributes: {}, value: 2 }])
+  })
+
+  it('are not counted if the append failed', async () => {
+    const faults = (write: StoreWrite) => {
+      if (write === 'append') throw new RangeError('no space')
+    }
+    const log = await openedLog(simulatedStore({ faults }))
+    const { meter, tracer, series } = collecting()
+    instrument({ log, meter, tracer })
+    await expect(log.append(event('1', 60_000))).rejects.toThrow('no space')
+    expect(await series('rivulet.log.future_events')).toEqual([])
   })
 })
 
@@ -221,6 +264,27 @@ describe('the numbers of a log', () => {
     expect(await series('rivulet.log.entries')).toEqual([{ attributes: {}, value: stats.entries }])
     expect(await series('rivulet.log.paused')).toEqual([{ attributes: {}, value: 0 }])
     expect(total(await series('rivulet.log.size'))).toBeGreaterThan(0)
+  })
+
+  it('are how far event time and the watermarks of processes are behind, once there is a tick', async () => {
+    let now = Date.UTC(2026, 0, 1)
+    const store = simulatedStore({ clock: () => now })
+    const log = await openedLog(store.connect())
+    const { meter, tracer, series } = collecting()
+    instrument({ log, meter, tracer })
+    log.process('rules', { version: 1, lateness: 500, key: ({ id }) => id, init: () => 0, event: () => {} })
+    log.consume('prints', () => {})
+    await moveClock(store, { number: 0, through: null, complete: true })
+    expect(await series('rivulet.log.event_time.lag')).toEqual([])
+    expect(await series('rivulet.log.event_time.complete')).toEqual([{ attributes: {}, value: 1 }])
+
+    await moveClock(store, { number: 1, through: now, complete: false }, tickAt(now, now, false))
+    now += 2_000
+    await until(async () => (await log.stats()).readers.every(({ lag }) => lag.entries === 0))
+    expect(await series('rivulet.log.event_time.lag')).toEqual([{ attributes: {}, value: 2 }])
+    expect(await series('rivulet.log.event_time.complete')).toEqual([{ attributes: {}, value: 0 }])
+    const attributes = { 'messaging.consumer.group.name': 'rules', 'rivulet.reader.kind': 'process' }
+    expect(await series('rivulet.log.reader.watermark.lag')).toEqual([{ attributes, value: 2.5 }])
   })
 
   it('are not there once the log is closed, or the instrumentation is disposed of', async () => {

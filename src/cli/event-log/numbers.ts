@@ -69,11 +69,12 @@ function addNumbers(
 
 async function printStats(stats: LogStats, output: Output): Promise<void> {
   if (output.json) return output.value(stats)
-  const { entries, oldest, newest, bytes, walBytes, inbox, pausedBy, readers, streams } = stats
+  const { entries, oldest, newest, bytes, walBytes, inbox, pausedBy, readers, streams, time: clock } = stats
   const range = oldest === null || newest === null ? '' : `, ${time(oldest)} to ${time(newest)}`
   await output.line(`${label('entries')}${count(entries)}${range}`)
   await output.line(`${label('size')}${size(bytes)}, and ${size(walBytes)} of write-ahead log`)
   await output.line(`${label('inbox')}${count(inbox.pending)} webhooks, ${size(inbox.bytes)}`)
+  await output.line(`${label('time')}${eventTime(clock, output)}`)
   if (pausedBy !== null) {
     const reader = oneLine(pausedBy, NAME_WIDTH)
     await output.line(`${label('paused')}${output.paint('yellow', `until ${reader} has read more`)}`)
@@ -92,14 +93,32 @@ async function printReaders(
   }
 }
 
+/** `event time 12 s behind; waits for recording main`. */
+function eventTime(
+  { now, through, complete, recordings }: LogStats['time'],
+  { paint }: Pick<Output, 'paint'>,
+): string {
+  const behind =
+    through === null
+      ? 'event time not known yet'
+      : `event time ${duration(Math.max(0, now - through) / 1_000)} behind`
+  const awaited = recordings.filter(({ isAwaited }) => isAwaited).map(({ name }) => oneLine(name, NAME_WIDTH))
+  if (awaited.length === 0) return behind
+  const names = `${awaited.length === 1 ? 'recording' : 'recordings'} ${awaited.join(', ')}`
+  return complete
+    ? `${behind}; waits for ${names}`
+    : `${behind}; ${paint('yellow', `goes on without ${names}`)}`
+}
+
 /** `consumer    billing  3 behind, 12 s  1 dead letter  runs in process 42 on vm`. */
 function readerLine(
-  { kind, name, lag, deadLetters, holdsRetention, isPaused, owner }: LogStats['readers'][number],
+  { kind, name, lag, watermark, deadLetters, holdsRetention, isPaused, owner }: LogStats['readers'][number],
   { paint }: Pick<Output, 'paint'>,
 ) {
   const parts = [
     `${label(kind)}${oneLine(name, NAME_WIDTH)}`,
     lag.entries === 0 ? 'up to date' : `${count(lag.entries)} behind, ${duration(lag.seconds)}`,
+    ...(watermark === null ? [] : [`watermark ${time(watermark)}`]),
     ...(deadLetters === 0
       ? []
       : [paint('red', `${count(deadLetters)} ${deadLetters === 1 ? 'dead letter' : 'dead letters'}`)]),

@@ -236,7 +236,7 @@ export interface EventLog extends AsyncDisposable {
    * After a crash, and if it rejects, call it again.
    */
   forget(what: { readonly source: string }): Promise<Forgotten>
-  /** The numbers of the log and of each of its readers. They take some ms, however many entries it has. */
+  /** The numbers of the log, of its event time and of each of its readers. They take some ms, however many entries it has. */
   stats(): Promise<LogStats>
   /**
    * The entries as newline-delimited JSON, one CloudEvent 1.0 each. `position`, `recorded`, `revision`, `backfill`, `received`,

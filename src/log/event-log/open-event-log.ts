@@ -227,8 +227,8 @@ export class OpenEventLog implements EventLog {
     return { entries, processes: await processesMentioning(this.#store, what.source) }
   }
 
-  async stats(): Promise<LogStats> {
-    return logStats(await this.#store.retention.stats())
+  stats(): Promise<LogStats> {
+    return logStats(this.#store)
   }
 
   export(options: ExportOptions = {}): AsyncIterable<string> {

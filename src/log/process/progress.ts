@@ -6,6 +6,8 @@ import type { Heard, Inputs, ProcessTime } from './inputs.ts'
 /** The checkpoint of a process beside its cursor. */
 export interface Progress extends ProcessTime {
   readonly version: number
+  /** The `lateness` of the process, in ms. */
+  readonly lateness?: number | undefined
   /** The position at which the process began, and begins again when it is rebuilt. */
   readonly start: Position
   /** The position up to which an earlier version has appended output, while the state is rebuilt. */
@@ -49,10 +51,11 @@ export function checkpointOf({ clocks, inputs, ...progress }: Progress): string 
 export function progressOf(process: string, checkpoint: string): Progress {
   const parsed = parseJson(checkpoint)
   if (isObject(parsed) && typeof parsed['version'] === 'number' && typeof parsed['start'] === 'string') {
-    const { version, start, clocks, inputs, rebuild, migration, within } = parsed
+    const { version, lateness, start, clocks, inputs, rebuild, migration, within } = parsed
     const [event, recorded, complete] = Array.isArray(clocks) ? clocks : []
     return {
       version,
+      lateness: typeof lateness === 'number' ? lateness : undefined,
       start,
       clocks: { event: timeOf(event), recorded: timeOf(recorded), complete: complete !== false },
       inputs: inputsOf(inputs),
@@ -64,6 +67,14 @@ export function progressOf(process: string, checkpoint: string): Progress {
   throw new LogError(
     `what the log has of the process ${JSON.stringify(process)} cannot be read: remove it with log.remove to begin anew`,
   )
+}
+
+/** The watermark in the text of {@link checkpointOf}, in Unix ms; -Infinity before the first tick, and for a text that cannot be read. */
+export function watermarkOf(checkpoint: string): number {
+  const parsed = parseJson(checkpoint)
+  const { clocks, lateness }: Record<string, unknown> = isObject(parsed) ? parsed : {}
+  const [event] = Array.isArray(clocks) ? clocks : []
+  return Math.floor(timeOf(event) - (typeof lateness === 'number' ? lateness : 0))
 }
 
 /**

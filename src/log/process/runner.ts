@@ -394,14 +394,15 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   async #commit(fence: Fence): Promise<void> {
     if (!this.#isChanged) return
     const { state, timers, entries, deadLetters } = this.#batch
+    const { lateness, holdsRetention } = this.#settings
     if (entries.length > 0) await this.#room(fence)
     await this.#store.commit(fence, {
       expect: this.#saved,
       cursor: this.#cursor,
       acknowledged: [],
       process: {
-        checkpoint: checkpointOf({ ...this.#progress, within: this.#within }),
-        holdsRetention: this.#settings.holdsRetention,
+        checkpoint: checkpointOf({ ...this.#progress, lateness, within: this.#within }),
+        holdsRetention,
         state,
         timers,
       },

@@ -7,7 +7,7 @@ import type { ProgressRegistry } from './progress-registry.ts'
 import type { RecordedStream, Recorder } from './recorder.ts'
 
 /** The stream of the ticks. Its position is the last one. */
-const STREAM = 'clock'
+export const CLOCK_STREAM = 'clock'
 
 /** The time between two ticks while events come, in ms. */
 export const ACTIVE_INTERVAL = 1_000
@@ -51,6 +51,7 @@ interface Tick {
   readonly number: number
   /** Unix ms; -Infinity if it is not known. */
   readonly through: number
+  readonly complete: boolean
 }
 
 /**
@@ -63,7 +64,7 @@ export class Clock {
   #ended = Promise.withResolvers<void>()
   /** The stream of the ticks, while this clock appends them. */
   #stream: RecordedStream | undefined
-  #last: Tick = { number: 0, through: -Infinity }
+  #last: Tick = { number: 0, through: -Infinity, complete: true }
   /** When the last tick was. */
   #tickedAt: number
   /** The least progress of all recordings at the last tick, and since when it is that. */
@@ -108,7 +109,7 @@ export class Clock {
     signal.addEventListener('abort', stop, { once: true })
     this.#schedule(interval)
     try {
-      const stream = await recorder.openInTurn(STREAM, signal, ended.reject)
+      const stream = await recorder.openInTurn(CLOCK_STREAM, signal, ended.reject)
       if (signal.aborted) return
       signal.addEventListener('abort', () => ended.resolve(), { once: true })
       this.#last = tickOf(stream.position)
@@ -184,25 +185,27 @@ export class Clock {
       this.#heldSince = now
     }
     const isHeldTooLong = now - this.#heldSince >= maxHold
-    const complete = isHeldTooLong ? now - maxHold : least
-    const through = Math.max(this.#last.through, complete - recorder.ahead)
-    const tick: Tick = { number: this.#last.number + 1, through }
+    const reached = isHeldTooLong ? now - maxHold : least
+    const through = Math.max(this.#last.through, reached - recorder.ahead)
+    const tick: Tick = { number: this.#last.number + 1, through, complete: !isHeldTooLong }
     this.#last = tick
     this.#tickedAt = now
     const event = tickEvent(tick.number, now - recorder.ahead, {
       through: Number.isFinite(through) ? through : null,
-      complete: !isHeldTooLong,
+      complete: tick.complete,
     })
     stream.tick(event, { text: () => JSON.stringify(tick) })
   }
 }
 
-function tickOf(position: string | undefined): Tick {
+/** The last tick, by the position of the stream of the ticks. */
+export function tickOf(position: string | null | undefined): Tick {
   const parsed = parseJson(position ?? '')
-  const { number, through }: Record<string, unknown> = isObject(parsed) ? parsed : {}
+  const { number, through, complete }: Record<string, unknown> = isObject(parsed) ? parsed : {}
   return {
     number: typeof number === 'number' ? number : 0,
     through: typeof through === 'number' ? through : -Infinity,
+    complete: complete !== false,
   }
 }
 

@@ -2,7 +2,7 @@ import { listOf, StoredNameLists } from './name-lists.ts'
 import type { RecordedStream, Recorder } from './recorder.ts'
 
 /** The stream whose position is the list of all progress of a log: the names of all parts, by the name of their recording. */
-const REGISTRY = 'progress'
+export const PROGRESS_STREAM = 'progress'
 
 /** The names under which the recordings of a log keep their progress. Those that have stopped are among them, until they are removed. */
 export class ProgressRegistry {
@@ -11,7 +11,7 @@ export class ProgressRegistry {
 
   constructor(recorder: Recorder) {
     this.#recorder = recorder
-    this.#parts = new StoredNameLists(recorder, REGISTRY)
+    this.#parts = new StoredNameLists(recorder, PROGRESS_STREAM)
   }
 
   /** The names of the streams whose positions are the progress of the log's recordings. */

@@ -50,7 +50,7 @@ export interface StoreStats extends Pick<
 > {
   /** Time of the log, in Unix ms. */
   readonly now: number
-  readonly readers: readonly (Omit<ReaderStats, 'kind' | 'lag'> & {
+  readonly readers: readonly (Omit<ReaderStats, 'kind' | 'lag' | 'watermark'> & {
     /** Number of entries after the cursor that are not acknowledged. */
     readonly behind: number
   })[]

@@ -20,6 +20,11 @@ export interface ReaderStats {
   /** Number of acknowledged entries after the oldest one that is not acknowledged. */
   readonly acknowledgedAhead: number
   readonly deadLetters: number
+  /**
+   * The watermark of a process, in Unix ms: its event time less `lateness`. For a shared process, that of the part that is the furthest
+   * behind. Null before its first tick, and for a consumer.
+   */
+  readonly watermark: number | null
   /** Whether retention waits for it. */
   readonly holdsRetention: boolean
   /** A process that waits until the log is smaller, since its output has used up the reserve above `maxBytes`. */
@@ -53,6 +58,23 @@ export interface LogStats {
   readonly newest: number | null
   readonly readers: readonly ReaderStats[]
   readonly streams: readonly StreamStats[]
+  /** Event time, which `log.tick` moves. */
+  readonly time: {
+    /** Time of the log, in Unix ms. */
+    readonly now: number
+    /** The time up to which all events have come, by the last tick, in Unix ms; null if it is not known. */
+    readonly through: number | null
+    /** Whether all events up to there have come. False if the last tick has waited for a recording as long as `maxHold`. */
+    readonly complete: boolean
+    /** The recordings, those that were stopped included. The inbox counts as one with the name `webhooks`. */
+    readonly recordings: readonly {
+      readonly name: string
+      /** The time up to which it is complete, in Unix ms; null if it is not known. */
+      readonly through: number | null
+      /** Whether event time waits for it: no other recording is further behind. */
+      readonly isAwaited: boolean
+    }[]
+  }
   /** Webhooks that are stored and not recorded yet: their number, and the size of their bodies in bytes. */
   readonly inbox: { readonly pending: number; readonly bytes: number }
   /** The reader that keeps recorders from appending, such as `consumer:billing`; null for none. */

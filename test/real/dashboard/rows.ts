@@ -830,6 +830,7 @@ function logStatus(now: number): DashboardStatus {
     oldestUnacknowledged: entries === 0 ? null : now - seconds * 1_000,
     acknowledgedAhead: 0,
     deadLetters,
+    watermark: kind === 'process' ? now - 2_000 : null,
     holdsRetention: true,
     isPaused,
     owner,
@@ -856,6 +857,12 @@ function logStatus(now: number): DashboardStatus {
       ],
       inbox: { pending: 2, bytes: 4_096 },
       pausedBy: null,
+      time: {
+        now,
+        through: now - 2_000,
+        complete: true,
+        recordings: [{ name: 'main', through: now - 2_000, isAwaited: true }],
+      },
     },
     can: { search: true, addRuns: true, documents: true },
   }
