@@ -58,7 +58,8 @@ export class RecordingProgress {
     if (now - this.#expected > SUSPENDED || this.#gate.closed) this.#awakeSince = now
     this.#expected = next
     for (const stream of this.#streams.values()) stream.look(now, this.#awakeSince)
-    this.#through = Math.max(this.#through, this.#ofMost(now))
+    // If none of them holds anything yet, it is complete up to now, and may stand still later.
+    this.#through = Math.max(this.#through, Math.min(now, this.#ofMost(now)))
     return this.#through
   }
 

@@ -60,6 +60,23 @@ describe('the progress of a recording', () => {
     await recording.stop()
   })
 
+  it('waits for a service that goes away after a first read that took longer than the time between two ticks', async () => {
+    const { client, log, service, watched, pass } = await monitored()
+    await service.stop()
+    const recording = log.record({ client, monitors: watched('a') })
+    await pass(20)
+    // Nothing was read yet that could hold it.
+    expect(await through(log)).toBeGreaterThanOrEqual(10)
+    await service.start()
+    await pass(60)
+    await service.stop()
+    await pass(15)
+    const before = await through(log)
+    await pass(60)
+    expect(await through(log)).toBe(before)
+    await recording.stop()
+  })
+
   it('stays where it was after a restart, until each stream was read once', async () => {
     const { client, log, watched, pass, happens } = await monitored()
     const first = log.record({ client, monitors: watched('a', 'b') })
