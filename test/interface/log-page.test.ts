@@ -7,30 +7,33 @@ import { memberNames } from '../../build/tables/interfaces.ts'
 import { append } from '../log/append.ts'
 import { namesIn, rowsOf } from '../support/markdown-table.ts'
 
-/** The names in the first column of a table of docs/reference/log.md, sorted. */
-const namesOf = (column: string, section?: string) =>
-  rowsOf('docs/reference/log.md', column, section)
+const LOG = 'docs/reference/log.md'
+const PROCESSES = 'docs/reference/processes.md'
+
+/** The names in the first column of a table, sorted. */
+const namesOf = (page: string, column: string, section?: string) =>
+  rowsOf(page, column, section)
     .flatMap(([names]) => namesIn(names))
     .toSorted()
 
-describe('the tables of docs/reference/log.md have all that there is, and nothing else:', () => {
+describe('the tables of the pages about the log and processes have all that there is, and nothing else:', () => {
   it('the numbers of a log and of a reader', async () => {
     await using log = await openLog(memoryStore())
     const consuming = log.consume('name', () => {})
     await expect.poll(async () => (await log.stats()).readers).toHaveLength(1)
     const stats = await log.stats()
     await consuming.stop()
-    expect(namesOf('Field', 'Numbers')).toEqual(Object.keys(stats).toSorted())
-    expect(namesOf('Field of a reader')).toEqual(Object.keys(stats.readers[0] ?? {}).toSorted())
+    expect(namesOf(LOG, 'Field', 'Numbers')).toEqual(Object.keys(stats).toSorted())
+    expect(namesOf(LOG, 'Field of a reader')).toEqual(Object.keys(stats.readers[0] ?? {}).toSorted())
   })
 
   it('the methods of dead letters and of a state', () => {
-    expect(namesOf('Method', 'Dead letters')).toEqual(memberNames('DeadLetterQueue'))
-    expect(namesOf('Method', 'Processes')).toEqual(memberNames('ProcessState'))
+    expect(namesOf(LOG, 'Method', 'Dead letters')).toEqual(memberNames('DeadLetterQueue'))
+    expect(namesOf(PROCESSES, 'Method')).toEqual(memberNames('ProcessState'))
   })
 
   it('the actions of a function of a process', async () => {
-    expect(namesOf('`context`')).toEqual(memberNames('ProcessContext'))
+    expect(namesOf(PROCESSES, '`context`')).toEqual(memberNames('ProcessContext'))
 
     const { promise, resolve } = Promise.withResolvers<string[]>()
     const store = memoryStore()
