@@ -49,10 +49,10 @@ const TYPES: Readonly<Record<OwnEventType, true>> = {
   unknown: true,
 }
 
-/** A type of entries that say how far time has come, and nothing of what happened. */
+/** A type of the entries that move the event time of processes, and report no event. */
 export type TimeEventType = 'log.tick' | 'log.progress'
 
-/** Whether entries of this type say how far time has come. */
+/** Whether entries of this type move the event time of processes. */
 export function isTimeEventType(type: string): type is TimeEventType {
   return type === 'log.tick' || type === 'log.progress'
 }

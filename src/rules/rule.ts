@@ -4,7 +4,7 @@ import type { TimeEventType } from '../protocol/event-types.ts'
 /** A time span: `500ms`, `30s`, `10m`, `3h`, `2d` or `1w`, also several parts such as `1h30m`; in code also a number of ms. */
 export type Duration = string | number
 
-/** The types of events that rules read: all except alerts and those that only say how far time has come. */
+/** The types of events that rules read: all except alerts and those that only move event time. */
 export type RuleEventType = Exclude<ResearchEventType, `alert.${string}` | TimeEventType>
 
 /** A condition or a value in CEL, over the fields of an event. */

@@ -60,7 +60,7 @@ const RESERVED = reservedHeaders('content-type', 'webhook-id', 'webhook-timestam
  * `application/cloudevents-batch+json`, also if it has one event; an empty one sends nothing.
  *
  * The header `webhook-id` is the idempotency key: it is made from the source, the id and the revision of each event, so it is the same in
- * each attempt, and after a restart. Each attempt is signed anew.
+ * each attempt, and after a restart; that of a batch only while it has the same entries. Each attempt is signed anew.
  *
  * ```ts
  * import { openLog } from 'rivulet/log'

@@ -45,7 +45,7 @@ it('lets time pass in a log that has events of an application and no recording',
   expect(tick?.data).toEqual({ at: tick?.data.at, through: tick?.data.at, complete: true })
 })
 
-it('does not tick in a log that nobody appends to, or with `tick: Infinity`', async () => {
+it('does not tick in a log without an append, or with `tick: Infinity`', async () => {
   const store = memoryStore()
   const [idle, silent] = [await opened(1, store), await opened(Infinity, store)]
   await silent.append(paid('1'))

@@ -24,7 +24,7 @@ const MAX_SEARCH = 30_000
 /** Maximum length of a rule file, in characters. */
 const MAX_RULES = 50_000
 const ALERTS = ['alert.firing', 'alert.resolved', 'alert.unknown', 'alert.known', 'alert.late']
-/** Entries of the log's own clock, which say nothing of research. */
+/** Entries of the log's own clock, which are no research. */
 const CLOCK: ReadonlySet<string> = new Set(['log.tick', 'log.progress', 'log.clock'])
 
 const time = s.textThat(

@@ -7,9 +7,6 @@ import type { Recorder } from '../record/recorder.ts'
 /** The time between two ticks of {@link AppendClock} while nothing is appended, in ms. */
 export const APPEND_TICK = 10_000
 
-/** How long event time waits for a recording that has begun and does not go on, in ms, until that recording has the clock. */
-const MAX_HOLD = 900_000
-
 /**
  * The clock of a log that has events of an application and no recording. An application knows of nothing that is still to come, so its events
  * are complete up to now. Once the log has a recording, that one has the clock.
@@ -58,14 +55,15 @@ export class AppendClock {
       registry: new ProgressRegistry(recorder),
       scheduler: TIMERS,
       interval: this.#interval,
-      maxHold: MAX_HOLD,
+      // It has no part, and ends once there is another: it waits for nothing.
+      maxHold: Infinity,
       parts: () => [],
       yields: true,
     })
     const signal = AbortSignal.any([this.#closing.signal, failing.signal])
     const ended = clock
       .run(signal)
-      // Another open log has the clock now, or the log fails, as the next call of `append` says. That call begins again.
+      // Another open log has the clock now, or the log fails, as the next call of `append` reports. That call begins again.
       .catch(() => {})
       .then(() => recorder.close())
       .then(() => {

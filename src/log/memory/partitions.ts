@@ -28,8 +28,8 @@ const MAX_EXAMINED = 10_000
  * The entries of a log, in partitions. All entries of a source are in the same one. A position is the number of entries before
  * it in each partition.
  *
- * Entries that were recorded in the same millisecond and not read in between are a group. One that says how far time has come begins another one. A group is read partition by
- * partition, beginning with another one each time. So the order in which sources alternate is not that of the appends, as in
+ * Entries that were recorded in the same millisecond and not read in between are a group. An entry of the log's time begins another
+ * group. A group is read partition by partition, beginning with another one each time. So the order in which sources alternate is not that of the appends, as in
  * a log over many machines; and yet it is the same each time, since no entry is added to a group that was read.
  */
 export class MemoryPartitions {

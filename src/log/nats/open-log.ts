@@ -213,8 +213,8 @@ export class OpenNatsLog implements JournaledEntries {
 }
 
 /**
- * Cuts entries before each one that says how far time has come: what comes before it is stored before it. Otherwise only the entries of one
- * source have an order.
+ * Cuts entries before each one of the log's time, so that what comes before it is stored before it. Otherwise only the entries of one source
+ * have an order.
  */
 function partsInTime(entries: readonly PreparedEntry[]): readonly (readonly PreparedEntry[])[] {
   const parts: PreparedEntry[][] = [[]]

@@ -7,17 +7,17 @@ import type { Entry } from '../store/entry.ts'
 import { partName } from '../consume/part-name.ts'
 import { PROCESS_PARTS } from './process-parts.ts'
 
-/** What a process has said last. */
-export interface Heard {
+/** The last progress that a process, or the recorder, has reported. */
+export interface ReportedProgress {
   /** Its watermark, in Unix ms; `Infinity` if it was removed. */
   readonly through: number
   readonly complete: boolean
 }
 
-/** What a process that comes after others has heard from the ticks, and from these by their names in the store. */
+/** The inputs of the time of a process that comes after others: the last tick, and the progress of each process by its name in the store. */
 export interface Inputs {
-  readonly ticks: Heard
-  readonly processes: ReadonlyMap<string, Heard>
+  readonly ticks: ReportedProgress
+  readonly processes: ReadonlyMap<string, ReportedProgress>
 }
 
 /** The time of a process: its clocks, and what moves them if it comes after others. */
@@ -31,8 +31,8 @@ export function timeAfter(after: readonly string[], { clocks, inputs }: ProcessT
   if (after.length === 0) return { clocks }
   const known = after.flatMap((name) =>
     namesInStore(name).flatMap((each) => {
-      const heard = inputs?.processes.get(each)
-      return heard === undefined ? [] : [[each, heard] as const]
+      const reported = inputs?.processes.get(each)
+      return reported === undefined ? [] : [[each, reported] as const]
     }),
   )
   const ticks = inputs?.ticks ?? { through: clocks.event, complete: clocks.complete }
@@ -41,7 +41,7 @@ export function timeAfter(after: readonly string[], { clocks, inputs }: ProcessT
 
 /**
  * The time after an entry. The event time of a process that comes after others is the least of theirs and of the ticks. It stands until each of
- * them has said something, and never goes back.
+ * them has reported its progress, and never goes back.
  */
 export function movedTime(
   after: readonly string[],
@@ -57,7 +57,7 @@ export function movedTime(
   )
   const { recorded } = ticked
   const processes =
-    entry.type === 'log.progress' ? heardFrom(after, inputs.processes, entry) : inputs.processes
+    entry.type === 'log.progress' ? withProgress(after, inputs.processes, entry) : inputs.processes
   if (ticked.event === ticks.through && ticked.complete === ticks.complete && processes === inputs.processes)
     return { clocks: { ...clocks, recorded }, inputs }
   const least = after.reduce((time, name) => Math.min(time, throughOf(name, processes)), ticked.event)
@@ -69,11 +69,11 @@ export function movedTime(
   }
 }
 
-function heardFrom(
+function withProgress(
   after: readonly string[],
-  before: ReadonlyMap<string, Heard>,
+  before: ReadonlyMap<string, ReportedProgress>,
   { source, data }: Pick<EventOf<'log.progress'>, 'source' | 'data'>,
-): ReadonlyMap<string, Heard> {
+): ReadonlyMap<string, ReportedProgress> {
   const name = after.find((each) => processSource(each) === source)
   // Stored by another version perhaps.
   const given: unknown = data
@@ -97,7 +97,7 @@ function heardFrom(
 }
 
 /** How far a process is. A divided one has come as far as all of its parts, and each of them as far as the whole one before. */
-function throughOf(name: string, processes: ReadonlyMap<string, Heard>): number {
+function throughOf(name: string, processes: ReadonlyMap<string, ReportedProgress>): number {
   const [whole = -Infinity, ...parts] = namesInStore(name).map(
     (each) => processes.get(each)?.through ?? -Infinity,
   )

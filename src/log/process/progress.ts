@@ -1,7 +1,7 @@
 import { isObject, parseJson } from '../../protocol/json.ts'
 import type { Position } from '../store/contract.ts'
 import { LogError } from '../errors.ts'
-import type { Heard, Inputs, ProcessTime } from './inputs.ts'
+import type { Inputs, ProcessTime, ReportedProgress } from './inputs.ts'
 
 /** The checkpoint of a process beside its cursor. */
 export interface Progress extends ProcessTime {
@@ -41,8 +41,8 @@ export function checkpointOf({ clocks, inputs, ...progress }: Progress): string 
     ...progress,
     clocks: [storedTime(clocks.event), storedTime(clocks.recorded), clocks.complete],
     inputs: inputs && {
-      ticks: storedHeard(inputs.ticks),
-      processes: Array.from(inputs.processes, ([name, heard]) => [name, storedHeard(heard)]),
+      ticks: storedReport(inputs.ticks),
+      processes: Array.from(inputs.processes, ([name, reported]) => [name, storedReport(reported)]),
     },
   })
 }
@@ -110,11 +110,11 @@ function timeOf(value: unknown): number {
   return typeof value === 'number' ? value : -Infinity
 }
 
-function storedHeard({ through, complete }: Heard) {
+function storedReport({ through, complete }: ReportedProgress) {
   return [storedTime(through), complete] as const
 }
 
-function heardOf(value: unknown): Heard {
+function reportOf(value: unknown): ReportedProgress {
   const [through, complete] = Array.isArray(value) ? value : []
   return { through: timeOf(through), complete: complete !== false }
 }
@@ -124,8 +124,8 @@ function inputsOf(value: unknown): Inputs | undefined {
   const { ticks, processes } = value
   const known = Array.isArray(processes) ? processes : []
   return {
-    ticks: heardOf(ticks),
-    processes: new Map(known.map(([name, heard]) => [String(name), heardOf(heard)])),
+    ticks: reportOf(ticks),
+    processes: new Map(known.map(([name, reported]) => [String(name), reportOf(reported)])),
   }
 }
 

@@ -102,8 +102,8 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   #within: WithinEntry | undefined
   /** Whether other processes come after this one. */
   #isAwaited = false
-  /** What they were told last by this run. */
-  #told: { readonly through: number; readonly complete: boolean } = { through: -Infinity, complete: true }
+  /** The progress that this run has reported last. */
+  #reported: { readonly through: number; readonly complete: boolean } = { through: -Infinity, complete: true }
   /** When the turn of the event loop and the batch began, by the monotonic clock. */
   #turnBegan = 0
   #batchBegan = 0
@@ -280,17 +280,17 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       if (keys.length > 1) this.#within = { position, key, isGap }
     }
     this.#moveTo(position, time)
-    if (this.#isAwaited) await this.#tell(fence, entry, due)
+    if (this.#isAwaited) await this.#report(fence, entry, due)
   }
 
-  /** Appends how far the process is after an entry that moves time, for those that come after it. Each hears it after the output so far. */
-  async #tell(fence: Fence, entry: Entry, due: Clocks): Promise<void> {
+  /** Appends how far the process is after an entry that moves time, for those that come after it. They read it after the output so far. */
+  async #report(fence: Fence, entry: Entry, due: Clocks): Promise<void> {
     if (!isTimeEntry(entry)) return
     const { complete } = entry.data
     const { event: through } = due
-    const isNews = through > this.#told.through || complete !== this.#told.complete
+    const isNews = through > this.#reported.through || complete !== this.#reported.complete
     if (!Number.isFinite(through) || !isNews) return
-    this.#told = { through, complete }
+    this.#reported = { through, complete }
     const { cause } = entryOccasion(this.#name, entry, due)
     const key = hashOf([this.#reader, entry.source, entry.id])
     const event = progressEvent({ process: this.#name, part: this.#part, through, complete }, key, {
@@ -471,7 +471,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   }
 }
 
-/** Whether an entry says how far time has come. */
+/** Whether an entry moves the event time of processes. */
 function isTimeEntry(entry: Entry): entry is Extract<Entry, { readonly type: TimeEventType }> {
   return isTimeEventType(entry.type)
 }

@@ -102,8 +102,8 @@ export interface RecordOptions {
    */
   readonly name?: string
   /**
-   * Time between two `log.tick` while nothing is recorded, in ms; `Infinity` for none at all, so that event time stands still. Otherwise they are appended
-   * each second. At least 1. Default 10,000.
+   * Time between two `log.tick` while nothing is recorded, in ms. While events come, they are appended each second. At least 1. Default
+   * 10,000. `Infinity` for none at all: event time does not wait for this recording, and stands still if no other one ticks.
    */
   readonly tick?: number
   /**

@@ -9,7 +9,7 @@ import type { MatchedEvent, RuleState } from './state.ts'
 const MAX_TEXT = 490
 
 /**
- * An event that waits until none can come before it, as what the conditions say of it: so the event itself need not be kept. It is the data
+ * An event that waits until none can come before it: the results of its conditions, so that the event itself need not be kept. It is the data
  * of a timer, since each of many events of a key waits by itself.
  */
 interface HeldEvent {

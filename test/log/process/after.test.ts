@@ -110,7 +110,7 @@ describe('after', () => {
     expect(await outputsOf(log, 'counts')).toEqual(windows(0, 20))
   })
 
-  it('is followed by no progress once nobody waits', async () => {
+  it('is followed by no progress once no process waits', async () => {
     const store = memoryStore()
     const log = await opened(store)
     const progress = async () => (await entriesOf(log)).filter(({ type }) => type === 'log.progress').length

@@ -1,24 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { InMemoryRules } from '../../../src/rules/evaluate/in-memory.ts'
 import { RestartedRules, transitionsOf } from './equivalence.ts'
-import { BASE, compiled, inputOf, viewOf } from './plain-rule.ts'
+import { BASE, compiled, countRule, inputOf, viewOf } from './plain-rule.ts'
 import type { PlainRule, Sample } from './plain-rule.ts'
 import { reference } from './reference.ts'
 import type { Transition } from './reference.ts'
 import type { RuleInput } from '../../../src/rules/evaluate/event-time.ts'
 
-const burst: PlainRule = {
-  when: { bit: 0 },
-  windows: [{ kind: 'count', when: null, over: 5, gte: 4 }],
-  isKeyed: true,
-  isPerEvent: false,
-  resolveWhen: null,
-  after: 0,
-  for: 0,
-  keepFiringFor: 0,
-  lateness: 0,
-  backfill: 'ignore',
-}
+const burst = countRule(5, 4)
 
 /** How many events a source has that catches up. */
 const BACKLOG = 700

@@ -2,21 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { InMemoryRules } from '../../../src/rules/evaluate/in-memory.ts'
 import { staleKeys, ruleProgram } from '../../../src/rules/evaluate/program.ts'
 import type { AlertOutput } from '../../../src/rules/evaluate/context.ts'
-import { BASE, compiled, expression, inputOf, viewOf } from './plain-rule.ts'
+import { BASE, compiled, countRule, expression, inputOf, viewOf } from './plain-rule.ts'
 import type { PlainRule } from './plain-rule.ts'
 
-const burst: PlainRule = {
-  when: { bit: 0 },
-  windows: [{ kind: 'count', when: null, over: 3, gte: 2 }],
-  isKeyed: true,
-  isPerEvent: false,
-  resolveWhen: null,
-  after: 0,
-  for: 0,
-  keepFiringFor: 0,
-  lateness: 0,
-  backfill: 'ignore',
-}
+const burst = countRule(3, 2)
 
 function event(id: string, at = 0, key = 'a', bits = 1, source = '/s', recorded = at) {
   const fields = { bits, key, value: null, values: [] }

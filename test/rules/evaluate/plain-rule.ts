@@ -236,3 +236,19 @@ function withData(rest: Rest, type: RuleInput['type'], date: string | undefined)
   }
   return { ...rest, type, data: { run } }
 }
+
+/** A rule for each key: so many events within a time, in ms. */
+export function countRule(over: number, gte: number): PlainRule {
+  return {
+    when: { bit: 0 },
+    windows: [{ kind: 'count', when: null, over, gte }],
+    isKeyed: true,
+    isPerEvent: false,
+    resolveWhen: null,
+    after: 0,
+    for: 0,
+    keepFiringFor: 0,
+    lateness: 0,
+    backfill: 'ignore',
+  }
+}

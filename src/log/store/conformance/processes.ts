@@ -391,19 +391,19 @@ export function testProcesses({ describe, it, open }: Area): void {
       equal(idsOf(await readAll(log, end)), ['2', '3'])
     })
 
-    it('has an entry that says how far time has come after all that its append or its commit has before it', async () => {
+    it('has an entry that moves event time after all that its append or its commit has before it', async () => {
       const { log, commit } = await withProcess()
       const all = (of: string) => Array.from({ length: 20 }, (_, n) => change(`${of}${n}`, `m${n}`))
       const tick = tickEvent(1, 0, { through: 0, complete: true })
       const progress = { process: 'p', part: undefined, through: 0, complete: true }
       await append(log, await log.claim('stream'), ...all('a'), tick)
-      const told = progressEvent(progress, '1', { time: null, received: tick.received })
-      await commit({}, { entries: entriesOf(...all('b'), told) })
+      const moved = progressEvent(progress, '1', { time: null, received: tick.received })
+      await commit({}, { entries: entriesOf(...all('b'), moved) })
       const entries = await readAll(log)
       hasLength(entries, 42)
       const ids = entries.map(({ id }) => id)
       ok(ids.indexOf(tick.id) > ids.findLastIndex((id) => id.startsWith('a')))
-      ok(ids.indexOf(told.id) > ids.findLastIndex((id) => id.startsWith('b')))
+      ok(ids.indexOf(moved.id) > ids.findLastIndex((id) => id.startsWith('b')))
     })
 
     it('changes nothing by a commit that it refuses', async () => {
