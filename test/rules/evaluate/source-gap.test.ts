@@ -147,6 +147,16 @@ describe('a gap of the source', () => {
     expect(alertsOf([...entries, tick(30)], alone)).toEqual(['unknown gap 3', 'known'])
   })
 
+  it('stays unknown until the last gap', () => {
+    const entries = [event(1), tick(2), gap(3), gap(10), tick(9)]
+    expect(alertsOf(entries, alone)).toEqual(['unknown gap 3'])
+    expect(alertsOf([...entries, tick(12)], alone)).toEqual(['unknown gap 3', 'known'])
+    const fires = [...begun, tick(12), gap(80), tick(61, false), tick(70)]
+    const unknown = ['pending 2', 'firing 2', 'unknown incomplete 61', 'resolved condition 2']
+    expect(alertsOf(fires)).toEqual(unknown)
+    expect(alertsOf([...fires, tick(90)])).toEqual([...unknown, 'known'])
+  })
+
   it('does not concern another source, nor a rule with another key', () => {
     const fires = ['pending 2', 'firing 2']
     expect(alertsOf([...begun, gap(5, N), tick(12)])).toEqual(fires)
@@ -154,6 +164,9 @@ describe('a gap of the source', () => {
     const both = bySource({})
     const key = [...both.key, { name: 'other', value: source }]
     expect(alertsOf([...begun, gap(5), tick(12)], { ...both, key })).toEqual(fires)
+    const driver = new InMemoryRules([{ ...both, key }], viewOf)
+    driver.next(gap(2))
+    expect(driver.states.size).toBe(0)
   })
 
   it('does not concern a rule about gaps, nor one without a window and `for`', () => {
@@ -162,6 +175,9 @@ describe('a gap of the source', () => {
     expect(alertsOf([...begun, gap(5), tick(12)], { ...rule, types })).toEqual(['pending 2', 'firing 2'])
     const each: Partial<PlainRule> = { windows: [], for: 0 }
     expect(alertsOf([gap(2), event(3), tick(4)], each)).toEqual(['firing 3'])
+    const driver = new InMemoryRules([bySource(each)], viewOf)
+    driver.next(gap(2))
+    expect(driver.states.size).toBe(0)
   })
 
   it('begins `for` again for a rule without a window', () => {
@@ -189,5 +205,9 @@ describe('an alert that fires while time is not complete', () => {
       'resolved condition 2 incomplete',
     ])
     expect(alertsOf([...begun, tick(12)])).toEqual(['pending 2', 'firing 2'])
+  })
+
+  it('does not say so without a window, since no other event matters', () => {
+    expect(alertsOf([tick(1, false), event(2)], { windows: [], for: 0 })).toEqual(['firing 2'])
   })
 })
