@@ -162,11 +162,13 @@ function candidateText({
   return outputs.length === 0 ? title : `${title}: ${outputs.join(' · ')}`
 }
 
-/** `monitor=/v1/monitors/m, 3: three errors in an hour`. */
-function alertText({ key, value, annotations }: AlertData): string {
+/** `monitor=/v1/monitors/m, 3: three errors in an hour (events may be missing)`. */
+function alertText({ key, value, annotations, complete }: AlertData): string {
   const measured = [keyText(key), value ?? ''].filter((text) => text !== '').join(', ')
   const summary = annotations['summary'] ?? annotations['description'] ?? ''
-  return [measured, summary].filter((text) => text !== '').join(': ')
+  const text = [measured, summary].filter((part) => part !== '').join(': ')
+  // An entry of an earlier version does not say it.
+  return complete === false ? `${text} (events may be missing)` : text
 }
 
 /** The values of a key: `monitor=/v1/monitors/m company=Acme`. */

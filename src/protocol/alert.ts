@@ -20,6 +20,11 @@ export interface AlertData {
   readonly annotations: Readonly<Record<string, string>>
   /** The value that the condition has measured, such as a count; null if it measures nothing. */
   readonly value: number | string | null
+  /**
+   * Whether the rule had all events of its windows when this alert began to be pending or to fire. False after a `stream.gap` of its
+   * source, or while events were still to come (`complete: false` of `log.tick`). `alert.resolved` repeats `alert.firing`.
+   */
+  readonly complete: boolean
   /** When the condition began to hold, in RFC 3339. The same in the event that ends the episode. */
   readonly since: string
   /** Events that made the condition hold, the latest ones, oldest first. At most 20. */

@@ -170,6 +170,32 @@ describe('an event for a person', () => {
     expect(eventLine(failure(new TypeError('no address')), wide)).not.toContain('[')
   })
 
+  it('says of an alert that events may be missing', () => {
+    const firing = (complete: boolean): EventOf<'alert.firing'> => ({
+      id: 'i',
+      source: '/rules/Busy',
+      type: 'alert.firing',
+      time: null,
+      received: '2026-01-01T00:00:00Z',
+      via: 'process',
+      data: {
+        alert: 'Busy',
+        group: null,
+        key: { source: 'm' },
+        labels: { alertname: 'Busy', source: 'm' },
+        annotations: { summary: 'Much is found' },
+        value: 3,
+        complete,
+        since: '2026-01-01T00:00:00Z',
+        events: [],
+        episode: 'e',
+      },
+    })
+
+    expect(eventLine(firing(false), wide)).toContain('source=m, 3: Much is found (events may be missing)')
+    expect(eventLine(firing(true), wide)).not.toContain('missing')
+  })
+
   it('keeps the name and message of its error, as JSON too', () => {
     const error = Object.assign(new TypeError('no such monitor'), { status: 404 })
 

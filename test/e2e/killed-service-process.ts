@@ -45,7 +45,8 @@ const rows = log.consume(
 )
 const posts = log.consume(
   'http',
-  { retries: Infinity, ...settings },
+  // A process that lives for more than a second records `log.tick` too.
+  { where: ({ type }) => type !== 'log.tick', retries: Infinity, ...settings },
   httpSink({ url, secrets: 'secret of the sink' }),
 )
 const stopped = once(process, 'message')

@@ -171,6 +171,7 @@ function firing(alert: string): ResearchEvent {
       labels: { alertname: alert, monitor: 'monitor_ice' },
       annotations: { summary: 'The ice is breaking' },
       value: 3,
+      complete: true,
       since: now,
       events: [],
       episode: `${alert}:1`,

@@ -37,7 +37,7 @@ const MAX_ALERT = 65_536
 export function alertsView(options: ViewAge = {}): View<AlertRow> {
   const timeToLive = ageOf(options, 30 * DAY)
   return view({
-    version: 2,
+    version: 3,
     types: TYPES,
     timeToLive: (row: AlertRow) => (isActive(row) ? undefined : timeToLive),
     key: ({ source, data }) => {
@@ -73,7 +73,7 @@ function after(row: AlertRow | undefined, entry: AlertEntry): AlertRow | null {
     case 'alert.unknown': {
       const { reason: unknown, ...data } = entry.data
       if (row?.state === 'firing') return { ...row, unknown, changed }
-      const nothing = { annotations: {}, value: null, events: [], episode: null }
+      const nothing = { annotations: {}, value: null, complete: false, events: [], episode: null }
       return { ...shortened({ ...data, ...nothing, ...none, state: 'unknown', unknown }), ...last }
     }
     case 'alert.known':

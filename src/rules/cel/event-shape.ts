@@ -115,6 +115,7 @@ const ALERT = {
   labels: 'any',
   annotations: 'any',
   value: 'value',
+  complete: 'value',
   since: 'value',
   events: [CAUSE],
   episode: 'value',

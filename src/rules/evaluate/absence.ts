@@ -169,7 +169,7 @@ export class AbsenceWatch {
     const state = this.#state
     this.#alert.known()
     if (state.fired === undefined) this.#alert.end()
-    else this.#alert.change('resolved', this.#prepared.rule, this.#silence(now), 'cancelled')
+    else this.#alert.change('resolved', this.#prepared.rule, this.#silence(now), { reason: 'cancelled' })
     for (const name of ['absentAt', 'lastReport', 'causes', 'annotationParts'] as const) delete state[name]
     state.sourceStatus = 'cancelled'
     state.keptUntil = now + CANCELLED_KEPT

@@ -23,7 +23,12 @@ export function labelsOf({ name, labels }: CompiledRule, key: Values): Values {
 }
 
 /** The data of an alert as it is now. */
-export function firedNow(rule: CompiledRule, state: RuleState, value: number | string | null): Fired {
+export function firedNow(
+  rule: CompiledRule,
+  state: RuleState,
+  value: number | string | null,
+  isComplete: boolean,
+): Fired {
   const { key = {}, annotationParts = [] } = state
   const labels = labelsOf(rule, key)
   const annotations: Record<string, string> = {}
@@ -32,13 +37,13 @@ export function firedNow(rule: CompiledRule, state: RuleState, value: number | s
     annotations[name] = template.render(annotationParts[index] ?? [], { key, labels, value })
     index++
   }
-  return { group: rule.group, labels, annotations, value }
+  return { group: rule.group, labels, annotations, value, ...(!isComplete && { complete: false }) }
 }
 
 /** The data of an alert as its events have it. */
 export function alertData(name: string, state: RuleState, fired: Fired | Announced): AlertData {
   const { causes = [], key = {} } = state
-  const { group, labels, annotations, value } = fired
+  const { group, labels, annotations, value, complete = true } = fired
   const since = state.trueSince ?? ('since' in fired ? fired.since : 0)
   return {
     alert: name,
@@ -47,6 +52,7 @@ export function alertData(name: string, state: RuleState, fired: Fired | Announc
     labels,
     annotations,
     value,
+    complete,
     since: rfc3339(since),
     events: causes.map(causeOf),
     episode: episodeOf(name, labels, since),

@@ -7,6 +7,14 @@ import type { Fired, RuleState } from './state.ts'
 /** A change of an alert that has a value. */
 type AlertChange = 'pending' | 'firing' | 'resolved'
 
+/** How a change of an alert was decided. */
+interface Decision {
+  /** Default `condition`. */
+  readonly reason?: AlertResolved['reason']
+  /** Whether all events of its windows were there. The end of an alert says what its beginning said. Default true. */
+  readonly isComplete?: boolean
+}
+
 /**
  * The alert of a state during one call, and its events. It is inactive, then pending while `trueSince` is there without `fired`, then firing
  * with `fired`, then kept while `falseSince` is there.
@@ -41,7 +49,7 @@ export class KeyAlert {
       delete state.falseSince
       delete state.isExpired
       if (state.fired !== undefined) return undefined
-      if (time >= state.trueSince + rule.for) return 'firing'
+      if (time >= firesAt(state.trueSince, state, rule)) return 'firing'
       return isNew ? 'pending' : undefined
     }
     if (state.trueSince === undefined) return undefined
@@ -57,10 +65,11 @@ export class KeyAlert {
     change: AlertChange,
     rule: CompiledRule,
     value: Fired['value'],
-    reason: AlertResolved['reason'] = 'condition',
+    { reason = 'condition', isComplete = true }: Decision = {},
   ): void {
     const state = this.#state
-    const now = firedNow(rule, state, value)
+    const wasComplete = change === 'resolved' ? state.fired?.complete !== false : isComplete
+    const now = firedNow(rule, state, value, wasComplete)
     const data = alertData(this.#name, state, now)
     if (change === 'resolved') return this.#resolved({ ...data, reason })
     if (change === 'pending') {
@@ -141,12 +150,18 @@ export class KeyAlert {
   }
 }
 
+/** When an alert fires that began to hold at a time. Its `for` begins again at a gap of the source. */
+function firesAt(since: number, { gap = since }: RuleState, rule: Pick<CompiledRule, 'for'>): number {
+  return rule.for === 0 ? since : Math.max(since, gap) + rule.for
+}
+
 /** When the alert changes without a change of its level; undefined for never. */
 export function alertDeadline(
-  { trueSince, fired, falseSince }: RuleState,
+  state: RuleState,
   rule: Pick<CompiledRule, 'for' | 'keepFiringFor'>,
 ): number | undefined {
+  const { trueSince, fired, falseSince } = state
   if (trueSince === undefined) return undefined
-  if (fired === undefined) return trueSince + rule.for
+  if (fired === undefined) return firesAt(trueSince, state, rule)
   return falseSince === undefined ? undefined : falseSince + rule.keepFiringFor
 }

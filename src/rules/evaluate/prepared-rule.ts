@@ -22,6 +22,10 @@ export interface PreparedRule {
   readonly family: 'match' | 'pulse' | 'hold'
   /** How long an event stays in the longest holding window that it matches, in ms. */
   readonly spanOf: (matches: readonly unknown[]) => number
+  /** How far back the windows of the rule look, in ms; 0 for a rule without windows. */
+  readonly reach: number
+  /** Whether a gap of a source concerns the rule's state for that source. */
+  readonly readsGaps: boolean
   /** The expressions whose values are compared with those of the previous event. */
   readonly watched: readonly Expression[]
   /** For each expression that has such calls, the index of each call in `watched`. */
@@ -50,7 +54,48 @@ export function prepareRule(rule: CompiledRule): PreparedRule {
   const spans = rule.windows.map((window) => ('over' in window ? window.over : 0))
   const spanOf = (matches: readonly unknown[]) =>
     Math.max(0, ...spans.filter((_, index) => (matches[index] ?? null) !== null))
-  return { rule, prefix: keyPrefix(rule), windows, absence, family, spanOf, watched, watchedIndexes }
+  const reach = Math.max(0, ...rule.windows.map(reachOf))
+  const readsGaps = isOfSource(rule) && absence === undefined && Math.max(reach, rule.for) > 0
+  return {
+    rule,
+    prefix: keyPrefix(rule),
+    windows,
+    absence,
+    family,
+    spanOf,
+    reach,
+    readsGaps,
+    watched,
+    watchedIndexes,
+  }
+}
+
+/** Whether each state of the rule is that of one source, which may have gaps. To a rule that reads `stream.gap`, a gap is an event. */
+function isOfSource({ key, isPerEvent, types }: CompiledRule): boolean {
+  const [first] = key
+  return (
+    key.length === 1 &&
+    first?.value.text.trim() === 'source' &&
+    !isPerEvent &&
+    types?.has('stream.gap') !== true
+  )
+}
+
+function reachOf(window: Window): number {
+  switch (window.kind) {
+    case 'spike':
+      return 2 * window.over
+    case 'sequence':
+      return window.notThen === undefined ? window.within : 2 * window.within
+    case 'new':
+      return window.within
+    // They go by one event each, however old it is.
+    case 'changed':
+    case 'absence':
+      return 0
+    default:
+      return window.over
+  }
 }
 
 /** Families of types of which a rule without `types` reads none. */

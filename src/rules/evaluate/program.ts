@@ -38,10 +38,11 @@ export interface RuleProgram {
 /** Makes what expressions evaluate, of an event. */
 export type ViewOf = (event: RuleInput) => EventView
 
-/** The work that an entry means for one key: a matched event or evidence for a rule, or counts. */
+/** The work that an entry means for one key: a matched event, a gap of its source or evidence for a rule, or counts. */
 interface Work {
   readonly prepared: PreparedRule
   readonly keyed?: KeyedMatch
+  readonly isGap?: true
   readonly counts?: Counts
   /** Why the rule could not be evaluated, which is a bug. */
   readonly failure?: { readonly error: unknown }
@@ -106,11 +107,15 @@ class Program implements RuleProgram {
   event(state: RuleState, entry: RuleInput, context: RuleContext): void {
     const work = (this.#work.get(entry) ?? this.#workOf(entry))?.get(context.key)
     if (work === undefined) return this.#gone(state, context)
-    const { prepared, keyed, failure } = work
+    const { prepared, keyed, isGap, failure } = work
     if (failure !== undefined) throw failure.error
     if (context.key === prepared.rule.name) return this.#ofRule(state, entry, work, context)
     if (keyed !== undefined) state.key ??= displayKey(keyed.key)
     if (prepared.absence === undefined) {
+      if (isGap) {
+        state.key ??= displayKey(prepared.rule.key.map(({ name }) => [name, entry.source]))
+        new Timeline(prepared, state, context).gap(context.now())
+      }
       if (keyed !== undefined) new Timeline(prepared, state, context).event(keyed.event, entry)
       return
     }
@@ -204,14 +209,16 @@ class Program implements RuleProgram {
     { type, source }: RuleInput,
     work: Map<string, Work> | undefined,
   ): ReadonlyMap<string, Work> | undefined {
-    const isGap = type === 'log.gap'
-    if (!isGap && !isEvidence(type)) return work
+    const isLogGap = type === 'log.gap'
+    if (!isLogGap && !isEvidence(type)) return work
     const all = work ?? new Map<string, Work>()
     for (const prepared of this.#rules) {
+      const key = stateKey(prepared.prefix, [source])
+      if (type === 'stream.gap' && prepared.readsGaps)
+        all.set(key, { ...all.get(key), prepared, isGap: true })
       if (prepared.absence === undefined) continue
-      if (isGap) all.set(prepared.rule.name, { ...all.get(prepared.rule.name), prepared })
-      else if (isWatched(prepared, source, type !== 'source.live'))
-        all.set(stateKey(prepared.prefix, [source]), { prepared })
+      if (isLogGap) all.set(prepared.rule.name, { ...all.get(prepared.rule.name), prepared })
+      else if (isWatched(prepared, source, type !== 'source.live')) all.set(key, { prepared })
     }
     return all.size === 0 ? undefined : all
   }
@@ -248,10 +255,11 @@ class Program implements RuleProgram {
 
 function typesOf(rules: readonly PreparedRule[]): readonly ResearchEventType[] | undefined {
   const types = new Set<string>(['log.gap'])
-  for (const { rule, absence } of rules) {
+  for (const { rule, absence, readsGaps } of rules) {
     if (rule.types === undefined) return undefined
     for (const type of rule.types) types.add(type)
     if (absence !== undefined) for (const type of EVIDENCE) types.add(type)
+    if (readsGaps) types.add('stream.gap')
   }
   return [...types] as readonly ResearchEventType[]
 }

@@ -40,6 +40,8 @@ export interface RuleState {
   lateEvents?: number
   /** The late events that are not reported yet. */
   late?: Late
+  /** When the last gap of the source was recorded, while it matters. */
+  gap?: number
   /** For a rule about absence: the last report. */
   lastReport?: number
   /** For a rule about absence: when the source is absent, unless it reports. */
@@ -127,6 +129,8 @@ export interface Fired {
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
   readonly value: number | string | null
+  /** Set if events of its windows may have been missing. */
+  readonly complete?: false
 }
 
 /** The data of an alert when it became pending, or unknown. Needed when that ends after its rule was removed. */

@@ -68,6 +68,17 @@ export class Timeline {
     this.#store(due)
   }
 
+  /**
+   * The service no longer has events of the source that were before this time. It counts at once, not in the order of time: what is
+   * decided later about an earlier time may need these events too.
+   */
+  gap(time: number): void {
+    const state = this.#state
+    state.gap = Math.max(state.gap ?? time, time)
+    if (this.#giveUp() || state.undecidedUntil !== undefined) this.#unknown(state.gap, 'gap')
+    this.#store()
+  }
+
   /** Reports the late events since the last report. */
   reportLate(): void {
     const { late, key = {} } = this.#state
@@ -129,6 +140,32 @@ export class Timeline {
     if (resolves === true && !(state.lastPulse !== undefined && state.lastPulse > time)) this.#reset()
     if (this.#isOrdered) state.evaluatedUntil = Math.max(state.evaluatedUntil ?? time, time)
     this.#step(time)
+    if (state.gap !== undefined && time < state.gap && this.#giveUp()) this.#unknown(state.gap, 'gap')
+  }
+
+  /** Gives up the sequences that wait for `not_then`. Returns whether there were any. */
+  #giveUp(): boolean {
+    let isAny = false
+    for (const [index, window] of this.#prepared.windows.entries()) {
+      const own = this.#windows[index]
+      if (own !== undefined && window.giveUp?.(own) === true) isAny = true
+    }
+    return isAny
+  }
+
+  /** When the last gap no longer matters: for no window, and for no `for` that it began again. */
+  #gapEnds(): number | undefined {
+    const { gap } = this.#state
+    const { reach, rule } = this.#prepared
+    return gap === undefined ? undefined : gap + Math.max(reach, rule.for)
+  }
+
+  /** Whether no event that the windows count at this time may be missing. */
+  #isComplete(time: number): boolean {
+    const { windows, reach } = this.#prepared
+    if (windows.length === 0) return true
+    const { gap = -Infinity } = this.#state
+    return this.#context.complete && (reach === 0 || gap <= time - reach)
   }
 
   /** Performs the actions that are due. */
@@ -145,7 +182,8 @@ export class Timeline {
       if (complete) this.#pulse(time, contribution)
       else isUnknown = true
     }
-    if (isUnknown) this.#unknown(time)
+    if (isUnknown) this.#unknown(time, 'incomplete')
+    if (time >= (this.#gapEnds() ?? Infinity)) delete state.gap
     if (state.lastPulse !== undefined && time >= state.lastPulse + rule.resolve.after) {
       delete state.lastPulse
       state.isExpired = true
@@ -171,7 +209,8 @@ export class Timeline {
   #step(time: number, isCertain = true): void {
     const state = this.#state
     const { rule, family } = this.#prepared
-    if (this.#context.complete && state.undecidedUntil !== undefined) {
+    const isMissing = !this.#context.complete || time < (state.gap ?? -Infinity)
+    if (!isMissing && state.undecidedUntil !== undefined) {
       delete state.undecidedUntil
       this.#alert.known()
     }
@@ -184,15 +223,16 @@ export class Timeline {
     if (state.undecidedUntil !== undefined && state.fired === undefined && rule.for > 0) return
     const change = this.#alert.step(time, level, rule)
     if (change === undefined) return
-    if (!isCertain && change !== 'pending') return this.#unknown(time)
+    if (!isCertain && change !== 'pending') return this.#unknown(time, 'incomplete')
     const reason = state.isExpired === true ? 'expired' : 'condition'
-    this.#alert.change(change, rule, this.#value(time), reason)
+    this.#alert.change(change, rule, this.#value(time), { reason, isComplete: this.#isComplete(time) })
   }
 
   /** Events up to this time may be missing. */
-  #unknown(time: number): void {
-    this.#state.undecidedUntil = time + INCOMPLETE_INTERVAL
-    this.#alert.unknown(this.#prepared.rule, 'incomplete', time)
+  #unknown(time: number, reason: 'gap' | 'incomplete'): void {
+    const { gap = time, unknown } = this.#state
+    this.#state.undecidedUntil = Math.max(time, gap) + INCOMPLETE_INTERVAL
+    if (unknown === undefined) this.#alert.unknown(this.#prepared.rule, reason, time)
   }
 
   #holds(window: PreparedRule['windows'][number], index: number, time: number): boolean {
@@ -297,6 +337,7 @@ export class Timeline {
     let next = state.undecidedUntil ?? alertDeadline(state, rule) ?? Infinity
     if (state.lastPulse !== undefined) next = Math.min(next, state.lastPulse + rule.resolve.after)
     if (state.keptUntil !== undefined) next = Math.min(next, state.keptUntil)
+    next = Math.min(next, this.#gapEnds() ?? Infinity)
     for (const [index, window] of windows.entries()) {
       const own = this.#windows[index]
       if (own !== undefined) next = Math.min(next, window.deadline(own, now) ?? Infinity)
@@ -324,8 +365,8 @@ export class Timeline {
   }
 
   #isIdle(): boolean {
-    const { trueSince, lastPulse, keptUntil, late, undecidedUntil } = this.#state
-    for (const each of [trueSince, lastPulse, keptUntil, late, undecidedUntil])
+    const { trueSince, lastPulse, keptUntil, late, undecidedUntil, gap } = this.#state
+    for (const each of [trueSince, lastPulse, keptUntil, late, undecidedUntil, gap])
       if (each !== undefined) return false
     return this.#prepared.windows.every((window, index) => {
       const own = this.#windows[index]

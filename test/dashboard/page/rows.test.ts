@@ -49,6 +49,7 @@ describe('alerts by state', () => {
     labels: { alertname: 'Ice', monitor: 'm' },
     annotations: {},
     value: null,
+    complete: true,
     since: '2026-01-31T10:00:00Z',
     events: [],
     episode: null,

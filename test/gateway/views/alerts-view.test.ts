@@ -20,6 +20,7 @@ function event(
     labels: LABELS,
     annotations: { summary: 'It is quiet.' },
     value: 3_600,
+    complete: true,
     since: '2026-01-01T00:00:00.000Z',
     events: [{ source: '/v1/monitors/monitor_1', id: 'mevt_1', type: 'monitor.event_stream', time: null }],
     episode: 'episode_1',

@@ -717,7 +717,8 @@ function monitorRow(index: number, id: string, recorded: number): MonitorRow {
 }
 
 function alerts(now: number): Map<string, AlertRow> {
-  const base = { group: null, key: {}, events: [], episode: 'e', unknown: null, resolved: null } as const
+  const none = { group: null, key: {}, events: [], unknown: null, resolved: null } as const
+  const base = { ...none, episode: 'e', complete: true } as const
   const rows: AlertRow[] = [
     {
       ...base,

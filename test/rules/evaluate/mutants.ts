@@ -175,8 +175,8 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   'for takes 1 ms less': {
     kind: 'match',
     file: 'key-alert.ts',
-    text: 'time >= state.trueSince + rule.for',
-    replacement: 'time >= state.trueSince + rule.for - 1',
+    text: 'time >= firesAt(state.trueSince, state, rule)',
+    replacement: 'time >= firesAt(state.trueSince, state, rule) - 1',
   },
   'an alert is not kept when its level ends': {
     kind: 'match',

@@ -24,6 +24,7 @@ function dataOf({ alert, labels = {}, since = new Date().toISOString(), ...rest 
     key: {},
     annotations: { summary: `${alert} happens` },
     value: null,
+    complete: true,
     events: [],
     ...rest,
     alert,

@@ -84,6 +84,12 @@ class SequenceWindow implements WindowKind {
     state.completed = null
   }
 
+  giveUp(state: WindowState): boolean {
+    if (!this.#hasNotThen || !state.completed) return false
+    state.completed = null
+    return true
+  }
+
   isEmpty({ chains = [], completed }: WindowState): boolean {
     return chains.length === 0 && !completed
   }

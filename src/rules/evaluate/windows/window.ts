@@ -28,6 +28,8 @@ export interface WindowKind {
   reset?(state: WindowState): void
   /** Whether the state has no content. Default: it has no times. */
   isEmpty?(state: WindowState): boolean
+  /** Gives up what would be a pulse if some event does not come. Returns whether there was such a thing. */
+  giveUp?(state: WindowState): boolean
   /** Takes the events of the pulse, if it has more of them than the last one. */
   takePulse?(state: WindowState): Contribution | undefined
 }
