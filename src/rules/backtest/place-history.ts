@@ -4,7 +4,7 @@ import { executionOf } from '../../protocol/event.ts'
 import { isObject } from '../../protocol/json.ts'
 import type { ResearchEvent } from '../../protocol/event.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
-import { parseDuration } from '../rule-file/duration.ts'
+import { parseDuration } from '../../protocol/duration.ts'
 
 /** How many events of a history were placed by what. */
 export interface PlacedCounts {

@@ -1,5 +1,5 @@
 import type { Rule } from '../rule.ts'
-import { parseDuration } from './duration.ts'
+import { parseDuration } from '../../protocol/duration.ts'
 
 const DEFAULT_LATENESS = 60_000
 const DEFAULT_AFTER = 3_600_000

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { APP_EVENT_TYPE } from '../../protocol/app-event-type.ts'
 import type { WindowSettings } from '../compiled-rule.ts'
 import type { RuleEventType } from '../rule.ts'
-import { DURATION_PATTERN, MAX_DURATION } from './duration.ts'
+import { DURATION_PATTERN, MAX_DURATION } from '../../protocol/duration.ts'
 import { isEventType, RULE_EVENT_TYPES } from './event-types.ts'
 
 /** The most rules of a file. */

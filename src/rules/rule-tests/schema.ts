@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DURATION_PATTERN } from '../rule-file/duration.ts'
+import { DURATION_PATTERN } from '../../protocol/duration.ts'
 import { eventType } from '../rule-file/schema.ts'
 
 /** The most tests of a file, and events and expectations of a test as they are written. */

@@ -1,4 +1,4 @@
-import { parseDuration } from '../rule-file/duration.ts'
+import { parseDuration } from '../../protocol/duration.ts'
 
 const DAY = 86_400_000
 
