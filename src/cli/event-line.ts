@@ -122,6 +122,8 @@ const DESCRIPTIONS: {
   'gateway.search': ['▸', 'dim', 'search', ({ request }) => request.search_queries.join(', ')],
   'gateway.session': ['▸', 'dim', 'session'],
   'gateway.revoked': ['!', 'yellow', 'revoked', ({ sub, grant }) => sub ?? grant ?? ''],
+  'window.result': ['▦', 'cyan', 'window', ({ key, values }) => `${key} ${JSON.stringify(values)}`],
+  'window.dropped': ['!', 'yellow', 'dropped', ({ key, count, reason }) => `${key} ${count} (${reason})`],
   unknown: ['?', 'yellow', 'unknown', jsonText],
 }
 

@@ -46,6 +46,8 @@ const TYPES: Readonly<Record<OwnEventType, true>> = {
   'gateway.search': true,
   'gateway.session': true,
   'gateway.revoked': true,
+  'window.result': true,
+  'window.dropped': true,
   unknown: true,
 }
 

@@ -29,6 +29,7 @@ import { RUNS, tagRun } from './run-identity.ts'
 import type { RunProgressMessage, RunProgressStats } from './run-trace.ts'
 import type { TaskOutput } from './output.ts'
 import { rfc3339 } from './timestamp.ts'
+import type { WindowDropped, WindowResult } from './window.ts'
 import type { ErrorEvent, TaskGroupStatusEvent } from './task-group.ts'
 import type { RunInput, TaskRun } from './task.ts'
 
@@ -216,6 +217,9 @@ export interface OwnEventData {
   'gateway.session': GatewaySession
   /** `source` is `/gateway`. */
   'gateway.revoked': GatewayRevoked
+  /** A definition of `rivulet/streams` appends this event and the next one: `source` is `/processes/{name}`. */
+  'window.result': WindowResult
+  'window.dropped': WindowDropped
   /** Something that this version does not know, passed on unchanged. */
   unknown: unknown
 }

@@ -14,12 +14,14 @@ interface Timing<Event, Entry extends StreamInput, Output> {
   /** Makes the process of a subscription. */
   readonly begin: () => Pick<
     MemoryProcess<never, Entry, never, Output>,
-    'next' | 'arrive' | 'tick' | 'take' | 'nextDue'
+    'next' | 'arrive' | 'tick' | 'take' | 'end' | 'nextDue'
   >
   /** The event as the process gets it. */
   readonly entryOf: (event: Event) => Entry
   /** Whether it is an entry of a log: time moves with the entries alone after it. */
   readonly isTimed?: (event: Event) => boolean
+  /** Whether all timers fire once the source completes. Default false. */
+  readonly isEnded?: boolean
   readonly scheduler: SchedulerLike
 }
 
@@ -34,6 +36,7 @@ export function inTime<Event, Entry extends StreamInput, Output>({
   begin,
   entryOf,
   isTimed = () => false,
+  isEnded = false,
   scheduler,
 }: Timing<Event, Entry, Output>): OperatorFunction<Event, Output> {
   return (source) =>
@@ -89,7 +92,11 @@ export function inTime<Event, Entry extends StreamInput, Output>({
           })
         },
         error: (error: unknown) => inTurn(() => subscriber.error(error)),
-        complete: () => inTurn(() => subscriber.complete()),
+        complete: () =>
+          inTurn(() => {
+            if (isEnded) emit(() => process.end())
+            subscriber.complete()
+          }),
       })
     })
 }

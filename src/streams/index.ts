@@ -1,10 +1,29 @@
 /**
- * Processes over any stream of events, in memory: state by key, timers, and events that they emit.
+ * Stream processing: definitions of windows and aggregates, and processes over any stream of events, in memory.
  *
  * @module rivulet/streams
  */
+export { aggregate } from './definition/aggregate.ts'
+export type { ResultOf } from './definition/aggregate.ts'
+export { average, collect, count, distinct, latest, max, min, sum } from './definition/aggregates.ts'
+export type { Aggregate } from './definition/aggregates.ts'
+export { define } from './definition/define.ts'
+export type {
+  Definition,
+  DefinitionOptions,
+  ResultEntry,
+  ResultEvent,
+  StageDescription,
+} from './definition/define.ts'
+export { from, keyBy, map, where } from './definition/event-stream.ts'
+export type { EventStream, KeyedStream } from './definition/event-stream.ts'
+export { percentile } from './definition/percentile.ts'
+export { testStream } from './definition/test-stream.ts'
+export type { StreamTest, TestEvent } from './definition/test-stream.ts'
+export { hopping, session, tumbling } from './definition/windows.ts'
+export type { TimeSpan, Windows } from './definition/windows.ts'
 export { inMemory } from './in-memory.ts'
-export type { InMemoryOptions } from './in-memory.ts'
+export type { DefinitionInMemoryOptions, InMemoryOptions } from './in-memory.ts'
 export { ProcessError } from './process-error.ts'
 export type {
   OutputEvent,

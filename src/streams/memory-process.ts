@@ -77,6 +77,22 @@ export class MemoryProcess<State, Input extends StreamInput, Stored, Output> {
     return this.take()
   }
 
+  /** Fires all timers, since no more events come: first those by event time, then each other one at the time when it is due. */
+  end(): readonly Output[] {
+    const { recorded, complete } = this.#clocks
+    let clocks: Clocks = { event: Infinity, recorded, complete }
+    this.#fire(clocks, undefined)
+    for (
+      let next = this.#timers.first('recorded');
+      next !== undefined;
+      next = this.#timers.first('recorded')
+    ) {
+      clocks = { ...clocks, recorded: Math.max(clocks.recorded, next.due) }
+      this.#fire(clocks, undefined)
+    }
+    return this.take()
+  }
+
   /** When the first timer fires if time passes evenly, in Unix ms; undefined for none. */
   get nextDue(): number | undefined {
     const [event, recorded] = [this.#timers.first('event'), this.#timers.first('recorded')]
@@ -85,6 +101,11 @@ export class MemoryProcess<State, Input extends StreamInput, Stored, Output> {
       recorded?.due ?? Infinity,
     )
     return due === Infinity ? undefined : due
+  }
+
+  /** The watermark, in Unix ms; -Infinity before the first event or tick. */
+  get watermark(): number {
+    return this.#core.due(this.#clocks).event
   }
 
   /** The states by key. */

@@ -13,7 +13,8 @@ import type { LogObserver } from './observer.ts'
 import type { LogReader } from './log-reader.ts'
 import type { Recorder, RecorderReports } from '../record/recorder.ts'
 import type { Recording, RecordOptions } from '../record/recording.ts'
-import type { LogProcess, ProcessOptions } from '../process/process.ts'
+import type { Definition } from '../../streams/definition/define.ts'
+import type { DefinitionProcessOptions, LogProcess, ProcessOptions } from '../process/process.ts'
 import type { ProcessState } from '../process/process-state.ts'
 import type { StoredStates } from '../store/process-store.ts'
 import type { LogStats } from '../store/stats.ts'
@@ -156,6 +157,31 @@ export interface EventLog extends AsyncDisposable {
     name: string,
     options: ProcessOptions<State, Type>,
   ): LogProcess<State>
+  /**
+   * Computes a definition of `rivulet/streams` over the entries, and appends its results: each exactly once, whatever is killed. Its process has the name
+   * of the definition.
+   *
+   * Rejects as a process of functions does; also with a `ProcessVersionError` if what it computes has changed, and its version has not.
+   *
+   * ```ts
+   * import { memoryStore, openLog } from 'rivulet/log'
+   * import { aggregate, count, define, from, keyBy, tumbling } from 'rivulet/streams'
+   *
+   * const changes = define(
+   *   'changes',
+   *   { version: 1 },
+   *   from('monitor.event_stream').pipe(
+   *     keyBy(({ source }) => source),
+   *     aggregate('per-hour', tumbling('1h'), { changes: count() }),
+   *   ),
+   * )
+   * const log = await openLog(memoryStore())
+   * log.process(changes)
+   * ```
+   *
+   * @throws ArgumentError at the call, for an invalid setting.
+   */
+  process<Result>(definition: Definition<Result>, options?: DefinitionProcessOptions): LogProcess<unknown>
   /**
    * Appends events of the application, to be read beside those of the service: each once, by its `source` and `id`, from any number of
    * processes. The log sets `received`, and `via` to `app`.

@@ -32,8 +32,13 @@ import type { RecorderReports } from '../record/recorder.ts'
 import { record } from '../record/recording.ts'
 import { removeRecording } from '../record/progress-registry.ts'
 import type { Recording, RecordOptions } from '../record/recording.ts'
-import { processSettings, RunningProcess } from '../process/process.ts'
-import type { LogProcess, ProcessOptions } from '../process/process.ts'
+import { definitionSettings, processSettings, RunningProcess } from '../process/process.ts'
+import type {
+  DefinitionProcessOptions,
+  LogProcess,
+  ProcessOptions,
+  ProcessSettings,
+} from '../process/process.ts'
 import { StoredProcessState } from '../process/process-state.ts'
 import type { ProcessState } from '../process/process-state.ts'
 import { processesMentioning } from '../process/mentioning.ts'
@@ -41,6 +46,7 @@ import { PartedStates } from '../process/parted-states.ts'
 import { runShared } from '../process/shared-process.ts'
 import { ProcessOrder } from '../process/process-order.ts'
 import { ProcessRunner } from '../process/runner.ts'
+import { Definition } from '../../streams/definition/define.ts'
 import { Retention } from './retention.ts'
 import type { RetentionOptions } from './retention.ts'
 import { namesOf, wholeName } from '../consume/part-name.ts'
@@ -169,11 +175,26 @@ export class OpenEventLog implements EventLog {
     return this.#job(done, () => stopping.abort())
   }
 
+  process<Result>(definition: Definition<Result>, options?: DefinitionProcessOptions): LogProcess<unknown>
   process<State, Type extends ResearchEventType>(
     name: string,
     options: ProcessOptions<State, Type>,
+  ): LogProcess<State>
+  process<State, Type extends ResearchEventType>(
+    ...given: OfFunctions<State, Type> | OfDefinition
+  ): LogProcess<unknown> {
+    if (isOfDefinition(given)) {
+      const [definition, options = {}] = given
+      return this.#process(definition.name, definitionSettings(definition, options))
+    }
+    const [name, options] = given
+    return this.#process(name, processSettings(name, options))
+  }
+
+  #process<State, Type extends ResearchEventType>(
+    name: string,
+    settings: ProcessSettings<State, Type>,
   ): LogProcess<State> {
-    const settings = processSettings(name, options)
     this.#context.check()
     const stopping = new AbortController()
     const { signal } = stopping
@@ -387,6 +408,19 @@ export class OpenEventLog implements EventLog {
     })
     return subscription
   }
+}
+
+type OfFunctions<State, Type extends ResearchEventType> = readonly [
+  name: string,
+  options: ProcessOptions<State, Type>,
+]
+
+type OfDefinition = readonly [definition: Definition<unknown>, options?: DefinitionProcessOptions]
+
+function isOfDefinition<State, Type extends ResearchEventType>(
+  given: OfFunctions<State, Type> | OfDefinition,
+): given is OfDefinition {
+  return given[0] instanceof Definition
 }
 
 /** A query of some libraries runs at each call of its `then`: observers and `deliver` share a promise of it. */

@@ -24,7 +24,7 @@ export interface Standing {
 type BeginSettings = Pick<
   ProcessOptions<unknown>,
   'version' | 'startAt' | 'migrate' | 'rebuild' | 'holdsRetention'
->
+> & { readonly shape?: string }
 
 /** The process whose state is read. */
 interface Claimed {
@@ -43,10 +43,10 @@ interface Claimed {
 export async function begin(claimed: Claimed, settings: BeginSettings): Promise<Standing> {
   const { store, fence, name } = claimed
   const reader = await store.reader(fence.name)
-  const { version, startAt = 'start', migrate, rebuild = false, holdsRetention = true } = settings
+  const { version, shape, startAt = 'start', migrate, rebuild = false, holdsRetention = true } = settings
   if (reader?.process === undefined) {
     const beginAt = async (start: Position, expect: Position | null): Promise<Standing> => {
-      const progress: Progress = { version, start, clocks: NO_TIME }
+      const progress: Progress = { version, shape, start, clocks: NO_TIME }
       const process = { checkpoint: checkpointOf(progress), holdsRetention, state: [], timers: [] }
       await store.commit(fence, { expect, cursor: start, acknowledged: [], process })
       return { cursor: start, progress }
@@ -64,6 +64,9 @@ export async function begin(claimed: Claimed, settings: BeginSettings): Promise<
   const refused = (problem: string) => new ProcessVersionError(name, progress.version, version, problem)
   if (version < progress.version) throw refused('start the newer program, or give this one a higher version')
   const { migration } = progress
+  if (version === progress.version && shape !== progress.shape) {
+    throw refused('what it computes has changed: give it a higher version')
+  }
   if (version === progress.version && migration === undefined) {
     if (holdsRetention !== reader.process.holdsRetention) {
       const process = { checkpoint, holdsRetention, state: [], timers: [] }
@@ -75,7 +78,8 @@ export async function begin(claimed: Claimed, settings: BeginSettings): Promise<
     const target = { version, migrate, holdsRetention }
     return { cursor, progress: await migrated(claimed, cursor, progress, target) }
   }
-  if (rebuild !== false) return restarted(claimed, cursor, progress, { version, rebuild, holdsRetention })
+  if (rebuild !== false)
+    return restarted(claimed, cursor, progress, { version, shape, rebuild, holdsRetention })
   if (migration !== undefined) {
     throw refused(
       `the migration of its states from version ${migration.from} is not finished. Run it in version ${progress.version} ` +
@@ -92,9 +96,10 @@ async function restarted(
   progress: Progress,
   {
     version,
+    shape,
     rebuild: how,
     holdsRetention,
-  }: Required<Pick<BeginSettings, 'version' | 'rebuild' | 'holdsRetention'>>,
+  }: Pick<BeginSettings, 'shape'> & Required<Pick<BeginSettings, 'version' | 'rebuild' | 'holdsRetention'>>,
 ): Promise<Standing> {
   const { start, rebuild = cursor } = progress
   const { gap } = await store.read(start, { limit: 1 })
@@ -106,7 +111,7 @@ async function restarted(
       'it cannot be built again, because the log no longer has its beginning. Give it `migrate`, `rebuild: "available"`, or another name',
     )
   }
-  const next: Progress = { version, start, clocks: NO_TIME, rebuild }
+  const next: Progress = { version, shape, start, clocks: NO_TIME, rebuild }
   const process = { checkpoint: checkpointOf(next), reset: true, holdsRetention, state: [], timers: [] }
   await store.commit(fence, { expect: cursor, cursor: start, acknowledged: [], process })
   return { cursor: start, progress: next }

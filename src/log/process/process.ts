@@ -15,6 +15,7 @@ import type { LogJob } from '../event-log/job.ts'
 import type { StoredStates } from '../store/process-store.ts'
 import { checkFunctions, FUNCTION_DEFAULTS, FUNCTION_OPTIONS } from '../../streams/process-functions.ts'
 import type { ProcessFunctions } from '../../streams/process-functions.ts'
+import type { Definition } from '../../streams/definition/define.ts'
 import { StoredProcessState } from './process-state.ts'
 import type { ProcessState } from './process-state.ts'
 import type { StartAt } from '../store/contract.ts'
@@ -115,6 +116,20 @@ export interface ProcessOptions<
   readonly share?: boolean
 }
 
+/** Settings of a process that computes a definition. */
+export interface DefinitionProcessOptions extends Pick<
+  ProcessOptions<unknown>,
+  'startAt' | 'holdsRetention' | 'wait' | 'share' | 'onError' | 'maxStateBytes'
+> {
+  /**
+   * Computes a new version of the definition from where the process began: `true`, or `available` from the entries that are left. Default false:
+   * another version is refused with a `ProcessVersionError`.
+   *
+   * Results of the time before are computed for later windows only, and not appended again.
+   */
+  readonly rebuild?: boolean | 'available'
+}
+
 /** A process that runs, and its state. */
 export interface LogProcess<State> extends LogJob, ProcessState<State> {}
 
@@ -140,8 +155,10 @@ export class RunningProcess<State> extends StoredProcessState<State> implements 
 const MAX_AFTER = 100
 
 /** {@link ProcessOptions} with their defaults. */
-export type ProcessSettings<State, Type extends ResearchEventType> = ProcessOptions<State, Type> &
-  Required<
+export type ProcessSettings<State, Type extends ResearchEventType> = ProcessOptions<State, Type> & {
+  /** What it computes, as a text: a version has one. Undefined for functions. */
+  readonly shape?: string
+} & Required<
     Pick<
       ProcessOptions<State, Type>,
       'startAt' | 'rebuild' | 'after' | 'holdsRetention' | 'lateness' | 'maxStateBytes' | 'onError' | 'share'
@@ -190,6 +207,25 @@ export function processSettings<State, Type extends ResearchEventType>(
   checkBoolean('share', settings.share)
   // The caller may change the list.
   return { ...settings, after: [...after] }
+}
+
+const DEFINITION_OPTIONS = Object.keys({
+  startAt: true,
+  rebuild: true,
+  holdsRetention: true,
+  wait: true,
+  share: true,
+  onError: true,
+  maxStateBytes: true,
+} satisfies Record<keyof DefinitionProcessOptions, true>)
+
+/** The settings of a process that computes a definition. Throws an ArgumentError for an invalid one. */
+export function definitionSettings(
+  { name, version, after, functions, shape }: Definition<unknown>,
+  options: DefinitionProcessOptions,
+): ProcessSettings<unknown, ResearchEventType> {
+  checkOptions('options', options, DEFINITION_OPTIONS)
+  return { ...processSettings(name, { ...functions, ...options, version, after }), shape }
 }
 
 function checkAfter(process: string, after: readonly string[]): void {

@@ -6,6 +6,8 @@ import type { Inputs, ProcessTime, ReportedProgress } from './inputs.ts'
 /** The checkpoint of a process beside its cursor. */
 export interface Progress extends ProcessTime {
   readonly version: number
+  /** What this version computes, if it is a definition. */
+  readonly shape?: string | undefined
   /** The `lateness` of the process, in ms. */
   readonly lateness?: number | undefined
   /** The position at which the process began, and begins again when it is rebuilt. */
@@ -51,10 +53,11 @@ export function checkpointOf({ clocks, inputs, ...progress }: Progress): string 
 export function progressOf(process: string, checkpoint: string): Progress {
   const parsed = parseJson(checkpoint)
   if (isObject(parsed) && typeof parsed['version'] === 'number' && typeof parsed['start'] === 'string') {
-    const { version, lateness, start, clocks, inputs, rebuild, migration, within } = parsed
+    const { version, shape, lateness, start, clocks, inputs, rebuild, migration, within } = parsed
     const [event, recorded, complete] = Array.isArray(clocks) ? clocks : []
     return {
       version,
+      shape: typeof shape === 'string' ? shape : undefined,
       lateness: typeof lateness === 'number' ? lateness : undefined,
       start,
       clocks: { event: timeOf(event), recorded: timeOf(recorded), complete: complete !== false },

@@ -301,6 +301,23 @@ export const DATA_SHAPES = {
   },
   'gateway.session': { sub: 'value', grant: 'value', exchange: 'value' },
   'gateway.revoked': { sub: 'value', grant: 'value', at: 'value' },
+  'window.result': {
+    stage: 'value',
+    key: 'value',
+    start: 'value',
+    end: 'value',
+    complete: 'value',
+    values: 'any',
+    byArrival: 'value',
+  },
+  'window.dropped': {
+    stage: 'value',
+    key: 'value',
+    start: 'value',
+    end: 'value',
+    reason: 'value',
+    count: 'value',
+  },
   unknown: 'any',
 } as const satisfies DataShapes
 

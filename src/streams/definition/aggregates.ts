@@ -86,7 +86,9 @@ export function average<Item>(
     init: () => ({ sum: 0, count: 0 }),
     add: (state, item) => {
       const number = numberOf('average', value, item)
-      return number === undefined ? state : { sum: finite('average', state.sum + number), count: state.count + 1 }
+      return number === undefined
+        ? state
+        : { sum: finite('average', state.sum + number), count: state.count + 1 }
     },
     merge: (a, b) => ({ sum: finite('average', a.sum + b.sum), count: a.count + b.count }),
     result: (state) => (state.count === 0 ? null : state.sum / state.count),

@@ -68,7 +68,9 @@ function joined(a: readonly Bin[], b: readonly Bin[]): readonly Bin[] {
     if (isBoth || !isLeft) j++
   }
   if (bins.length <= MAX_BINS) return bins
-  throw new RefusedEffect(`percentile: the numbers of a window are too far apart: they need more than ${MAX_BINS} bins`)
+  throw new RefusedEffect(
+    `percentile: the numbers of a window are too far apart: they need more than ${MAX_BINS} bins`,
+  )
 }
 
 function ranked({ negative, zeros, positive }: Sketch, part: number): number | null {

@@ -10,7 +10,7 @@ const MAX_OVERLAP = 1_000
 const DAY = 86_400_000
 
 /** Windows of one length, from each multiple of `every`. */
-interface FixedWindows {
+export interface FixedWindows {
   readonly kind: 'tumbling' | 'hopping'
   /** Length of a window, in ms. */
   readonly size: number
@@ -19,7 +19,7 @@ interface FixedWindows {
 }
 
 /** A window for each run of events without a longer pause. */
-interface SessionWindows {
+export interface SessionWindows {
   readonly kind: 'session'
   /** The pause that ends a session, in ms. */
   readonly gap: number
@@ -84,9 +84,14 @@ export function tumbling(size: TimeSpan): Windows {
  */
 export function hopping(size: TimeSpan, every: TimeSpan): Windows {
   const [length, step] = [spanOf('size', size), spanOf('every', every)]
-  if (step > length) throw new ArgumentError('every', 'at most `size`: events between two windows would be lost', every)
+  if (step > length)
+    throw new ArgumentError('every', 'at most `size`: events between two windows would be lost', every)
   if (length / step > MAX_OVERLAP) {
-    throw new ArgumentError('every', `at least a ${MAX_OVERLAP}th of \`size\`: an event is in at most so many windows`, every)
+    throw new ArgumentError(
+      'every',
+      `at least a ${MAX_OVERLAP}th of \`size\`: an event is in at most so many windows`,
+      every,
+    )
   }
   return { kind: 'hopping', size: length, every: step }
 }

@@ -20,6 +20,7 @@ const FAMILY_OF: Readonly<Record<FirstWord<ResearchEventType>, Family>> = {
   error: 'Sources',
   log: 'Other',
   gateway: 'Other',
+  window: 'Other',
   unknown: 'Other',
 }
 

@@ -1,0 +1,167 @@
+import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkObject, checkText } from '../../protocol/check.ts'
+import { rfc3339 } from '../../protocol/timestamp.ts'
+import type { WindowResult } from '../../protocol/window.ts'
+import type { ProcessContext, StreamEntry } from '../process-functions.ts'
+import { checkAggregate } from './aggregates.ts'
+import type { Aggregate } from './aggregates.ts'
+import type { Span } from './dropped.ts'
+import { KeyedStream } from './event-stream.ts'
+import { fixedWindows } from './fixed-windows.ts'
+import { placed } from './placed.ts'
+import type { Placed } from './placed.ts'
+import { sessionWindows } from './session-windows.ts'
+import type { Row, Stage, StageSettings } from './stage.ts'
+import type { Windows } from './windows.ts'
+
+/** What `data` is for the results of a stage. */
+export interface ResultOf<Name extends string, Values> extends WindowResult {
+  readonly stage: Name
+  readonly values: Readonly<Values>
+}
+
+/** Maximum number of values of a stage. */
+const MAX_VALUES = 100
+
+/** Maximum length of the name of a stage. */
+const MAX_NAME = 100
+
+/** What windows of one kind do with the events of a key. */
+export interface WindowKind<Item, State> {
+  /** The rows that an event is for. */
+  rows(key: string, item: Item, at: Placed): readonly Row<State>[]
+  timer: Stage<unknown, State>['timer']
+}
+
+/** The values of a window that is open. */
+export interface Values {
+  /** The states of the aggregates, in their order. */
+  readonly states: readonly unknown[]
+  /** Number of events without a time of their own. */
+  readonly byArrival?: number | undefined
+}
+
+/** Computes the values of a stage. */
+export interface Tally<Item> {
+  readonly stage: string
+  add(values: Values | undefined, item: Item, at: Placed): Values
+  merge(a: Values, b: Values): Values
+  /** Appends the result of a window. */
+  append(
+    key: string,
+    window: Span,
+    values: Values,
+    context: Pick<ProcessContext<unknown>, 'append' | 'complete'>,
+  ): void
+}
+
+/**
+ * Values over the events of each key and window. One result for each window that has an event, once the watermark has passed its end: `window.result`,
+ * whose time is that end.
+ *
+ * Its state is a row for each key and window, whatever the number of events. Events that come after the end of their window by more than the `lateness`
+ * of the definition are left out, and reported by `window.dropped`.
+ *
+ *     events:    -a-b-|--c-|
+ *                aggregate('n', tumbling(…), { events: count() })
+ *     result:    ------2----1|
+ *
+ * ```ts
+ * import { aggregate, average, count, define, from, keyBy, max, tumbling } from 'rivulet/streams'
+ *
+ * define(
+ *   'searches',
+ *   { version: 1, lateness: '30s' },
+ *   from('gateway.search').pipe(
+ *     keyBy(({ data }) => data.sub),
+ *     aggregate('per-hour', tumbling('1h'), {
+ *       searches: count(),
+ *       most: max(({ data }) => data.response.results.length),
+ *       usual: average(({ data }) => data.response.results.length),
+ *     }),
+ *   ),
+ * )
+ * ```
+ *
+ * @param name The name of the stage, unique in its definition, of up to 100 characters.
+ * @param values 1 to 100 aggregates by name.
+ * @throws ArgumentError for an invalid argument.
+ */
+export function aggregate<Item, const Name extends string, Of extends object>(
+  name: Name,
+  windows: Windows,
+  values: { readonly [Value in keyof Of]: Aggregate<Item, Of[Value]> },
+): (stream: KeyedStream<Item>) => Stage<ResultOf<Name, Of>> {
+  checkText('name', name)
+  if (name.length > MAX_NAME) throw new ArgumentError('name', `a text of up to ${MAX_NAME} characters`, name)
+  checkObject('windows', windows)
+  checkObject('values', values)
+  const aggregates: readonly (readonly [string, Aggregate<Item, unknown>])[] = Object.entries(values)
+  if (aggregates.length === 0 || aggregates.length > MAX_VALUES) {
+    throw new ArgumentError('values', `an object of 1 to ${MAX_VALUES} aggregates`, values)
+  }
+  for (const [value, given] of aggregates) checkAggregate(`values.${value}`, given)
+  const tally = tallyOf(name, aggregates)
+  const kind = windows.kind === 'session' ? sessionWindows(windows, tally) : fixedWindows(windows, tally)
+  const kinds = aggregates.map(([value, each]) => [value, each.kind])
+  return (stream) => {
+    if (!(stream instanceof KeyedStream))
+      throw new ArgumentError('aggregate', 'given events with keys: put `keyBy` before it', stream)
+    return stageOf(name, stream, kind, JSON.stringify([windows, kinds]))
+  }
+}
+
+function stageOf<Item, State>(
+  name: string,
+  stream: KeyedStream<Item>,
+  kind: WindowKind<Item, State>,
+  shape: string,
+): Stage<never, State> {
+  const { origin, select, keyOf } = stream
+  const rows = (entry: StreamEntry, { backfill }: StageSettings): readonly Row<State>[] => {
+    if (entry.revision > 1 || (entry.backfill && backfill === 'ignore')) return NO_ROWS
+    const item = select(entry)
+    if (item === undefined) return NO_ROWS
+    const key = keyOf(item)
+    return key === undefined ? NO_ROWS : kind.rows(key, item, placed(entry))
+  }
+  return { name, types: origin.types, after: origin.after, shape, rows, timer: kind.timer }
+}
+
+const NO_ROWS: readonly never[] = []
+
+function tallyOf<Item>(
+  stage: string,
+  aggregates: readonly (readonly [string, Aggregate<Item, unknown>])[],
+): Tally<Item> {
+  const initial = (): readonly unknown[] => aggregates.map(([, { init }]) => init())
+  return {
+    stage,
+    add(values, item, { at, isByArrival }) {
+      const before = values?.states ?? initial()
+      const states = aggregates.map(([, each], n) => each.add(before[n], item, at))
+      return valuesOf(states, (values?.byArrival ?? 0) + (isByArrival ? 1 : 0))
+    },
+    merge: (a, b) =>
+      valuesOf(
+        aggregates.map(([, each], n) => each.merge(a.states[n], b.states[n])),
+        (a.byArrival ?? 0) + (b.byArrival ?? 0),
+      ),
+    append(key, { start, end }, { states, byArrival }, context) {
+      const data: WindowResult = {
+        stage,
+        key,
+        start: rfc3339(start),
+        end: rfc3339(end),
+        complete: context.complete,
+        values: Object.fromEntries(aggregates.map(([value, each], n) => [value, each.result(states[n])])),
+        ...(byArrival !== undefined && { byArrival }),
+      }
+      context.append({ type: 'window.result', data })
+    },
+  }
+}
+
+function valuesOf(states: readonly unknown[], byArrival: number): Values {
+  return byArrival === 0 ? { states } : { states, byArrival }
+}
