@@ -179,32 +179,50 @@ function functionsOf(
   settings: StageSettings,
 ): Definition<unknown>['functions'] & Pick<Definition<unknown>, 'reads'> {
   const byName = new Map(stages.map((stage) => [stage.name, stage]))
-  // `event` is called once for each key, often right after `key`.
-  let last: { readonly entry: StreamEntry; readonly rows: ReadonlyMap<string, RowsOfKey> } | undefined
+  // `event` is called once for each key, and for a log many entries after `key`.
+  const known = new WeakMap<StreamEntry, Rows>()
   const rowsOf = (entry: StreamEntry) => {
-    if (last?.entry === entry) return last.rows
-    const rows = new Map<string, RowsOfKey>()
-    for (const stage of stages) {
-      if (!stage.types.includes(entry.type)) continue
-      for (const row of stage.rows(entry, settings)) {
-        const key = JSON.stringify(row.key)
-        rows.set(key, [...(rows.get(key) ?? []), row])
-      }
-    }
-    last = { entry, rows }
+    const before = known.get(entry)
+    if (before !== undefined) return before
+    const reading = stages.filter(({ types }) => types.includes(entry.type))
+    const rows = new Rows(reading.flatMap((stage) => stage.rows(entry, settings)))
+    known.set(entry, rows)
     return rows
   }
   return {
     types: [...new Set(stages.flatMap(({ types }) => types))],
     lateness,
-    key: (entry) => [...rowsOf(entry).keys()],
+    key: (entry) => rowsOf(entry).keys,
     init: () => null,
-    event: (state, entry, context) => take(rowsOf(entry).get(context.key) ?? [], state, context),
-    reads: (entry, key) => rangeOf(rowsOf(entry).get(key) ?? []),
+    event: (state, entry, context) => take(rowsOf(entry).of(context.key), state, context),
+    reads: (entry, key) => rangeOf(rowsOf(entry).of(key)),
     timer(state, due, context, name, data) {
       const key = rowKeyOf(context)
       byName.get(key[0])?.timer(key, state, due, context, name, data)
     },
+  }
+}
+
+/** What the stages of a definition ask for at an entry, by row. */
+class Rows {
+  readonly #rows: readonly Row<unknown>[]
+  readonly #keys: readonly string[]
+  #byKey: ReadonlyMap<string, RowsOfKey> | undefined
+
+  constructor(rows: readonly Row<unknown>[]) {
+    this.#rows = rows
+    this.#keys = rows.map(({ key }) => rowText(key))
+  }
+
+  /** The keys of the rows, some of them twice perhaps. */
+  get keys(): readonly string[] {
+    return this.#keys
+  }
+
+  of(key: string): RowsOfKey {
+    if (this.#rows.length === 1) return this.#keys[0] === key ? this.#rows : []
+    this.#byKey ??= Map.groupBy(this.#rows, (row) => rowText(row.key))
+    return this.#byKey.get(key) ?? []
   }
 }
 
@@ -238,6 +256,10 @@ function rangeOf(rows: RowsOfKey): NameRange | undefined {
     (all, { from, to }) => ({ from: from < all.from ? from : all.from, to: to > all.to ? to : all.to }),
     first,
   )
+}
+
+function rowText([stage, key, part]: RowKey): string {
+  return JSON.stringify(part === undefined ? [stage, key] : [stage, key, part])
 }
 
 function rowKeyOf({ key }: Pick<ProcessContext<unknown>, 'key'>): RowKey {
