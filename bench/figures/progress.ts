@@ -1,4 +1,6 @@
+import { asyncScheduler } from 'rxjs'
 import { Gate } from '../../src/protocol/gate.ts'
+import { Awake } from '../../src/log/record/awake.ts'
 import { RecordingProgress } from '../../src/log/record/recording-progress.ts'
 import type { StreamItem } from '../../src/sources/shapes/stream-item.ts'
 import { result } from '../figure.ts'
@@ -15,7 +17,7 @@ const INTERVAL = 60_000
  */
 export const measure: Measure = async () => {
   let now = 0
-  const progress = new RecordingProgress(new Gate(), () => now)
+  const progress = new RecordingProgress(new Awake(new Gate(), asyncScheduler), () => true)
   const names = Array.from({ length: MONITORS }, (_, n) => `monitors/monitor_${n}`)
   for (const name of names) progress.join(name, true)
   const polls = names.map((name) =>
@@ -31,7 +33,7 @@ export const measure: Measure = async () => {
     }
     took.push(((performance.now() - began) / MONITORS) * 1_000)
     const lookBegan = performance.now()
-    progress.look(now, now + 1_000)
+    progress.look(now)
     looks.push(performance.now() - lookBegan)
   }
   return [

@@ -25,8 +25,9 @@ export class ProgressRegistry {
   }
 
   /** The time up to which each of these is complete, in Unix ms; -Infinity if that is not known. */
-  async through(streams: readonly string[]): Promise<readonly number[]> {
-    return (await this.#recorder.positions(streams)).map(throughOf)
+  async through(streams: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const positions = streams.length === 0 ? [] : await this.#recorder.positions(streams)
+    return new Map(streams.map((name, n) => [name, throughOf(positions[n])]))
   }
 
   /** Sets the parts of a recording. Without any, the recording is forgotten. */

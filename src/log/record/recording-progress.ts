@@ -1,27 +1,21 @@
-import type { Gate } from '../../protocol/gate.ts'
 import type { StreamItem } from '../../sources/shapes/stream-item.ts'
+import type { Awake } from './awake.ts'
 import { StreamProgress } from './stream-progress.ts'
 
 /** From this number of streams on, one of a hundred may be behind without holding the others. */
 const MANY = 100
 
-/** How much later than it should a look comes from a process that was suspended, in ms. */
-const SUSPENDED = 500
-
 /** The time up to which the streams of a recording, or of one part of it, are complete. */
 export class RecordingProgress {
   readonly #streams = new Map<string, StreamProgress>()
-  readonly #gate: Gate
+  readonly #awake: Awake
+  readonly #isListed: () => boolean
   #through = -Infinity
-  /** Since when this process reads what comes without a pause. */
-  #awakeSince: number
-  /** When the next look is expected. */
-  #expected = Infinity
 
-  constructor(gate: Gate, now: () => number) {
-    this.#gate = gate
-    this.#awakeSince = now()
-    gate.onChange(() => (this.#awakeSince = now()))
+  /** @param isListed Whether the streams are known. Nothing is complete before. */
+  constructor(awake: Awake, isListed: () => boolean) {
+    this.#awake = awake
+    this.#isListed = isListed
   }
 
   /** They were complete up to this time before, in Unix ms. */
@@ -45,21 +39,15 @@ export class RecordingProgress {
 
   /** A stream has emitted an item. */
   took(item: StreamItem, now: number): void {
-    this.#streams.get(item.stream.name)?.took(item, now)
+    this.#streams.get(item.stream.name)?.took(item, now, this.#awake.since(now))
   }
 
-  /**
-   * The time up to which all of them are complete, or 99 of 100 if they are many. It never goes back.
-   *
-   * @param next When the next call is expected, in Unix ms.
-   */
-  look(now: number, next: number): number {
-    // What came meanwhile is read after this.
-    if (now - this.#expected > SUSPENDED || this.#gate.closed) this.#awakeSince = now
-    this.#expected = next
-    for (const stream of this.#streams.values()) stream.look(now, this.#awakeSince)
+  /** The time up to which all of them are complete, or 99 of 100 if they are many. It never goes back. */
+  look(now: number): number {
+    const awakeSince = this.#awake.since(now)
+    for (const stream of this.#streams.values()) stream.look(now, awakeSince)
     // If none of them holds anything yet, it is complete up to now, and may stand still later.
-    this.#through = Math.max(this.#through, Math.min(now, this.#ofMost(now)))
+    if (this.#isListed()) this.#through = Math.max(this.#through, Math.min(now, this.#ofMost(now)))
     return this.#through
   }
 
