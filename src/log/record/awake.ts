@@ -8,31 +8,27 @@ const BEAT = 250
 const SUSPENDED = 500
 
 /**
- * Knows since when a recording reads all that comes, without a pause by its gate, by a suspension of the process, or by a wall clock that was
- * set back. What came before may not be read yet.
+ * Knows since when a recording reads all that comes: without a pause by its gate, by a suspension of the process, or by a wall clock that was
+ * set back. What came before that may not be read yet.
  */
 export class Awake {
   readonly #gate: Gate
   readonly #timers: ClockTimers
   #since: number
-  #lastBeat: number
-  /** When the next beat is due; infinite while there is none. */
-  #due = Infinity
+  /** When the process was last seen to run. */
+  #seenAt: number
 
   constructor(gate: Gate, timers: ClockTimers) {
     this.#gate = gate
     this.#timers = timers
-    this.#since = this.#lastBeat = timers.now()
+    this.#since = this.#seenAt = timers.now()
     gate.onChange(() => (this.#since = timers.now()))
   }
 
   /** Notices suspensions until the signal is aborted. */
   run(signal: AbortSignal): void {
     const beat = () => {
-      const now = this.#timers.now()
-      this.since(now)
-      this.#lastBeat = now
-      this.#due = now + BEAT
+      this.since(this.#timers.now())
       return this.#timers.schedule(() => (timer = beat()), BEAT)
     }
     let timer = beat()
@@ -41,8 +37,9 @@ export class Awake {
 
   /** Since when, in Unix ms. It is now while the gate is closed. */
   since(now: number): number {
-    const wasSuspended = now - this.#due > SUSPENDED || now < this.#lastBeat
+    const wasSuspended = now - this.#seenAt > BEAT + SUSPENDED || now < this.#seenAt
     if (wasSuspended || this.#gate.closed) this.#since = now
+    this.#seenAt = now
     return this.#since
   }
 }
