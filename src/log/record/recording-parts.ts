@@ -8,7 +8,9 @@ import type { Awake } from './awake.ts'
 import { RecordingProgress } from './recording-progress.ts'
 import type { RecordedStream, Recorder } from './recorder.ts'
 
-const NAME_ADVICE = 'end that recording first, or give each recording a `name` of its own'
+/** What to do if another recording has the part: it may be the same one in another process, or one of other sources. */
+const NAME_ADVICE =
+  'end that recording first, or wait for it with `wait`; recordings of other sources each need a `name` of their own'
 
 /** Settings of {@link RecordingParts}. */
 interface PartSettings {

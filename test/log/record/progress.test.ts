@@ -2,7 +2,7 @@ import { ArgumentError } from 'rivulet'
 import type { Entry, EventLog } from 'rivulet/log'
 import { LogError, LogInUseError } from 'rivulet/log'
 import { Subject } from 'rxjs'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { monitored } from './monitored.ts'
 import { allEntriesOf, completed, settled } from './recording-log.ts'
 
@@ -145,7 +145,7 @@ describe('the progress of a recording', () => {
     const second = log.record({ client, monitors: watched('b') })
     await expect(second.done).rejects.toMatchObject({
       claimed: 'stream:progress/main',
-      message: expect.stringContaining('give each recording a `name` of its own'),
+      message: expect.stringContaining('each need a `name` of their own'),
     })
     await first.stop()
     for (const name of ['', 'webhooks', 1 as never, '\ud800', 'x'.repeat(257)]) {
@@ -296,17 +296,27 @@ describe('the progress of a recording', () => {
   })
 
   it('fails its recording when it cannot be claimed again', async () => {
-    const { client, log, store, open, watched, pass } = await monitored()
+    const { client, root, open, watched, pass } = await monitored()
+    const error = new LogError('out of order')
+    let isBroken = false
+    const store = root.connect({
+      faults: (write) => {
+        if (isBroken && write === 'claim') throw error
+      },
+    })
+    const { log } = await open(store)
     const other = await open()
     const recording = log.record({ client, monitors: watched('a'), share: 'all' })
+    const failure = recording.done.catch((each: unknown) => each)
     await pass(20)
-    const error = new LogError('out of order')
-    vi.spyOn(store, 'claim').mockRejectedValue(error)
-    store.loseClaims()
-    await other.store.claim('stream:progress/all/0')
-    const failed = expect(recording.done).rejects.toBe(error)
+    const name = 'stream:progress/all/0'
+    // Its claim is lost without its knowledge.
+    await store.release({ name, token: 1 })
+    const fence = await other.store.claim(name)
     await pass(20)
-    await failed
+    isBroken = true
+    await other.store.release(fence)
+    expect(await failure).toBe(error)
   })
 
   it('ends with its sources: the log waits for it no longer', async () => {

@@ -152,7 +152,8 @@ export async function recordingLog(options: ClientOptions = {}, root = simulated
     onTestFinished(() => log.close())
     return { store, log }
   }
-  const { store, log } = await open()
+  const store = root.connect()
+  const { log } = await open(store)
   return {
     service,
     client,

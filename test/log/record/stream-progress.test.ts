@@ -166,23 +166,26 @@ describe('the progress of many streams', () => {
     expect(after(250)).toBe(70_000)
   })
 
-  it.each(['an event', 'a beat'])('has to catch up again after a suspension, of which %s tells first', (first) => {
-    const time = new TestTime()
-    const suspended = new Awake(new Gate(), time)
-    suspended.run(new AbortController().signal)
-    const progress = new RecordingProgress(suspended, () => true)
-    progress.join(stream.name, false)
-    progress.took(item('reached'), 0)
-    time.advance(6_000)
-    expect(progress.look(time.now())).toBe(0)
-    time.suspend(600_000)
-    time.advance(first === 'a beat' ? 250 : 0)
-    for (const at of [7_000, 8_000]) progress.took(event(at), time.now())
-    time.advance(1_000)
-    expect(progress.look(time.now())).toBe(0)
-    time.advance(5_000)
-    expect(progress.look(time.now())).toBeGreaterThanOrEqual(606_000)
-  })
+  it.each(['an event', 'a beat'])(
+    'has to catch up again after a suspension, of which %s tells first',
+    (first) => {
+      const time = new TestTime()
+      const suspended = new Awake(new Gate(), time)
+      suspended.run(new AbortController().signal)
+      const progress = new RecordingProgress(suspended, () => true)
+      progress.join(stream.name, false)
+      progress.took(item('reached'), 0)
+      time.advance(6_000)
+      expect(progress.look(time.now())).toBe(0)
+      time.suspend(600_000)
+      time.advance(first === 'a beat' ? 250 : 0)
+      for (const at of [7_000, 8_000]) progress.took(event(at), time.now())
+      time.advance(1_000)
+      expect(progress.look(time.now())).toBe(0)
+      time.advance(5_000)
+      expect(progress.look(time.now())).toBeGreaterThanOrEqual(606_000)
+    },
+  )
 
   it('is awake again at once when the wall clock was set back', () => {
     const time = new TestTime()
