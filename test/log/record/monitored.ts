@@ -25,10 +25,10 @@ export async function monitored() {
     happens: (...ids: readonly string[]) => {
       for (const id of ids) times.set(id, [...(times.get(id) ?? []), time.now()])
     },
-    /** Lets the time pass, in steps of a second. */
-    pass: async (seconds: number) => {
-      for (let second = 0; second < seconds; second++) {
-        time.advance(1_000)
+    /** Lets the time pass, in steps of a second, or of several. */
+    pass: async (steps: number, seconds = 1) => {
+      for (let step = 0; step < steps; step++) {
+        time.advance(seconds * 1_000)
         await settled()
       }
     },
