@@ -172,6 +172,21 @@ describe('the progress of a recording', () => {
     await webhooks.stop()
   })
 
+  it('begins where the last one of its name was, also if that was removed', async () => {
+    const { client, log, service, watched, pass } = await monitored()
+    const first = log.record({ client, monitors: watched('a') })
+    await pass(40)
+    await first.stop()
+    const stopped = await through(log)
+    await log.remove({ recording: 'main' })
+    await service.stop()
+    const second = log.record({ client, monitors: watched('a') })
+    await pass(20)
+    const { recordings } = (await log.stats()).time
+    expect(recordings).toEqual([{ name: 'main', through: (stopped ?? 0) * 1_000, isAwaited: true }])
+    await second.stop()
+  })
+
   it('waits for the webhooks that are stored and not recorded', async () => {
     const { client, log, put, pass, service } = await monitored()
     const recording = log.record({ client, webhooks: true })
