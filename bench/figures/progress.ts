@@ -1,6 +1,6 @@
-import { asyncScheduler } from 'rxjs'
+import { Subscription } from 'rxjs'
 import { Gate } from '../../src/protocol/gate.ts'
-import { Awake } from '../../src/log/record/awake.ts'
+import { Pauses } from '../../src/log/record/pauses.ts'
 import { RecordingProgress } from '../../src/log/record/recording-progress.ts'
 import type { StreamItem } from '../../src/sources/shapes/stream-item.ts'
 import { result } from '../figure.ts'
@@ -17,7 +17,10 @@ const INTERVAL = 60_000
  */
 export const measure: Measure = async () => {
   let now = 0
-  const progress = new RecordingProgress(new Awake(new Gate(), asyncScheduler), () => true)
+  const progress = new RecordingProgress(
+    new Pauses(new Gate(), { now: () => now, schedule: () => Subscription.EMPTY }),
+    () => true,
+  )
   const names = Array.from({ length: MONITORS }, (_, n) => `monitors/monitor_${n}`)
   for (const name of names) progress.join(name, true)
   const polls = names.map((name) =>

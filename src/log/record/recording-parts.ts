@@ -4,7 +4,7 @@ import type { Partitions } from '../store/sharing-store.ts'
 import type { ClockedPart } from './clock.ts'
 import { moveProgress, throughOf } from './progress-registry.ts'
 import type { ProgressRegistry } from './progress-registry.ts'
-import type { Awake } from './awake.ts'
+import type { Pauses } from './pauses.ts'
 import { RecordingProgress } from './recording-progress.ts'
 import type { RecordedStream, Recorder } from './recorder.ts'
 
@@ -21,7 +21,7 @@ interface PartSettings {
   readonly isShared: boolean
   /** Waits for a part that another recording has, until this signal is aborted. Default: that is an error. */
   readonly wait: AbortSignal | undefined
-  readonly awake: Awake
+  readonly pauses: Pauses
   /** Whether it has lists of sources. Otherwise a part is claimed for the first source that {@link Recording.set} adds. */
   readonly hasLists: boolean
   /** Whether the sources are known. */
@@ -43,7 +43,7 @@ class RecordingPart implements ClockedPart {
   constructor(settings: PartSettings, name: string) {
     this.#settings = settings
     this.name = name
-    this.progress = new RecordingProgress(settings.awake, settings.isListed)
+    this.progress = new RecordingProgress(settings.pauses, settings.isListed)
     // Nobody may wait for it.
     if (settings.hasLists) this.claim().catch(() => {})
   }

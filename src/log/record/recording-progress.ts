@@ -1,5 +1,5 @@
 import type { StreamItem } from '../../sources/shapes/stream-item.ts'
-import type { Awake } from './awake.ts'
+import type { Pauses } from './pauses.ts'
 import { StreamProgress } from './stream-progress.ts'
 
 /** From this number of streams on, one of a hundred may be behind without holding the others. */
@@ -8,13 +8,13 @@ const MANY = 100
 /** The time up to which the streams of a recording, or of one part of it, are complete. */
 export class RecordingProgress {
   readonly #streams = new Map<string, StreamProgress>()
-  readonly #awake: Awake
+  readonly #pauses: Pauses
   readonly #isListed: () => boolean
   #through = -Infinity
 
   /** @param isListed Whether the streams are known. Nothing is complete before. */
-  constructor(awake: Awake, isListed: () => boolean) {
-    this.#awake = awake
+  constructor(pauses: Pauses, isListed: () => boolean) {
+    this.#pauses = pauses
     this.#isListed = isListed
   }
 
@@ -39,13 +39,13 @@ export class RecordingProgress {
 
   /** A stream has emitted an item. */
   took(item: StreamItem, now: number): void {
-    this.#streams.get(item.stream.name)?.took(item, now, this.#awake.since(now))
+    this.#streams.get(item.stream.name)?.took(item, now, this.#pauses.last(now))
   }
 
   /** The time up to which all of them are complete, or 99 of 100 if they are many. It never goes back. */
   look(now: number): number {
-    const awakeSince = this.#awake.since(now)
-    for (const stream of this.#streams.values()) stream.look(now, awakeSince)
+    const pause = this.#pauses.last(now)
+    for (const stream of this.#streams.values()) stream.look(now, pause)
     // If none of them holds anything yet, it is complete up to now, and may stand still later.
     if (this.#isListed()) this.#through = Math.max(this.#through, Math.min(now, this.#ofMost(now)))
     return this.#through

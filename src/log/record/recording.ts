@@ -22,7 +22,7 @@ import { Job } from '../event-log/job.ts'
 import type { LogJob } from '../event-log/job.ts'
 import { UNDIVIDED } from '../store/sharing-store.ts'
 import type { Partitions, SharingStore } from '../store/sharing-store.ts'
-import { Awake } from './awake.ts'
+import { Pauses } from './pauses.ts'
 import { checkTick, Clock, MAX_HOLD } from './clock.ts'
 import { ProgressRegistry } from './progress-registry.ts'
 import { RecordingParts } from './recording-parts.ts'
@@ -240,8 +240,8 @@ class RunningRecording {
     const now = () => scheduler.now()
     const isShared = share !== undefined
     const registry = tick === Infinity ? undefined : new ProgressRegistry(recorder)
-    const awake = new Awake(recorder.gate, scheduler)
-    if (registry !== undefined) awake.run(signal)
+    const pauses = new Pauses(recorder.gate, scheduler)
+    if (registry !== undefined) pauses.run(signal)
     const parts =
       registry &&
       new RecordingParts({
@@ -250,7 +250,7 @@ class RunningRecording {
         name,
         isShared,
         wait: waiting,
-        awake,
+        pauses,
         hasLists: LISTS.some((list) => options[list] !== undefined),
         isListed: () => this.#lists.every(({ isKnown }) => isKnown),
         onFailure: (error) => this.#ending.reject(error),
@@ -258,7 +258,7 @@ class RunningRecording {
     const drain =
       webhooks === undefined
         ? undefined
-        : new WebhookDrain(context, recorder, registry, awake, () => clock?.touch())
+        : new WebhookDrain(context, recorder, registry, pauses, () => clock?.touch())
     const clock =
       registry &&
       new Clock({

@@ -1,7 +1,8 @@
 import type { StreamItem } from '../../sources/shapes/stream-item.ts'
 import { parsedTime } from '../../streams/clocks.ts'
+import type { Pause } from './pauses.ts'
 
-/** How long a connection must bring no event until everything before it has come, in ms. */
+/** How long a new connection brings no event once everything before it has come, in ms. */
 const QUIET = 5_000
 
 /** How long what has happened is on its way, at most, in ms. */
@@ -15,14 +16,17 @@ export class StreamProgress {
   /** Unix ms; -Infinity until that is known, and Infinity for a stream that holds nothing yet. */
   through: number
   readonly #isPolled: boolean
-  /** When the poll or the connection began, or the process that reads the connection was awake again; undefined while there is none. */
+  /** When the poll or the connection began, or the last pause of the connection ended; undefined while there is none. */
   #since: number | undefined
   /** When the connection has brought something last. */
   #receivedAt = -Infinity
   /** When it has brought an event last. */
   #eventAt = -Infinity
-  #awakeSince = -Infinity
+  /** The end of the last pause. */
+  #pausedUntil = -Infinity
   #hasCaughtUp = false
+  /** How long it brings no event once it has caught up, in ms. */
+  #quiet = QUIET
 
   /** @param through The time up to which the stream is known to be complete. Default: it is not known. */
   constructor(isPolled: boolean, through = -Infinity) {
@@ -33,20 +37,20 @@ export class StreamProgress {
   /**
    * The stream has emitted an item.
    *
-   * @param awakeSince Since when the process reads all that comes without a pause.
+   * @param pause The last time in which the recording read nothing.
    */
-  took(item: StreamItem, now: number, awakeSince: number): void {
+  took(item: StreamItem, now: number, pause: Pause): void {
     if (this.#isPolled) return this.#tookOfPoll(item, now)
-    this.#wake(awakeSince)
+    this.#resume(pause)
     this.#tookOfConnection(item, now)
   }
 
-  /** @param awakeSince As for {@link took}. */
-  look(now: number, awakeSince: number): void {
+  /** @param pause As for {@link took}. */
+  look(now: number, pause: Pause): void {
     if (this.#isPolled) return
-    this.#wake(awakeSince)
+    this.#resume(pause)
     if (this.#hasCaughtUp || this.#since === undefined) return
-    if (now - Math.max(this.#eventAt, this.#since) >= QUIET) this.#catchUp(this.#since)
+    if (now - Math.max(this.#eventAt, this.#since) >= this.#quiet) this.#catchUp(this.#since)
   }
 
   #tookOfPoll({ kind }: StreamItem, now: number): void {
@@ -59,6 +63,7 @@ export class StreamProgress {
     if (item.kind === 'reached') {
       this.#since = now
       this.#hasCaughtUp = false
+      this.#quiet = QUIET
     } else if (item.kind === 'lost') this.#since = undefined
     else if (item.kind === 'event' || item.kind === 'alive') {
       // What happened before the last arrival has come with it, or was on its way.
@@ -70,13 +75,15 @@ export class StreamProgress {
     this.#receivedAt = now
   }
 
-  /** After a pause, the connection has to catch up again with what came meanwhile. */
-  #wake(awakeSince: number): void {
-    if (awakeSince === this.#awakeSince) return
-    this.#awakeSince = awakeSince
+  /** After a pause, the connection has to catch up again with what came meanwhile, which is little after a short one. */
+  #resume({ end, duration }: Pause): void {
+    if (end === this.#pausedUntil) return
+    const quiet = Math.min(Math.max(duration, ON_ITS_WAY), QUIET)
+    this.#quiet = this.#hasCaughtUp ? quiet : Math.max(quiet, this.#quiet)
+    this.#pausedUntil = end
     this.#receivedAt = this.#eventAt = -Infinity
     this.#hasCaughtUp = false
-    if (this.#since !== undefined) this.#since = awakeSince
+    if (this.#since !== undefined) this.#since = end
   }
 
   #catchUp(since: number): void {

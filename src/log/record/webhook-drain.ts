@@ -19,7 +19,7 @@ import {
 import type { Observable } from 'rxjs'
 import type { PendingDelivery } from '../store/inbox-store.ts'
 import { macrotask } from '../../protocol/macrotask.ts'
-import type { Awake } from './awake.ts'
+import type { Pauses } from './pauses.ts'
 import type { ClockedPart } from './clock.ts'
 import { moveProgress, throughOf } from './progress-registry.ts'
 import type { ProgressRegistry } from './progress-registry.ts'
@@ -67,7 +67,7 @@ const MAX_REMEMBERED = 10_000
 export class WebhookDrain implements ClockedPart {
   readonly name = STREAM
   readonly #registry: ProgressRegistry | undefined
-  readonly #awake: Awake
+  readonly #pauses: Pauses
   readonly #context: Context
   readonly #recorder: Recorder
   readonly #onEvent: () => void
@@ -97,18 +97,18 @@ export class WebhookDrain implements ClockedPart {
 
   /**
    * @param registry The log's list of progress. Undefined if nothing is said of how far the inbox is.
-   * @param awake The same as for the streams of the recording.
+   * @param pauses The same as for the streams of the recording.
    * @param onEvent Called when an event is passed to the recorder.
    */
   constructor(
     context: Context,
     recorder: Recorder,
     registry: ProgressRegistry | undefined,
-    awake: Awake,
+    pauses: Pauses,
     onEvent: () => void,
   ) {
     this.#registry = registry
-    this.#awake = awake
+    this.#pauses = pauses
     this.#context = withoutRetries(context)
     this.#recorder = recorder
     this.#onEvent = onEvent
@@ -146,9 +146,9 @@ export class WebhookDrain implements ClockedPart {
 
   /** The news of deliveries that were stored during a pause may come late, so the inbox is read again after it. */
   #throughWhenEmpty(now: number): number {
-    if (this.#awake.since(now) <= this.#readAt) return now - NOTICED
+    if (this.#pauses.last(now).end <= this.#readAt) return now - NOTICED
     this.#waiting.abort()
-    return this.#through
+    return this.#readAt - NOTICED
   }
 
   /** Called after an event of another stream of this recording was passed to the recorder. */

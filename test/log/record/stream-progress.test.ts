@@ -2,7 +2,8 @@ import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { StreamItem } from '../../../src/sources/shapes/stream-item.ts'
 import { Gate } from '../../../src/protocol/gate.ts'
-import { Awake } from '../../../src/log/record/awake.ts'
+import { Pauses } from '../../../src/log/record/pauses.ts'
+import type { Pause } from '../../../src/log/record/pauses.ts'
 import { RecordingProgress } from '../../../src/log/record/recording-progress.ts'
 import { StreamProgress } from '../../../src/log/record/stream-progress.ts'
 import { change } from '../../operators/events.ts'
@@ -16,14 +17,17 @@ const event = (at: number): StreamItem => {
   return { kind: 'event', stream, event: { ...change('1'), time, received: time }, isNew: true }
 }
 
+/** The recording began. */
+const begun: Pause = { end: 0, duration: Infinity }
+
 describe('the progress of a connection', () => {
-  /** A connection, in a process that has been awake since a time. */
+  /** A connection of a recording, with its last pause. */
   const connection = () => {
     const progress = new StreamProgress(false)
     return {
-      took: (each: StreamItem, now: number, awakeSince = 0) => progress.took(each, now, awakeSince),
-      look: (now: number, awakeSince = 0) => {
-        progress.look(now, awakeSince)
+      took: (each: StreamItem, now: number, pause = begun) => progress.took(each, now, pause),
+      look: (now: number, pause = begun) => {
+        progress.look(now, pause)
         return progress.through
       },
     }
@@ -50,8 +54,9 @@ describe('the progress of a connection', () => {
   it('is not known by a silence in which the process read nothing', () => {
     const { took, look } = connection()
     took(item('reached'), 10_000)
-    expect(look(60_000, 59_900)).toBe(-Infinity)
-    expect(look(64_900, 59_900)).toBe(59_900)
+    const pause = { end: 59_900, duration: 49_000 }
+    expect(look(60_000, pause)).toBe(-Infinity)
+    expect(look(64_900, pause)).toBe(59_900)
   })
 
   it('follows what it brings once it has caught up, a second behind the arrival before', () => {
@@ -85,34 +90,50 @@ describe('the progress of a connection', () => {
     const { took, look } = connection()
     took(item('reached'), 10_000)
     expect(look(15_000)).toBe(10_000)
+    const pause = { end: 615_000, duration: 600_000 }
     // The socket survives a suspension of 10 minutes, and has what came during it.
-    took(item('alive'), 615_000, 615_000)
-    took(event(20_000), 615_000, 615_000)
-    took(event(30_000), 616_000, 615_000)
-    expect(look(616_000, 615_000)).toBe(10_000)
-    took(event(615_500), 616_100, 615_000)
-    expect(look(616_100, 615_000)).toBe(615_000)
+    took(item('alive'), 615_000, pause)
+    took(event(20_000), 615_000, pause)
+    took(event(30_000), 616_000, pause)
+    expect(look(616_000, pause)).toBe(10_000)
+    took(event(615_500), 616_100, pause)
+    expect(look(616_100, pause)).toBe(615_000)
+  })
+
+  it('has caught up after a short pause once it was silent for as long, for a second at least', () => {
+    const { took, look } = connection()
+    took(item('reached'), 10_000)
+    expect(look(15_000)).toBe(10_000)
+    const short = { end: 20_000, duration: 20 }
+    expect(look(20_900, short)).toBe(10_000)
+    expect(look(21_000, short)).toBe(20_000)
+    const longer = { end: 30_000, duration: 3_000 }
+    expect(look(32_900, longer)).toBe(20_000)
+    // What came in both pauses may not be read yet.
+    const next = { end: 32_950, duration: 20 }
+    expect(look(35_900, next)).toBe(20_000)
+    expect(look(35_950, next)).toBe(32_950)
   })
 })
 
 describe('the progress of a poll', () => {
   it('is its start, once it has ended', () => {
     const progress = new StreamProgress(true)
-    progress.took(item('polling'), 10_000, 0)
-    progress.took(item('reached'), 10_100, 0)
-    progress.took(event(9_000), 10_100, 0)
-    progress.look(90_000, 0)
+    progress.took(item('polling'), 10_000, begun)
+    progress.took(item('reached'), 10_100, begun)
+    progress.took(event(9_000), 10_100, begun)
+    progress.look(90_000, begun)
     expect(progress.through).toBe(-Infinity)
-    progress.took(item('caughtUp'), 95_000, 0)
+    progress.took(item('caughtUp'), 95_000, begun)
     expect(progress.through).toBe(10_000)
   })
 })
 
 describe('the progress of many streams', () => {
-  const awake = () => new Awake(new Gate(), new VirtualTimeScheduler())
+  const pauses = () => new Pauses(new Gate(), new VirtualTimeScheduler())
 
   const many = (count: number, ended: number) => {
-    const progress = new RecordingProgress(awake(), () => true)
+    const progress = new RecordingProgress(pauses(), () => true)
     for (let n = 0; n < count; n++) {
       const name = `monitors/m${n}`
       progress.join(name, true)
@@ -134,7 +155,7 @@ describe('the progress of many streams', () => {
   })
 
   it('never goes back, also when a stream joins that is far behind', () => {
-    const progress = new RecordingProgress(awake(), () => true)
+    const progress = new RecordingProgress(pauses(), () => true)
     progress.resume(5_000)
     progress.join('monitors/m', true)
     expect(progress.look(9_000)).toBe(5_000)
@@ -147,7 +168,7 @@ describe('the progress of many streams', () => {
   it('counts no silence while the gate of the recording is closed, or the process is suspended', () => {
     const gate = new Gate()
     const time = new TestTime()
-    const pausing = new Awake(gate, time)
+    const pausing = new Pauses(gate, time)
     pausing.run(new AbortController().signal)
     const progress = new RecordingProgress(pausing, () => true)
     progress.join(stream.name, false)
@@ -166,11 +187,31 @@ describe('the progress of many streams', () => {
     expect(after(250)).toBe(70_000)
   })
 
+  it('keeps pace with a gate that is closed for a moment, again and again', () => {
+    const gate = new Gate()
+    const time = new TestTime()
+    const pausing = new Pauses(gate, time)
+    pausing.run(new AbortController().signal)
+    const progress = new RecordingProgress(pausing, () => true)
+    progress.join(stream.name, false)
+    progress.took(item('reached'), 0)
+    time.advance(5_000)
+    progress.look(time.now())
+    for (let n = 0; n < 10; n++) {
+      gate.close()
+      time.advance(20)
+      gate.open()
+      time.advance(1_980)
+      progress.look(time.now())
+    }
+    expect(time.now() - progress.look(time.now())).toBeLessThan(2_000)
+  })
+
   it.each(['an event', 'a beat'])(
     'has to catch up again after a suspension, of which %s tells first',
     (first) => {
       const time = new TestTime()
-      const suspended = new Awake(new Gate(), time)
+      const suspended = new Pauses(new Gate(), time)
       suspended.run(new AbortController().signal)
       const progress = new RecordingProgress(suspended, () => true)
       progress.join(stream.name, false)
@@ -187,14 +228,14 @@ describe('the progress of many streams', () => {
     },
   )
 
-  it('is awake again at once when the wall clock was set back', () => {
+  it('goes on soon after the wall clock was set back', () => {
     const time = new TestTime()
-    const pausing = new Awake(new Gate(), time)
+    const pausing = new Pauses(new Gate(), time)
     pausing.run(new AbortController().signal)
     time.advance(3_600_000)
     time.suspend(-3_000_000)
-    expect(pausing.since(time.now())).toBe(600_000)
+    expect(pausing.last(time.now())).toEqual({ end: 600_000, duration: Infinity })
     time.advance(5_000)
-    expect(pausing.since(time.now())).toBeLessThan(601_000)
+    expect(pausing.last(time.now())).toEqual({ end: 600_000, duration: Infinity })
   })
 })
