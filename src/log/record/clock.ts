@@ -78,8 +78,7 @@ export class Clock {
   /** When the timer is due. */
   #due = Infinity
   #isOver = false
-  /** The look that is under way. */
-  #looking: Promise<void> | undefined
+  #isLooking = false
 
   constructor(settings: ClockSettings) {
     this.#settings = settings
@@ -126,8 +125,6 @@ export class Clock {
 
   /** Ticks for the last time. */
   async finish(): Promise<void> {
-    // It began before the end of the last stream.
-    await this.#looking
     if (!this.#isOver) await this.#look(true)
   }
 
@@ -139,15 +136,16 @@ export class Clock {
   #schedule(delay: number): void {
     const { scheduler } = this.#settings
     const due = scheduler.now() + delay
-    if (this.#isOver || this.#looking !== undefined || this.#due <= due) return
+    if (this.#isOver || this.#isLooking || this.#due <= due) return
     this.#timer?.unsubscribe()
     this.#due = due
     this.#timer = scheduler.schedule(() => {
       this.#due = Infinity
-      this.#looking = this.#look()
+      this.#isLooking = true
+      this.#look()
         .catch((error: unknown) => this.#ended.reject(error))
         .then(() => {
-          this.#looking = undefined
+          this.#isLooking = false
           const isActive = this.#isActive || (this.#others?.size ?? 0) > 0
           this.#schedule(isActive ? this.#activeInterval : this.#settings.interval)
         })

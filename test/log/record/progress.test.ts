@@ -250,7 +250,7 @@ describe('the progress of a recording', () => {
   })
 
   it('is not complete while one of two streams that were away for longer than `maxHold` is still away', async () => {
-    const { client, log, service, watched, pass } = await monitored()
+    const { client, log, service, time, watched, pass } = await monitored()
     const answered = service.intercept
     const away = new Set<string>()
     service.intercept = (path, response) => {
@@ -274,6 +274,7 @@ describe('the progress of a recording', () => {
     away.delete('b')
     await pass(30)
     expect((await ticksOf(log)).at(-1)?.data.complete).toBe(true)
+    expect(await through(log)).toBeGreaterThan(time.now() / 1_000 - 15)
     await recording.stop()
   })
 
@@ -290,7 +291,14 @@ describe('the progress of a recording', () => {
       await pass(30)
       await next.stop()
     }
-    expect(await through(log)).toBeGreaterThan(before ?? 0)
+    const last = await through(log)
+    expect(last).toBeGreaterThan(before ?? 0)
+    expect((await ticksOf(log)).at(-1)?.data.complete).toBe(false)
+    // One that waits for longer does not make complete what was not.
+    const patient = log.record({ ...options, maxHold: Infinity })
+    await pass(30)
+    await patient.stop()
+    expect(await through(log)).toBe(last)
     expect((await ticksOf(log)).at(-1)?.data.complete).toBe(false)
   })
 
