@@ -169,7 +169,8 @@ export interface EventLog extends AsyncDisposable {
    * a `LogClosedError`, and completes the others.
    *
    * Rejects with an `ArgumentError` for an event that cannot be right, such as one with a type or a source of this package. Rejects with a
-   * `LogValueError` for data that is not JSON, and for an event of more than 16 Mi characters. No event of the call is appended then.
+   * `LogValueError` for data that is not JSON, for an event of more than 16 Mi characters, and for one that throws when it is read. No event
+   * of the call is appended then.
    *
    * ```ts
    * import { memoryStore, openLog } from 'rivulet/log'
