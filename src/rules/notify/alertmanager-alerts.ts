@@ -116,10 +116,11 @@ export class Alerts {
     return true
   }
 
-  /** When a receiver first accepted an alert as open, in Unix ms; undefined if it is not known. */
-  openedAt(key: string, episode: string): number | undefined {
+  /** When a receiver first accepted an alert as open, in Unix ms; undefined if it is not known, and null if the alert is refused. */
+  openedAt(key: string, episode: string): number | null | undefined {
     const alert = this.#byKey.get(key)
-    return alert?.episode === episode ? alert.openedAt : undefined
+    if (alert?.episode !== episode) return undefined
+    return alert.openedAt ?? (alert.refusal === undefined ? undefined : null)
   }
 
   /**

@@ -23,9 +23,10 @@ export interface AlertState {
 /** How long an alert that has ended is kept, in ms: longer than it is sent. */
 const KEPT = 3_600_000
 
-/** How long after its event it is first asked whether a receiver accepted an alert, and how often then, in ms of the log. */
+/** How long after its event it is first asked whether a receiver accepted an alert, and how often then, at first and at last, in ms of the log. */
 const FIRST_ASKED = 1_000
 const ASKED = 5_000
+const LAST_ASKED = 300_000
 
 /**
  * The process that stores the alerts that fire, and alerts that have ended for an hour and `minOpen`.
@@ -33,11 +34,11 @@ const ASKED = 5_000
  * It also stores when a receiver accepted an alert, so that this survives a restart. That is not in the log: a timer asks for it, the one
  * thing here that another run may find at another entry.
  *
- * @param openedAt When a receiver accepted an alert, in Unix ms; undefined if it is not known.
+ * @param openedAt When a receiver accepted an alert, in Unix ms; undefined if it is not known, and null if the alert is refused.
  */
 export function alertProcess(
   minOpen: number,
-  openedAt: (key: string, episode: string) => number | undefined,
+  openedAt: (key: string, episode: string) => number | null | undefined,
 ): ProcessOptions<AlertState | null, AlertEventType> {
   return {
     version: 1,
@@ -75,9 +76,11 @@ export function alertProcess(
       }
       if (state === null) return
       const opened = openedAt(context.key, state.episode)
+      if (opened === null) return
       if (opened !== undefined) return context.set({ ...state, opened })
-      // A process that is catching up passes hours of the log in a moment, in which nobody accepts anything.
-      context.timer('opened', Math.max(context.now() + ASKED, Date.now()))
+      // Less and less often: a receiver may be down for long, and a process that is catching up passes hours of the log in a moment.
+      const age = context.now() - state.recorded
+      context.timer('opened', context.now() + Math.min(Math.max(age, ASKED), LAST_ASKED))
     },
     maxStateBytes: 256 * 1024,
     // The reader of the alerts reports it.
