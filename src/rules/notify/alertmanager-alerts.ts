@@ -1,7 +1,7 @@
 import type { FiringEntry, ResolvedEntry } from './alert-entry.ts'
 import { labelsHash } from './alert-identity.ts'
 import type { Pending } from './alert-reader.ts'
-import type { AlertState } from './alertmanager-process.ts'
+import type { Acceptances, AlertState } from './alertmanager-process.ts'
 
 /** How long an alert that has ended is sent, in ms. */
 const RESOLVED_SENT = 15 * 60_000
@@ -51,7 +51,8 @@ interface Waiting {
 }
 
 /** The alerts that are sent, and the events that wait until they are notified. */
-export class Alerts {
+export class Alerts implements Acceptances {
+  newestAtStart: number | undefined
   readonly #minOpen: number
   readonly #byKey = new Map<string, Alert>()
   /** The waiting events, in the order of the log, in which they are acknowledged: so all events before the reader's cursor were notified. */
@@ -116,7 +117,6 @@ export class Alerts {
     return true
   }
 
-  /** When a receiver first accepted an alert as open, in Unix ms; undefined if it is not known, and null if the alert is refused. */
   openedAt(key: string, episode: string): number | null | undefined {
     const alert = this.#byKey.get(key)
     if (alert?.episode !== episode) return undefined

@@ -28,17 +28,23 @@ const FIRST_ASKED = 1_000
 const ASKED = 5_000
 const LAST_ASKED = 300_000
 
+/** What is known of the receivers: not in the log, so that another run may find it at another entry. */
+export interface Acceptances {
+  /** When a receiver first accepted an alert as open, in Unix ms; undefined if it is not known, and null if the alert is refused. */
+  openedAt(key: string, episode: string): number | null | undefined
+  /** When the newest entry was recorded at the start, in Unix ms: nothing is sent before the process has read it. Undefined until it is known. */
+  readonly newestAtStart: number | undefined
+}
+
 /**
  * The process that stores the alerts that fire, and alerts that have ended for an hour and `minOpen`.
  *
- * It also stores when a receiver accepted an alert, so that this survives a restart. That is not in the log: a timer asks for it, the one
- * thing here that another run may find at another entry.
- *
- * @param openedAt When a receiver accepted an alert, in Unix ms; undefined if it is not known, and null if the alert is refused.
+ * It also stores when a receiver accepted an alert, so that this survives a restart. A timer asks for it until the alert is accepted, refused
+ * or forgotten.
  */
 export function alertProcess(
   minOpen: number,
-  openedAt: (key: string, episode: string) => number | null | undefined,
+  acceptances: Acceptances,
 ): ProcessOptions<AlertState | null, AlertEventType> {
   return {
     version: 1,
@@ -75,12 +81,14 @@ export function alertProcess(
         return
       }
       if (state === null) return
-      const opened = openedAt(context.key, state.episode)
+      const opened = acceptances.openedAt(context.key, state.episode)
       if (opened === null) return
       if (opened !== undefined) return context.set({ ...state, opened })
-      // Less and less often: a receiver may be down for long, and a process that is catching up passes hours of the log in a moment.
-      const age = context.now() - state.recorded
-      context.timer('opened', context.now() + Math.min(Math.max(age, ASKED), LAST_ASKED))
+      const now = context.now()
+      // A receiver may be down for long.
+      const pause = Math.min(Math.max(now - state.recorded, ASKED), LAST_ASKED)
+      // A process that is catching up passes hours of the log in a moment.
+      context.timer('opened', Math.max(now + pause, acceptances.newestAtStart ?? -Infinity))
     },
     maxStateBytes: 256 * 1024,
     // The reader of the alerts reports it.

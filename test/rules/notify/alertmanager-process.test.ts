@@ -20,9 +20,12 @@ async function running(answer: (now: number) => number | null | undefined) {
   const asked: number[] = []
   const states = log.process(
     'alertmanager',
-    alertProcess(0, () => {
-      asked.push(now - start)
-      return answer(now - start)
+    alertProcess(0, {
+      openedAt() {
+        asked.push(now - start)
+        return answer(now - start)
+      },
+      newestAtStart: start,
     }),
   )
   const { firing, resolved } = episodeOf({ alert: 'A', since: new Date(start).toISOString() })
