@@ -1,3 +1,4 @@
+import { annotationsOf } from './alert-entry.ts'
 import type { FiringEntry, ResolvedEntry } from './alert-entry.ts'
 import { labelsHash } from './alert-identity.ts'
 import type { Pending } from './alert-reader.ts'
@@ -135,11 +136,11 @@ export class Alerts implements Acceptances {
     const isKnown = known?.episode === data.episode
     // An event of an earlier episode has nothing to change.
     if (known !== undefined && !isKnown && known.recorded > recorded) return known
-    const alert = isKnown ? known : alertOf(key, data, recorded)
+    const alert = isKnown ? known : alertOf(key, { ...data, annotations: annotationsOf(data) }, recorded)
     this.#byKey.set(key, alert)
     if (recorded >= alert.recorded) {
       alert.recorded = recorded
-      alert.annotations = data.annotations
+      alert.annotations = annotationsOf(data)
     }
     // A dead letter is handed out again.
     alert.refusal = undefined

@@ -1,5 +1,5 @@
 import type { ProcessOptions } from '../../log/process/process.ts'
-import { checkAlert } from './alert-entry.ts'
+import { annotationsOf, checkAlert } from './alert-entry.ts'
 import { labelsHash } from './alert-identity.ts'
 
 /** The events that the process reads. */
@@ -57,13 +57,13 @@ export function alertProcess(
     init: () => null,
     event(state, entry, context) {
       if (entry.type === 'log.gap') return
-      const { labels, annotations, since, episode } = entry.data
+      const { labels, since, episode } = entry.data
       const { recorded, type } = entry
       const isOver = type === 'alert.resolved'
       const opened = state?.episode === episode ? state.opened : undefined
       context.set({
         labels,
-        annotations,
+        annotations: annotationsOf(entry.data),
         since,
         episode,
         recorded,
