@@ -359,4 +359,22 @@ describe('log.append while the log is paused', () => {
     await job.stop()
     expect(pausedBy).toContain('consumer:mails')
   })
+
+  it('waits for a consumer of another open log of the same program', async () => {
+    const { store, log } = await opened({}, { maxBytes: MB })
+    const other = await openLog(store.connect(), { retention: { maxBytes: MB } })
+    onTestFinished(() => other.close())
+    const stuck = Promise.withResolvers<void>()
+    const job = log.consume('mails', () => stuck.promise)
+    await log.append(events(1_200))
+    expect((await log.stats()).pausedBy).toBe('consumer:mails')
+
+    await log.append(events(20, 1_200))
+    const call = other.append(events(20, 1_220))
+    expect(await Promise.race([call, turns(200)])).toBeUndefined()
+
+    stuck.resolve()
+    expect(await call).toEqual({ entries: 20, duplicates: 0 })
+    await job.stop()
+  })
 })
