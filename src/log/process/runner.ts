@@ -1,7 +1,6 @@
 import { firstValueFrom, fromEvent, race, timer as after } from 'rxjs'
 import type { ResearchEvent, ResearchEventType } from '../../protocol/event.ts'
 import { isTimeEventType } from '../../protocol/event-types.ts'
-import type { TimeEventType } from '../../protocol/event-types.ts'
 import type { Observers } from '../../protocol/observers.ts'
 import { NO_TIME } from '../../streams/clocks.ts'
 import type { Clocks } from '../../streams/clocks.ts'
@@ -285,9 +284,8 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
 
   /** Appends how far the process is after an entry that moves time, for those that come after it. They read it after the output so far. */
   async #report(fence: Fence, entry: Entry, due: Clocks): Promise<void> {
-    if (!isTimeEntry(entry)) return
-    const { complete } = entry.data
-    const { event: through } = due
+    if (!isTimeEventType(entry.type)) return
+    const { event: through, complete } = due
     const isNews = through > this.#reported.through || complete !== this.#reported.complete
     if (!Number.isFinite(through) || !isNews) return
     this.#reported = { through, complete }
@@ -469,11 +467,6 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     await this.#states.load([key])
     return this.#states.peek(key) ?? null
   }
-}
-
-/** Whether an entry moves the event time of processes. */
-function isTimeEntry(entry: Entry): entry is Extract<Entry, { readonly type: TimeEventType }> {
-  return isTimeEventType(entry.type)
 }
 
 function effectsOf<State>(run: () => ProcessEffects<State>): ProcessEffects<State> | ProcessError {

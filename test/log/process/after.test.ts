@@ -5,6 +5,8 @@ import type { EventLog } from 'rivulet/log'
 import type { LogStore } from 'rivulet/log/store'
 import { sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { progressEvent } from '../../../src/protocol/log-event.ts'
+import { rfc3339 } from '../../../src/protocol/timestamp.ts'
 import { entriesOf } from '../entries.ts'
 import { append } from '../append.ts'
 import { scratchFile } from '../sqlite/scratch.ts'
@@ -125,6 +127,26 @@ describe('after', () => {
     await append(store, seconds(20, 60))
     await caughtUp(log, 'copies')
     expect(await progress()).toBe(before)
+  })
+
+  it('is complete as its own time says, whatever the progress of another process says', async () => {
+    const store = memoryStore()
+    const log = await opened(store)
+    const other = (through: number, complete: boolean) =>
+      progressEvent({ process: 'other', part: undefined, through, complete }, `${through}`, {
+        time: null,
+        received: rfc3339(0),
+      })
+    log.process('copies', copying('/s'))
+    log.process('counts', counting('/s', { after: ['copies'] }))
+    await append(store, [tickThrough(10)])
+    await caughtUp(log, 'copies', 'counts')
+    await append(store, [other(1, false), tickThrough(20, false), other(2, true), tickThrough(30)])
+    await caughtUp(log, 'copies', 'counts')
+    const reported = (await entriesOf(log))
+      .filter(({ source, type }) => type === 'log.progress' && source === '/processes/copies')
+      .map(({ data }) => data)
+    expect(reported).toMatchObject([{ complete: true }, { complete: false }, { complete: true }])
   })
 
   it('has the same progress after a new version was built again, and never goes back', async () => {
