@@ -31,9 +31,8 @@ import type { Detection } from '../../protocol/webhook-event.ts'
 import { NotFoundError, RequestError } from '../../transport/errors.ts'
 import type { Context } from '../../sources/context.ts'
 import { openOrAborted } from '../../sources/shapes/backpressure.ts'
-import { withReconnect } from '../../sources/shapes/with-reconnect.ts'
 import { affectsAllSources } from '../../sources/watched-streams.ts'
-import { executionEvents, runResult } from '../../sources/webhook-expansion.ts'
+import { executionEvents, retriedExpansion, runResult } from '../../sources/webhook-expansion.ts'
 import { eventKey, FollowedMonitor, groupKey } from './followed-monitor.ts'
 import { RecentKeys } from './recent-keys.ts'
 import { RequestSlots } from './request-slots.ts'
@@ -337,7 +336,7 @@ export class WebhookDrain implements ClockedPart {
     event: ResearchEvent,
   ): Observable<readonly ResearchEvent[]> {
     return requests.pipe(
-      withReconnect(this.#context, source),
+      retriedExpansion(this.#context, source),
       toArray(),
       catchError((error: unknown) => {
         if (!(error instanceof RequestError) || affectsAllSources(error)) throw error
@@ -349,7 +348,7 @@ export class WebhookDrain implements ClockedPart {
   }
 }
 
-/** A request that fails frees its slot for others, and is retried by `withReconnect`. */
+/** A request that fails frees its slot for others, and is retried by `retriedExpansion`. */
 function withoutRetries(context: Context): Context {
   const { transport } = context
   const request: typeof transport.request = (given, signal) =>
