@@ -119,3 +119,51 @@ export function lostEvent(source: string, key: string, message: string, now: num
     via: 'log',
   }
 }
+
+/** How far a source is, in Unix ms; infinite if that is not known, or if nothing ends it. */
+interface SourceTimes {
+  readonly through: number
+  readonly until: number
+}
+
+/** Ticks no longer wait for a source. `key` is unique for this change of the source. */
+export function behindEvent(
+  source: string,
+  key: string,
+  { through, until }: SourceTimes,
+  now: number,
+): EventOf<'source.behind'> {
+  const at = rfc3339(now)
+  return {
+    id: `behind:${key}`,
+    source,
+    type: 'source.behind',
+    time: at,
+    data: { through: timeOrNull(through), until: timeOrNull(until) },
+    received: at,
+    via: 'log',
+  }
+}
+
+/** Ticks wait for a source again, or it is no longer recorded. `key` is unique for this change of the source. */
+export function caughtUpEvent(
+  source: string,
+  key: string,
+  through: number,
+  now: number,
+): EventOf<'source.caught_up'> {
+  const at = rfc3339(now)
+  return {
+    id: `caught_up:${key}`,
+    source,
+    type: 'source.caught_up',
+    time: at,
+    data: { through: timeOrNull(through) },
+    received: at,
+    via: 'log',
+  }
+}
+
+function timeOrNull(time: number): string | null {
+  return Number.isFinite(time) ? rfc3339(time) : null
+}

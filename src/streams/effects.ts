@@ -267,6 +267,17 @@ export function entryOccasion(
   return new Occasion(whole, time, clocks, null)
 }
 
+/** The sources because of which a timer was set: of the entry, and of the one that came from elsewhere. */
+export function timerSources({ cause }: Timer): readonly string[] {
+  const [source, , , , origin]: TimerCause = JSON.parse(cause)
+  return origin === null ? [source] : [source, origin]
+}
+
+/** The sources because of which an entry is there: its own, and of the one that came from elsewhere. */
+export function entrySources({ source, cause }: Pick<ResearchEvent, 'source' | 'cause'>): readonly string[] {
+  return cause == null ? [source] : [source, cause.origin ?? cause.source]
+}
+
 /** A timer that fires, for the functions of this process. */
 export function timerOccasion(process: string, timer: Timer, clocks: Clocks): Occasion {
   const { name, due } = timer

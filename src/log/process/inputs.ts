@@ -55,16 +55,16 @@ export function movedTime(
     entry,
     entry.recorded,
   )
-  const { recorded } = ticked
+  const { recorded, holds } = ticked
   const processes =
     entry.type === 'log.progress' ? withProgress(after, inputs.processes, entry) : inputs.processes
   if (ticked.event === ticks.through && ticked.complete === ticks.complete && processes === inputs.processes)
-    return { clocks: { ...clocks, recorded }, inputs }
+    return { clocks: { ...clocks, recorded, holds }, inputs }
   const least = after.reduce((time, name) => Math.min(time, throughOf(name, processes)), ticked.event)
   const event = Math.max(clocks.event, Math.min(least, recorded))
   const complete = ticked.complete && Array.from(processes.values()).every((each) => each.complete)
   return {
-    clocks: { event, recorded, complete },
+    clocks: { event, recorded, complete, holds },
     inputs: { ticks: { through: ticked.event, complete: ticked.complete }, processes },
   }
 }

@@ -1,0 +1,97 @@
+import { hash, hashString } from '../protocol/identity-hash.ts'
+import { isObject } from '../protocol/json.ts'
+
+/** Maximum number of sources that are held at once: 1 % of 100,000 streams. A commit has room for them. */
+const MAX_HOLDS = 1_000
+
+/** A source that is behind the watermark, from `source.behind` to `source.caught_up`. */
+export interface Hold {
+  /** The time up to which its events have come, in Unix ms. */
+  readonly through: number
+  /** When it is no longer waited for, by the clock `recorded`; `Infinity` for never. */
+  readonly until: number
+}
+
+/** The sources that are behind, by {@link sourceKey}. */
+export type Holds = ReadonlyMap<string, Hold>
+
+/** No source is behind. */
+export const NO_HOLDS: Holds = new Map()
+
+/** A short text for a source: the checkpoint of a process may have a thousand of them. */
+function sourceKey(source: string): string {
+  hashString(source)
+  const [high = 0, low = 0] = hash
+  return [high, low].map((word) => (word >>> 0).toString(36)).join('.')
+}
+
+/** The hold of the first of these sources that has one, and its key. */
+export function holdOf(
+  holds: Holds,
+  sources: readonly string[],
+): { readonly source: string; readonly hold: Hold } | undefined {
+  if (holds.size === 0) return undefined
+  for (const each of sources) {
+    const source = sourceKey(each)
+    const hold = holds.get(source)
+    if (hold !== undefined) return { source, hold }
+  }
+  return undefined
+}
+
+/**
+ * The holds after an entry of a log.
+ *
+ * @param watermark The time up to which all events have come before the entry, in Unix ms. A hold does not set it back.
+ */
+export function holdsAfter(
+  holds: Holds,
+  { type, source, data }: { readonly type: string; readonly source: string; readonly data: unknown },
+  watermark: number,
+): Holds {
+  if (type === 'source.caught_up') {
+    const key = sourceKey(source)
+    if (!holds.has(key)) return holds
+    const left = new Map(holds)
+    left.delete(key)
+    return left
+  }
+  if (type !== 'source.behind' || !isObject(data)) return holds
+  const key = sourceKey(source)
+  if (holds.size >= MAX_HOLDS && !holds.has(key)) return holds
+  const through = Math.max(timeIn(data['through'], -Infinity), watermark)
+  const until = timeIn(data['until'], Infinity)
+  return new Map(holds).set(key, { through, until })
+}
+
+/** The holds as a text. */
+export function holdsText(holds: Holds): string {
+  return Array.from(holds, ([key, { through, until }]) => `${key}:${timeText(through)}:${timeText(until)}`).join(
+    ' ',
+  )
+}
+
+/** Reads the text of {@link holdsText}. */
+export function holdsOf(text: unknown): Holds {
+  if (typeof text !== 'string' || text === '') return NO_HOLDS
+  return new Map(
+    text.split(' ').map((each) => {
+      const [key = '', through = '', until = ''] = each.split(':')
+      return [key, { through: timeOf(through, -Infinity), until: timeOf(until, Infinity) }]
+    }),
+  )
+}
+
+function timeIn(value: unknown, unknown: number): number {
+  const time = typeof value === 'string' ? Date.parse(value) : Number.NaN
+  return Number.isNaN(time) ? unknown : time
+}
+
+function timeText(time: number): string {
+  return Number.isFinite(time) ? Math.floor(time).toString(36) : ''
+}
+
+function timeOf(text: string, unknown: number): number {
+  const time = Number.parseInt(text, 36)
+  return Number.isNaN(time) ? unknown : time
+}
