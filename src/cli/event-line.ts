@@ -167,8 +167,7 @@ function alertText({ key, value, annotations, complete }: AlertData): string {
   const measured = [keyText(key), value ?? ''].filter((text) => text !== '').join(', ')
   const summary = annotations['summary'] ?? annotations['description'] ?? ''
   const text = [measured, summary].filter((part) => part !== '').join(': ')
-  // An entry of an earlier version does not say it.
-  return complete === false ? `${text} (events may be missing)` : text
+  return complete ? text : `${text} (events may be missing)`
 }
 
 /** The values of a key: `monitor=/v1/monitors/m company=Acme`. */

@@ -3,6 +3,7 @@ import type { EventLog } from 'rivulet/log'
 import { sqliteStore } from 'rivulet/log/sqlite'
 import type { LogStore } from 'rivulet/log/store'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { logStats } from '../../src/log/event-log/log-stats.ts'
 import { append } from './append.ts'
 import { caughtUp, copying, eventAt, tickThrough } from './process/windows.ts'
 import { monitored } from './record/monitored.ts'
@@ -104,16 +105,6 @@ describe.each([
     expect(await watermarkOf(log, 'copies')).toBe(Date.UTC(2025, 0, 1, 0, 0, 57, 500))
   })
 
-  it('is that of the part that is the furthest behind, if the process is shared', async () => {
-    const store = await storeOf()
-    const log = await opened(store)
-    const job = log.process('copies', copying('/s', { share: true }))
-    await append(store, [eventAt(1), tickThrough(60)])
-    await caughtUp(log, 'copies')
-    expect(await watermarkOf(log, 'copies')).toBe(Date.UTC(2025, 0, 1, 0, 1))
-    await job.stop()
-  })
-
   it('is null for a consumer', async () => {
     const store = await storeOf()
     const log = await opened(store)
@@ -122,4 +113,21 @@ describe.each([
     await caughtUp(log, 'prints')
     expect(await watermarkOf(log, 'prints')).toBeNull()
   })
+})
+
+it('has the watermark of the part of a shared process that is the furthest behind', async () => {
+  const store = memoryStore({ partitions: 4 })
+  const log = await opened(store)
+  log.process('copies', copying('/s', { share: true }))
+  await append(store, [tickThrough(60)])
+  await caughtUp(log, 'copies')
+  const slow = 'process.2:copies'
+  const earlier = await store.reader(slow)
+  await append(store, [tickThrough(90)])
+  await caughtUp(log, 'copies')
+  expect(await watermarkOf(log, 'copies')).toBe(Date.UTC(2025, 0, 1, 0, 1, 30))
+
+  const reader = (name: string) => (name === slow ? Promise.resolve(earlier) : store.reader(name))
+  const { readers } = await logStats({ retention: store.retention, reader })
+  expect(readers).toMatchObject([{ name: 'copies', watermark: Date.UTC(2025, 0, 1, 0, 1) }])
 })

@@ -347,13 +347,13 @@ it('says that it is stale while its server is gone, and catches up', async () =>
   await page.getByText('1 of 4 runs ended').waitFor()
 
   cut()
-  await page.getByText('Connection lost.').waitFor()
+  await page.getByText('Connection lost.', { exact: true }).waitFor()
   await page.getByText('1 of 4 runs ended').waitFor()
   await screenshot(page, 'served-stale')
   await appendEvents(groupStatus('tgrp_yards', 4, 0))
   mend()
   await page.getByText('4 of 4 runs ended').waitFor({ timeout: 30_000 })
-  await page.getByText('Connection lost.').waitFor({ state: 'detached' })
+  await page.getByText('Connection lost.', { exact: true }).waitFor({ state: 'detached' })
   expect(problems).toEqual([])
 })
 

@@ -119,7 +119,7 @@ export interface EventLog extends AsyncDisposable {
       /** Collects entries into batches for the handler. Default: it gets one entry at a time. */
       readonly batch?: ConsumerBatches<Type, Size>
     },
-    handler: JobHandler<HandledBy<Type, Size>>,
+    handler: JobHandler<HandledBy<NoInfer<Type>, Size>>,
   ): LogJob
   consume(name: string, handler: JobHandler<Entry>): LogJob
   /**
