@@ -120,17 +120,16 @@ export function lostEvent(source: string, key: string, message: string, now: num
   }
 }
 
-/** How far a source is, in Unix ms; infinite if that is not known, or if nothing ends it. */
-interface SourceTimes {
-  readonly through: number
-  readonly until: number
-}
-
-/** Ticks no longer wait for a source. `key` is unique for this change of the source. */
+/**
+ * Ticks no longer wait for a source.
+ *
+ * @param key Unique for this change of the source.
+ * @param times In Unix ms; infinite if the time is not known, or if processes wait forever.
+ */
 export function behindEvent(
   source: string,
   key: string,
-  { through, until }: SourceTimes,
+  { through, until }: Readonly<Record<'through' | 'until', number>>,
   now: number,
 ): EventOf<'source.behind'> {
   const at = rfc3339(now)
@@ -145,11 +144,16 @@ export function behindEvent(
   }
 }
 
-/** Ticks wait for a source again, or it is no longer recorded. `key` is unique for this change of the source. */
+/**
+ * Ticks wait for a source again, or it is no longer recorded.
+ *
+ * @param key Unique for this change of the source.
+ * @param through The time up to which its events have come, in Unix ms; undefined if it is no longer recorded.
+ */
 export function caughtUpEvent(
   source: string,
   key: string,
-  through: number,
+  through: number | undefined,
   now: number,
 ): EventOf<'source.caught_up'> {
   const at = rfc3339(now)
@@ -158,7 +162,7 @@ export function caughtUpEvent(
     source,
     type: 'source.caught_up',
     time: at,
-    data: { through: timeOrNull(through) },
+    data: { through: through === undefined ? null : timeOrNull(through) },
     received: at,
     via: 'log',
   }

@@ -1,7 +1,7 @@
 import { checkObject } from '../protocol/check.ts'
 import type { ResearchEvent } from '../protocol/event.ts'
 import { isObject } from '../protocol/json.ts'
-import { holdsAfter, NO_HOLDS } from './holds.ts'
+import { holdsAfter, isAwaited, NO_HOLDS, sourceKey } from './holds.ts'
 import type { Holds } from './holds.ts'
 
 /** How far the time of a process has come, in Unix ms; -Infinity before its first entry. */
@@ -12,7 +12,7 @@ export interface Clocks {
   readonly recorded: number
   /** Whether all events up to the event time have come. False if the last tick has waited for a stream as long as `maxHold`. */
   readonly complete: boolean
-  /** The sources that are behind: the event time does not hold for them. */
+  /** The sources that are behind: event time is not that for them. */
   readonly holds: Holds
 }
 
@@ -66,6 +66,24 @@ export function advanced(
 /** The clocks after an event that has come at a time without a log: nothing before it is still to come. */
 export function arrivedBy({ event, recorded, holds }: Clocks, at: number): Clocks {
   return { event: Math.max(event, at), recorded: Math.max(recorded, at), complete: true, holds }
+}
+
+/**
+ * The clocks of a process for what these sources have brought: event time is no later than that of each which is behind.
+ *
+ * @param lateness That of the process, in ms.
+ */
+export function clocksOf(clocks: Clocks, sources: readonly string[], lateness: number): Clocks {
+  const { holds, recorded } = clocks
+  let { event, complete } = clocks
+  for (const source of sources) {
+    const hold = holds.get(sourceKey(source))
+    if (hold === undefined) continue
+    if (isAwaited(hold, recorded)) event = Math.min(event, Math.floor(hold.through - lateness))
+    // It was waited for in vain.
+    else complete = false
+  }
+  return { ...clocks, event, complete }
 }
 
 /** When an event was recorded, else received. Unix ms. */

@@ -1,7 +1,7 @@
 import { hash, hashString } from '../protocol/identity-hash.ts'
 import { isObject } from '../protocol/json.ts'
 
-/** Maximum number of sources that are held at once: 1 % of 100,000 streams. A commit has room for them. */
+/** Maximum number of sources that are held at once: 1 % of 100,000 streams. A checkpoint has room for them. */
 const MAX_HOLDS = 1_000
 
 /** A source that is behind the watermark, from `source.behind` to `source.caught_up`. */
@@ -19,24 +19,15 @@ export type Holds = ReadonlyMap<string, Hold>
 export const NO_HOLDS: Holds = new Map()
 
 /** A short text for a source: the checkpoint of a process may have a thousand of them. */
-function sourceKey(source: string): string {
+export function sourceKey(source: string): string {
   hashString(source)
   const [high = 0, low = 0] = hash
   return [high, low].map((word) => (word >>> 0).toString(36)).join('.')
 }
 
-/** The hold of the first of these sources that has one, and its key. */
-export function holdOf(
-  holds: Holds,
-  sources: readonly string[],
-): { readonly source: string; readonly hold: Hold } | undefined {
-  if (holds.size === 0) return undefined
-  for (const each of sources) {
-    const source = sourceKey(each)
-    const hold = holds.get(source)
-    if (hold !== undefined) return { source, hold }
-  }
-  return undefined
+/** Whether the source is still waited for at this time of recording. */
+export function isAwaited({ until }: Hold, recorded: number): boolean {
+  return recorded < until
 }
 
 /**
@@ -49,13 +40,7 @@ export function holdsAfter(
   { type, source, data }: { readonly type: string; readonly source: string; readonly data: unknown },
   watermark: number,
 ): Holds {
-  if (type === 'source.caught_up') {
-    const key = sourceKey(source)
-    if (!holds.has(key)) return holds
-    const left = new Map(holds)
-    left.delete(key)
-    return left
-  }
+  if (type === 'source.caught_up') return without(holds, sourceKey(source))
   if (type !== 'source.behind' || !isObject(data)) return holds
   const key = sourceKey(source)
   if (holds.size >= MAX_HOLDS && !holds.has(key)) return holds
@@ -64,11 +49,19 @@ export function holdsAfter(
   return new Map(holds).set(key, { through, until })
 }
 
+function without(holds: Holds, key: string): Holds {
+  if (!holds.has(key)) return holds
+  const left = new Map(holds)
+  left.delete(key)
+  return left
+}
+
 /** The holds as a text. */
 export function holdsText(holds: Holds): string {
-  return Array.from(holds, ([key, { through, until }]) => `${key}:${timeText(through)}:${timeText(until)}`).join(
-    ' ',
-  )
+  return Array.from(
+    holds,
+    ([key, { through, until }]) => `${key}:${timeText(through)}:${timeText(until)}`,
+  ).join(' ')
 }
 
 /** Reads the text of {@link holdsText}. */

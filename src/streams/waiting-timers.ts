@@ -1,36 +1,36 @@
 import type { Clocks } from './clocks.ts'
 import { timerSources } from './effects.ts'
-import { holdOf } from './holds.ts'
+import { isAwaited, sourceKey } from './holds.ts'
 import type { Hold } from './holds.ts'
 import { compareTimers } from './timers.ts'
-import type { Timer, TimerPlace } from './timers.ts'
+import type { Timer, TimerChange, TimerPlace } from './timers.ts'
 
-/** A source of which timers wait. */
+/** A source that is behind, and the timers that wait for it. */
 interface Waiting {
   readonly hold: Hold
-  /** When the first of its timers was due. */
+  /** When the first of them was due. */
   first: number
+  /** The keys whose first timer that waits is among them. */
+  readonly keys: Set<string>
 }
 
-/** A key whose event time stands. */
-interface StandingKey {
-  /** The first of its timers that waits. */
-  readonly first: TimerPlace
-  /** The source that it waits for. */
+/** The first timer of a key that waits, and the source that it waits for. */
+interface FirstWaiting {
+  readonly place: TimerPlace
   readonly source: string
 }
 
 /**
  * Which timers by event time wait for a source that is behind: those that its events have started, or whose key is the source, and the later
- * timers of the same keys, since the timers of a key fire in order. What it knows follows from the timers that are due, and is not stored.
+ * timers of the same keys, since the timers of a key fire in order. It follows from the timers and the clocks alone, and is not stored.
  */
 export class WaitingTimers {
-  readonly #lateness: number
   readonly #sources = new Map<string, Waiting>()
-  readonly #keys = new Map<string, StandingKey>()
-  #seen: Clocks['holds'] | undefined
+  readonly #keys = new Map<string, FirstWaiting>()
+  #holds: Clocks['holds'] | undefined
   /** When the next of the sources is no longer waited for. */
   #nextEnd = Infinity
+  readonly #lateness: number
 
   /** @param lateness That of the process, in ms. */
   constructor(lateness: number) {
@@ -39,70 +39,60 @@ export class WaitingTimers {
 
   /** Whether the timer waits. Call it for the timers that are due, in their order. */
   takes(timer: Timer, { holds, recorded }: Clocks): boolean {
-    if (timer.clock !== 'event' || holds.size === 0) return false
-    const { key, due } = timer
-    const own = holdOf(holds, [...timerSources(timer), key])
-    if (own !== undefined && isActive(own.hold, recorded) && due > this.#reached(own.hold)) {
-      this.#add(own.source, own.hold, timer)
+    if (holds.size === 0 || timer.clock !== 'event') return false
+    for (const each of [...timerSources(timer), timer.key]) {
+      const source = sourceKey(each)
+      const hold = holds.get(source)
+      if (hold === undefined || !isAwaited(hold, recorded) || timer.due <= hold.through - this.#lateness)
+        continue
+      this.#add(source, hold, timer)
       return true
     }
-    const standing = this.#keys.get(key)
-    return standing !== undefined && compareTimers(timer, standing.first) >= 0
+    const first = this.#keys.get(timer.key)
+    return first !== undefined && compareTimers(timer, first.place) >= 0
   }
 
-  /**
-   * The time up to which timers fire for a key, and for what these sources have brought: before the first timer that waits, and not after what
-   * has come.
-   */
-  clocksOf(clocks: Clocks, key: string, sources: readonly string[]): Clocks {
-    const { holds, recorded } = clocks
-    if (holds.size === 0) return clocks
-    const own = holdOf(holds, [...sources, key])
-    const standing = this.#keys.get(key)
-    const before = standing === undefined ? clocks.event : Math.min(clocks.event, standing.first.due - 1)
-    if (own === undefined) return { ...clocks, event: before }
-    // It was waited for in vain.
-    if (!isActive(own.hold, recorded)) return { ...clocks, event: before, complete: false }
-    return { ...clocks, event: Math.min(before, this.#reached(own.hold)) }
+  /** A timer was changed. Returns from which due time on timers may wait no longer; undefined if that is none. */
+  changed({ key, name }: TimerChange): number | undefined {
+    const first = this.#keys.get(key)
+    if (first?.place.name !== name) return undefined
+    this.#forget(key, first)
+    return first.place.due
   }
 
-  /** Lets go of the timers of sources that are no longer waited for. Returns when the first of them was due; undefined for none. */
+  /** Sources are no longer waited for. Returns from which due time on timers wait no longer; undefined if that is none. */
   release({ holds, recorded }: Clocks): number | undefined {
-    if (holds === this.#seen && recorded < this.#nextEnd) return undefined
-    this.#seen = holds
+    if (holds === this.#holds && recorded < this.#nextEnd) return undefined
+    this.#holds = holds
     this.#nextEnd = Infinity
-    let first: number | undefined
-    const current = new Set(holds.values())
-    for (const [source, waiting] of this.#sources) {
-      if (current.has(waiting.hold) && isActive(waiting.hold, recorded)) {
-        this.#nextEnd = Math.min(this.#nextEnd, waiting.hold.until)
+    let released: number | undefined
+    for (const [source, { hold, first, keys }] of this.#sources) {
+      if (holds.get(source) === hold && isAwaited(hold, recorded)) {
+        this.#nextEnd = Math.min(this.#nextEnd, hold.until)
         continue
       }
       this.#sources.delete(source)
-      first = Math.min(first ?? Infinity, waiting.first)
+      for (const key of keys) this.#keys.delete(key)
+      released = Math.min(released ?? Infinity, first)
     }
-    for (const [key, { source }] of this.#keys) if (!this.#sources.has(source)) this.#keys.delete(key)
-    return first
+    return released
   }
 
   #add(source: string, hold: Hold, { key, name, due }: Timer): void {
-    const waiting = this.#sources.get(source)
-    if (waiting === undefined) this.#sources.set(source, { hold, first: due })
-    else waiting.first = Math.min(waiting.first, due)
+    const waiting = this.#sources.get(source) ?? { hold, first: due, keys: new Set() }
+    this.#sources.set(source, waiting)
+    waiting.first = Math.min(waiting.first, due)
     this.#nextEnd = Math.min(this.#nextEnd, hold.until)
-    const standing = this.#keys.get(key)
-    if (standing === undefined || compareTimers({ key, name, due }, standing.first) < 0) {
-      this.#keys.set(key, { first: { key, name, due }, source })
-    }
+    const place = { key, name, due }
+    const first = this.#keys.get(key)
+    if (first !== undefined && compareTimers(first.place, place) <= 0) return
+    if (first !== undefined) this.#forget(key, first)
+    this.#keys.set(key, { place, source })
+    waiting.keys.add(key)
   }
 
-  /** The watermark of a source that is behind. */
-  #reached({ through }: Hold): number {
-    return Math.floor(through - this.#lateness)
+  #forget(key: string, { source }: FirstWaiting): void {
+    this.#keys.delete(key)
+    this.#sources.get(source)?.keys.delete(key)
   }
-}
-
-/** Whether a source that is behind is still waited for. */
-function isActive({ until }: Hold, recorded: number): boolean {
-  return recorded < until
 }

@@ -133,7 +133,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     )
     this.#stop = stop
     this.#states = new States(store.processes, this.#reader)
-    this.#timers = new TimerQueue(store.processes, this.#reader)
+    this.#timers = new TimerQueue(store.processes, this.#reader, settings.lateness)
   }
 
   /** Resolves when the process was stopped or its log closed, and rejects when it failed. Its name is released then. */
@@ -312,6 +312,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
    * silence. A commit in between leaves the cursor before the entry.
    */
   async #fireTimers(fence: Fence, entry: Entry, until: Clocks, last: Clocks): Promise<void> {
+    this.#timers.release(until)
     while (!this.#stop.aborted) {
       while (!this.#timers.isReadUpTo(until)) {
         // As far as the page goes, so that the store is asked once for each page.
@@ -319,7 +320,11 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
         await this.#states.load(read.map(({ key }) => key))
       }
       const timer = this.#timers.next(until)
-      if (timer === undefined) return
+      if (timer === undefined) {
+        // All that were read may wait.
+        if (this.#timers.isReadUpTo(until)) return
+        continue
+      }
       await this.#runTimer(fence, entry, timer, until)
       if (this.#isTurnOver) await this.#endTurn(fence)
     }
