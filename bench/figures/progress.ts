@@ -15,9 +15,9 @@ const INTERVAL = 60_000
  */
 export const measure: Measure = async () => {
   let now = 0
-  const progress = new RecordingProgress(new Gate(), () => now)
+  const progress = new RecordingProgress(new Gate(), () => now, 900_000)
   const names = Array.from({ length: MONITORS }, (_, n) => `monitors/monitor_${n}`)
-  for (const name of names) progress.join(name, true)
+  for (const name of names) progress.join({ name, source: name, isPolled: true })
   const polls = names.map((name) =>
     (['polling', 'caughtUp'] as const).map((kind) => ({ kind, stream: { name } }) as StreamItem),
   )

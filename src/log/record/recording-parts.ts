@@ -1,10 +1,13 @@
+import type { ResearchEvent } from '../../protocol/event.ts'
+import { behindEvent, caughtUpEvent } from '../../protocol/log-event.ts'
 import { UNDIVIDED } from '../store/sharing-store.ts'
 import type { Partitions } from '../store/sharing-store.ts'
 import type { ClockedPart } from './clock.ts'
-import { moveProgress, throughOf } from './progress-registry.ts'
+import { behindIn, moveProgress, progressPosition, throughOf } from './progress-registry.ts'
 import type { ProgressRegistry } from './progress-registry.ts'
 import { RecordingProgress } from './recording-progress.ts'
 import type { RecordedStream, Recorder } from './recorder.ts'
+import type { SourceChange } from './streams-behind.ts'
 
 /** Settings of {@link RecordingParts}. */
 interface PartSettings {
@@ -16,6 +19,8 @@ interface PartSettings {
   /** Waits for a part that another recording has, until this signal is aborted. Default: that is an error. */
   readonly wait: AbortSignal | undefined
   readonly now: () => number
+  /** How long processes wait for a source that is behind, in ms. */
+  readonly maxHold: number
 }
 
 /** A part of a recording, and its progress under a claim. */
@@ -28,11 +33,13 @@ class RecordingPart implements ClockedPart {
   readonly #ending = new AbortController()
   #stream: RecordedStream | undefined
   #saved = -Infinity
+  /** Number of changes of sources. */
+  #changes = 0
 
   constructor(settings: PartSettings, name: string) {
     this.#settings = settings
     this.name = name
-    this.progress = new RecordingProgress(settings.recorder.gate, settings.now)
+    this.progress = new RecordingProgress(settings.recorder.gate, settings.now, settings.maxHold)
     this.claimed = this.#claim()
     // Nobody may wait for it.
     this.claimed.catch(() => {})
@@ -42,11 +49,28 @@ class RecordingPart implements ClockedPart {
     const stream = this.#stream
     if (stream === undefined) return undefined
     const through = this.progress.look(now, next)
+    const { behind } = this.progress
+    // Before the tick that passes a source, and in one transaction with the position.
+    for (const change of behind.takeChanges()) {
+      stream.add(this.#eventOf(change, stream, now), progressPosition(through, behind.all))
+    }
     if (through > this.#saved) {
       this.#saved = through
-      moveProgress(stream, through)
+      moveProgress(stream, through, behind.all)
     }
     return through
+  }
+
+  #eventOf(change: SourceChange, { claim }: RecordedStream, now: number): ResearchEvent {
+    const { source } = change
+    const key = `${this.name}:${claim}:${(this.#changes += 1)}`
+    const { ahead } = this.#settings.recorder
+    if (!change.isBehind) {
+      const through = change.through && change.through - ahead
+      return caughtUpEvent(source, key, through, now - ahead)
+    }
+    const { through, until } = change
+    return behindEvent(source, key, { through: through - ahead, until: until - ahead }, now - ahead)
   }
 
   /** Another recording may have it from now on. */
@@ -67,6 +91,7 @@ class RecordingPart implements ClockedPart {
     const stream = await recorder.open(this.name, options)
     this.#saved = throughOf(stream.position)
     this.progress.resume(this.#saved)
+    this.progress.behind.resume(behindIn(stream.position))
     this.#stream = stream
   }
 }

@@ -236,7 +236,8 @@ class RunningRecording {
     const now = () => scheduler.now()
     const isShared = share !== undefined
     const registry = tick === Infinity ? undefined : new ProgressRegistry(recorder)
-    const parts = registry && new RecordingParts({ recorder, registry, name, isShared, wait: waiting, now })
+    const parts =
+      registry && new RecordingParts({ recorder, registry, name, isShared, wait: waiting, now, maxHold })
     const drain =
       webhooks === undefined ? undefined : new WebhookDrain(context, recorder, registry, () => clock?.touch())
     const clock =

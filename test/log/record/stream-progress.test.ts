@@ -79,10 +79,10 @@ describe('the progress of a poll', () => {
 
 describe('the progress of many streams', () => {
   const many = (count: number, ended: number) => {
-    const progress = new RecordingProgress(new Gate(), () => 0)
+    const progress = new RecordingProgress(new Gate(), () => 0, 60_000)
     for (let n = 0; n < count; n++) {
       const name = `monitors/m${n}`
-      progress.join(name, true)
+      progress.join({ name: name, source: '', isPolled: true })
       const of = { name, source: '' }
       progress.took({ kind: 'polling', stream: of }, 1_000 + n)
       if (n < ended) progress.took({ kind: 'caughtUp', stream: of }, 5_000)
@@ -101,21 +101,21 @@ describe('the progress of many streams', () => {
   })
 
   it('never goes back, also when a stream joins that is far behind', () => {
-    const progress = new RecordingProgress(new Gate(), () => 0)
+    const progress = new RecordingProgress(new Gate(), () => 0, 60_000)
     progress.resume(5_000)
-    progress.join('monitors/m', true)
+    progress.join({ name: 'monitors/m', source: '', isPolled: true })
     expect(progress.look(9_000, 10_000)).toBe(5_000)
     progress.leave('monitors/m')
     expect(progress.look(10_000, 11_000)).toBe(10_000)
-    progress.join('monitors/n', true)
+    progress.join({ name: 'monitors/n', source: '', isPolled: true })
     expect(progress.look(11_000, 12_000)).toBe(10_000)
   })
 
   it('counts no silence while the gate of the recording is closed, or the process is suspended', () => {
     const gate = new Gate()
     let now = 0
-    const progress = new RecordingProgress(gate, () => now)
-    progress.join(stream.name, false)
+    const progress = new RecordingProgress(gate, () => now, 60_000)
+    progress.join({ name: stream.name, source: '', isPolled: false })
     progress.took(item('reached'), 1_000)
     gate.close()
     now = 5_000
