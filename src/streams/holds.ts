@@ -10,6 +10,8 @@ export interface Hold {
   readonly through: number
   /** When it is no longer waited for, by the clock `recorded`; `Infinity` for never. */
   readonly until: number
+  /** Set if the source has caught up, and other processes may not have. The hold ends once they have passed this time, in Unix ms. */
+  readonly leaves?: number
 }
 
 /** The sources that are behind, by {@link sourceKey}. */
@@ -49,6 +51,29 @@ export function holdsAfter(
   return new Map(holds).set(key, { through, until })
 }
 
+/**
+ * The holds after a source has caught up, for a process that comes after others: their output because of the source is still to come.
+ *
+ * @param leaves The time that the others have to pass, in Unix ms.
+ */
+export function leaving(holds: Holds, source: string, leaves: number): Holds {
+  const key = sourceKey(source)
+  const hold = holds.get(key)
+  if (hold === undefined || !Number.isFinite(leaves)) return without(holds, key)
+  return new Map(holds).set(key, { through: hold.through, until: Infinity, leaves })
+}
+
+/**
+ * The holds without those that end because other processes have passed their time.
+ *
+ * @param through The time up to which all of them have come, in Unix ms.
+ */
+export function holdsPast(holds: Holds, through: number): Holds {
+  let left = holds
+  for (const [key, { leaves = Infinity }] of holds) if (leaves < through) left = without(left, key)
+  return left
+}
+
 function without(holds: Holds, key: string): Holds {
   if (!holds.has(key)) return holds
   const left = new Map(holds)
@@ -58,9 +83,8 @@ function without(holds: Holds, key: string): Holds {
 
 /** The holds as a text. */
 export function holdsText(holds: Holds): string {
-  return Array.from(
-    holds,
-    ([key, { through, until }]) => `${key}:${timeText(through)}:${timeText(until)}`,
+  return Array.from(holds, ([key, { through, until, leaves = NaN }]) =>
+    [key, ...[through, until, leaves].map(timeText)].join(':'),
   ).join(' ')
 }
 
@@ -69,8 +93,9 @@ export function holdsOf(text: unknown): Holds {
   if (typeof text !== 'string' || text === '') return NO_HOLDS
   return new Map(
     text.split(' ').map((each) => {
-      const [key = '', through = '', until = ''] = each.split(':')
-      return [key, { through: timeOf(through, -Infinity), until: timeOf(until, Infinity) }]
+      const [key = '', through = '', until = '', leaves = ''] = each.split(':')
+      const hold = { through: timeOf(through, -Infinity), until: timeOf(until, Infinity) }
+      return [key, leaves === '' ? hold : { ...hold, leaves: timeOf(leaves, Infinity) }]
     }),
   )
 }
