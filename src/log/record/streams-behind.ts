@@ -73,7 +73,7 @@ export class StreamsBehind {
    * @param before That time at the last look.
    */
   look(streams: ReadonlyMap<string, ReadStream>, now: number, before: number): number {
-    for (const name of streams.keys()) this.#unread.delete(name)
+    for (const name of this.#unread) if (streams.has(name)) this.#unread.delete(name)
     const away = this.#away(streams, now)
     let through = now
     for (const [name, stream] of streams)
