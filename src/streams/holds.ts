@@ -43,6 +43,8 @@ export function holdsAfter(
   watermark: number,
 ): Holds {
   if (type === 'source.caught_up') return without(holds, sourceKey(source))
+  // What has ended them may be among the entries that were deleted.
+  if (type === 'log.gap') return NO_HOLDS
   if (type !== 'source.behind' || !isObject(data)) return holds
   const key = sourceKey(source)
   if (holds.size >= MAX_HOLDS && !holds.has(key)) return holds

@@ -196,6 +196,7 @@ describe('the recorder of a stream that is away alone', () => {
     const again = record()
     await happens(6)
     expect(await changesOf(log)).toMatchObject([{ type: 'source.behind', source: SOURCE }])
+    expect((await log.stats()).time.recordings).toMatchObject([{ name: 'main', behind: 1 }])
     away.clear()
     await pass(30)
     expect(await changesOf(log)).toMatchObject([
