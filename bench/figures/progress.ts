@@ -20,9 +20,10 @@ export const measure: Measure = async () => {
   const progress = new RecordingProgress(
     new Pauses(new Gate(), { now: () => now, schedule: () => Subscription.EMPTY }),
     () => true,
+    900_000,
   )
   const names = Array.from({ length: MONITORS }, (_, n) => `monitors/monitor_${n}`)
-  for (const name of names) progress.join(name, true)
+  for (const name of names) progress.join({ name, source: name, isPolled: true })
   const polls = names.map((name) =>
     (['polling', 'caughtUp'] as const).map((kind) => ({ kind, stream: { name } }) as StreamItem),
   )

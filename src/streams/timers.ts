@@ -73,6 +73,24 @@ export class Timers {
     return undefined
   }
 
+  /** Forgets the timers of a clock. */
+  forget(clock: TimerClock): void {
+    this.#queues[clock].clear()
+    for (const [id, timer] of this.#byId) if (timer.clock === clock) this.#byId.delete(id)
+  }
+
+  /** Takes the first timer of its clock out of the order, until {@link restore}. */
+  setAside({ clock }: Timer): void {
+    this.#queues[clock].shift()
+  }
+
+  /** Puts all timers back into the order. */
+  restore(): void {
+    this.#queues.event.clear()
+    this.#queues.recorded.clear()
+    for (const timer of this.#byId.values()) this.#queues[timer.clock].push(timer)
+  }
+
   /** The first timer that is due by then, on either clock. It stays. */
   due(until: Clocks): Timer | undefined {
     const [event, recorded] = [this.#due('event', until), this.#due('recorded', until)]
@@ -88,10 +106,7 @@ export class Timers {
   /** Timers that were replaced or removed stay in the queues until they come first. They must not outnumber the others. */
   #compact(): void {
     const count = this.#queues.event.size + this.#queues.recorded.size
-    if (count < 1_000 || count < 4 * this.#byId.size) return
-    this.#queues.event.clear()
-    this.#queues.recorded.clear()
-    for (const timer of this.#byId.values()) this.#queues[timer.clock].push(timer)
+    if (count >= 1_000 && count >= 4 * this.#byId.size) this.restore()
   }
 }
 

@@ -498,6 +498,8 @@ describe('the numbers of a log', () => {
     expect(await printed()).toMatch(/; goes on without recording old$/m)
     await move('progress/new', hourAgo)
     expect(await printed()).toMatch(/; goes on without recordings new\\u001b, old$/m)
+    await move('progress/new', [hourAgo, [['monitors/m1', '/v1/monitors/m1', hourAgo, null]]])
+    expect(await printed()).toMatch(/^time .*; 1 source is away alone$/m)
   })
 
   it('have the watermark of each process', async () => {

@@ -132,7 +132,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     )
     this.#stop = stop
     this.#states = new States(store.processes, this.#reader)
-    this.#timers = new TimerQueue(store.processes, this.#reader)
+    this.#timers = new TimerQueue(store.processes, this.#reader, settings.lateness)
   }
 
   /** Resolves when the process was stopped or its log closed, and rejects when it failed. Its name is released then. */
@@ -310,6 +310,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
    * silence. A commit in between leaves the cursor before the entry.
    */
   async #fireTimers(fence: Fence, entry: Entry, until: Clocks, last: Clocks): Promise<void> {
+    this.#timers.release(until)
     while (!this.#stop.aborted) {
       while (!this.#timers.isReadUpTo(until)) {
         // As far as the page goes, so that the store is asked once for each page.
@@ -317,7 +318,11 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
         await this.#states.load(read.map(({ key }) => key))
       }
       const timer = this.#timers.next(until)
-      if (timer === undefined) return
+      if (timer === undefined) {
+        // All that were read may wait.
+        if (this.#timers.isReadUpTo(until)) return
+        continue
+      }
       await this.#runTimer(fence, entry, timer, until)
       if (this.#isTurnOver) await this.#endTurn(fence)
     }

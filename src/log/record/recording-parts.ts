@@ -1,12 +1,15 @@
+import type { ResearchEvent } from '../../protocol/event.ts'
+import { behindEvent, caughtUpEvent } from '../../protocol/log-event.ts'
 import { LogInUseError } from '../errors.ts'
 import { UNDIVIDED } from '../store/sharing-store.ts'
 import type { Partitions } from '../store/sharing-store.ts'
 import type { ClockedPart } from './clock.ts'
-import { moveProgress, throughOf } from './progress-registry.ts'
+import { behindIn, moveProgress, progressPosition, throughOf } from './progress-registry.ts'
 import type { ProgressRegistry } from './progress-registry.ts'
 import type { Pauses } from './pauses.ts'
 import { RecordingProgress } from './recording-progress.ts'
 import type { RecordedStream, Recorder } from './recorder.ts'
+import type { SourceChange } from './streams-behind.ts'
 
 /** What to do if another recording has the part: it may be the same one in another process, or one of other sources. */
 const NAME_ADVICE =
@@ -28,6 +31,8 @@ interface PartSettings {
   readonly isListed: () => boolean
   /** Called if a part that another recording has taken cannot be claimed again. */
   readonly onFailure: (error: unknown) => void
+  /** How long processes wait for a source that is behind, in ms. */
+  readonly maxHold: number
 }
 
 /** A part of a recording, and its progress under a claim. */
@@ -39,11 +44,14 @@ class RecordingPart implements ClockedPart {
   #stream: RecordedStream | undefined
   #saved = -Infinity
   #claimed: Promise<void> | undefined
+  /** Number of changes of sources. */
+  #changes = 0
 
   constructor(settings: PartSettings, name: string) {
     this.#settings = settings
     this.name = name
-    this.progress = new RecordingProgress(settings.pauses, settings.isListed)
+    const { pauses, isListed, maxHold } = settings
+    this.progress = new RecordingProgress(pauses, isListed, maxHold)
     // Nobody may wait for it.
     if (settings.hasLists) this.claim().catch(() => {})
   }
@@ -57,11 +65,28 @@ class RecordingPart implements ClockedPart {
     const stream = this.#stream
     if (stream === undefined) return undefined
     const through = this.progress.look(now)
+    const { behind } = this.progress
+    // Before the tick that passes a source, and in one transaction with the position.
+    for (const change of behind.takeChanges()) {
+      stream.add(this.#eventOf(change, stream, now), progressPosition(through, behind.all))
+    }
     if (through > this.#saved) {
       this.#saved = through
-      moveProgress(stream, through)
+      moveProgress(stream, through, behind.all)
     }
     return through
+  }
+
+  #eventOf(change: SourceChange, { claim }: RecordedStream, now: number): ResearchEvent {
+    const { source } = change
+    const key = `${this.name}:${claim}:${(this.#changes += 1)}`
+    const { ahead } = this.#settings.recorder
+    if (!change.isBehind) {
+      const through = change.through && change.through - ahead
+      return caughtUpEvent(source, key, through, now - ahead)
+    }
+    const { through, until } = change
+    return behindEvent(source, key, { through: through - ahead, until: until - ahead }, now - ahead)
   }
 
   /** Another recording may have it from now on. */
@@ -87,6 +112,7 @@ class RecordingPart implements ClockedPart {
     })
     this.#saved = throughOf(stream.position)
     this.progress.resume(this.#saved)
+    this.progress.behind.resume(behindIn(stream.position))
     this.#stream = stream
   }
 }

@@ -108,8 +108,8 @@ export interface RecordOptions {
    */
   readonly tick?: number
   /**
-   * How long event time waits for streams that are behind, in ms. Then it goes on without them, and their events are late. At least 1; `Infinity`
-   * waits forever. Default 900,000.
+   * How long event time waits for streams that are behind, in ms, and how long processes wait for a source that is behind alone. Then they go on
+   * without them, and their events are late. At least 1; `Infinity` waits forever. Default 900,000.
    */
   readonly maxHold?: number
 }
@@ -251,6 +251,7 @@ class RunningRecording {
         isShared,
         wait: waiting,
         pauses,
+        maxHold,
         hasLists: LISTS.some((list) => options[list] !== undefined),
         isListed: () => this.#lists.every(({ isKnown }) => isKnown),
         onFailure: (error) => this.#ending.reject(error),

@@ -9,6 +9,7 @@ import { progressEvent } from '../../../src/protocol/log-event.ts'
 import { rfc3339 } from '../../../src/protocol/timestamp.ts'
 import { entriesOf } from '../entries.ts'
 import { append } from '../append.ts'
+import { behindEvent, caughtUpEvent } from '../../../src/protocol/log-event.ts'
 import { scratchFile } from '../sqlite/scratch.ts'
 import { caughtUp, copying, counting, eventAt, lateIn, outputsOf, tickThrough } from './windows.ts'
 
@@ -48,6 +49,40 @@ describe.each([
     await caughtUp(log, 'copies', 'counts')
     expect(await lateIn(log, 'counts')).toBe(0)
     expect(await outputsOf(log, 'counts')).toEqual(windows(0, 310))
+  })
+
+  it('gets nothing late of a process that held a source, which has caught up', async () => {
+    const store = await storeOf()
+    const log = await opened(store)
+    log.process('sums', counting('/s'))
+    let counts = log.process('counts', counting('/processes/sums', { after: ['sums'] }))
+    const now = Date.now()
+    const through = Date.parse(eventAt(12).time ?? '')
+    await append(store, seconds(0, 12))
+    await append(store, [tickThrough(12), behindEvent('/s', '1', { through, until: Infinity }, now)])
+    for (let second = 20; second <= 100; second += 10) await append(store, [tickThrough(second)])
+    await caughtUp(log, 'sums', 'counts')
+    expect(await outputsOf(log, 'sums')).toHaveLength(1)
+    await append(
+      store,
+      seconds(12, 89).filter(({ type }) => type !== 'log.tick'),
+    )
+    await append(store, [caughtUpEvent('/s', '2', now, now)])
+    await caughtUp(log, 'sums', 'counts')
+    await counts.stop()
+    counts = log.process('counts', counting('/processes/sums', { after: ['sums'] }))
+    for (let second = 110; second <= 130; second += 10) {
+      await append(store, [tickThrough(second)])
+      await caughtUp(log, 'sums', 'counts')
+    }
+    await append(store, [tickThrough(200)])
+    await caughtUp(log, 'sums', 'counts')
+    expect(await lateIn(log, 'counts')).toBe(0)
+    expect(await outputsOf(log, 'sums')).toEqual([...windows(0, 80), { from: 80, count: 9 }])
+    expect(await outputsOf(log, 'counts')).toEqual(
+      Array.from({ length: 9 }, (_, n) => ({ from: (n + 1) * 10, count: 1 })),
+    )
+    await counts.stop()
   })
 
   it('is late for nearly all of them without `after`', async () => {

@@ -133,10 +133,10 @@ describe('the progress of many streams', () => {
   const pauses = () => new Pauses(new Gate(), new VirtualTimeScheduler())
 
   const many = (count: number, ended: number) => {
-    const progress = new RecordingProgress(pauses(), () => true)
+    const progress = new RecordingProgress(pauses(), () => true, 60_000)
     for (let n = 0; n < count; n++) {
       const name = `monitors/m${n}`
-      progress.join(name, true)
+      progress.join({ name: name, source: '', isPolled: true })
       const of = { name, source: '' }
       progress.took({ kind: 'polling', stream: of }, 1_000 + n)
       if (n < ended) progress.took({ kind: 'caughtUp', stream: of }, 5_000)
@@ -155,13 +155,13 @@ describe('the progress of many streams', () => {
   })
 
   it('never goes back, also when a stream joins that is far behind', () => {
-    const progress = new RecordingProgress(pauses(), () => true)
+    const progress = new RecordingProgress(pauses(), () => true, 60_000)
     progress.resume(5_000)
-    progress.join('monitors/m', true)
+    progress.join({ name: 'monitors/m', source: '', isPolled: true })
     expect(progress.look(9_000)).toBe(5_000)
     progress.leave('monitors/m')
     expect(progress.look(10_000)).toBe(10_000)
-    progress.join('monitors/n', true)
+    progress.join({ name: 'monitors/n', source: '', isPolled: true })
     expect(progress.look(11_000)).toBe(10_000)
   })
 
@@ -170,8 +170,8 @@ describe('the progress of many streams', () => {
     const time = new TestTime()
     const pausing = new Pauses(gate, time)
     pausing.run(new AbortController().signal)
-    const progress = new RecordingProgress(pausing, () => true)
-    progress.join(stream.name, false)
+    const progress = new RecordingProgress(pausing, () => true, 60_000)
+    progress.join({ name: stream.name, source: '', isPolled: false })
     progress.took(item('reached'), 0)
     const after = (duration: number) => {
       time.advance(duration)
@@ -192,8 +192,8 @@ describe('the progress of many streams', () => {
     const time = new TestTime()
     const pausing = new Pauses(gate, time)
     pausing.run(new AbortController().signal)
-    const progress = new RecordingProgress(pausing, () => true)
-    progress.join(stream.name, false)
+    const progress = new RecordingProgress(pausing, () => true, 60_000)
+    progress.join({ name: stream.name, source: '', isPolled: false })
     progress.took(item('reached'), 0)
     time.advance(5_000)
     progress.look(time.now())
@@ -213,8 +213,8 @@ describe('the progress of many streams', () => {
       const time = new TestTime()
       const suspended = new Pauses(new Gate(), time)
       suspended.run(new AbortController().signal)
-      const progress = new RecordingProgress(suspended, () => true)
-      progress.join(stream.name, false)
+      const progress = new RecordingProgress(suspended, () => true, 60_000)
+      progress.join({ name: stream.name, source: '', isPolled: false })
       progress.took(item('reached'), 0)
       time.advance(6_000)
       expect(progress.look(time.now())).toBe(0)
