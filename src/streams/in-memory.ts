@@ -124,7 +124,7 @@ export function inMemory<State, Type extends ResearchEventType = ResearchEventTy
 export function inMemory<Result>(
   definition: Definition<Result>,
   options?: DefinitionInMemoryOptions,
-): OperatorFunction<StreamInput, ResultEvent<Result> | EventOf<'window.dropped'>>
+): OperatorFunction<StreamInput, ResultEvent<Result> | EventOf<'stage.dropped'>>
 export function inMemory(...given: OfFunctions | OfDefinition): OperatorFunction<StreamInput, ResearchEvent> {
   if (isOfDefinition(given)) return definitionInMemory(...given)
   const [name, functions, options = {}] = given
@@ -150,7 +150,7 @@ function isOfDefinition(given: OfFunctions | OfDefinition): given is OfDefinitio
 const MEMORY_OPTIONS = ['maxKeys', 'onDeadLetter', 'scheduler']
 
 function definitionInMemory(
-  { name, functions }: Definition<unknown>,
+  { name, functions, reads }: Definition<unknown>,
   options: DefinitionInMemoryOptions = {},
 ): OperatorFunction<StreamInput, ResearchEvent> {
   checkOptions('options', options, [...MEMORY_OPTIONS, 'watermark'])
@@ -158,7 +158,7 @@ function definitionInMemory(
   checkOneOf('watermark', watermark, ['ticks', 'arrival'])
   const onError = onDeadLetter === undefined ? 'stop' : 'dead-letter'
   const isTimed = watermark === 'ticks' ? () => true : undefined
-  return running(name, { ...FUNCTION_DEFAULTS, ...functions, onError }, options, {
+  return running(name, { ...FUNCTION_DEFAULTS, ...functions, reads, onError }, options, {
     ...(isTimed && { isTimed }),
     isEnded: true,
   })

@@ -1,5 +1,3 @@
-import { concat, from as fromList, lastValueFrom, toArray } from 'rxjs'
-import { memoryStore, openLog } from 'rivulet/log'
 import {
   aggregate,
   average,
@@ -9,7 +7,6 @@ import {
   distinct,
   from,
   hopping,
-  inMemory,
   keyBy,
   latest,
   map,
