@@ -150,6 +150,12 @@ export class CallbackEffects<State, Stored, Output> implements ProcessContext<St
     return this.#clocks.complete
   }
 
+  get behindUntil(): number | undefined {
+    const { holds } = this.#occasion.clocks
+    if (holds.size === 0) return undefined
+    return Array.from(holds.values()).reduce((first, { until }) => Math.min(first, until), Infinity)
+  }
+
   get waiting(): readonly WaitingTimer[] {
     return this.#running.map(({ name, due, data }) => ({
       name,

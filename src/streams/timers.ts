@@ -108,7 +108,8 @@ export class Timers {
   forget(clock: TimerClock): void {
     this.#queues[clock].clear()
     for (const timers of this.#byKey.values())
-      for (const { key, name, clock: own } of timers.values()) if (own === clock) this.set({ key, name, due: null })
+      for (const { key, name, clock: own } of timers.values())
+        if (own === clock) this.set({ key, name, due: null })
   }
 
   /** Takes the first timer of its clock out of the order, until {@link restore}. */

@@ -12,7 +12,7 @@ import type { TimeSpan } from './windows.ts'
 
 /** Settings of {@link define}. */
 export interface DefinitionOptions {
-  /** Version of what it computes, a positive integer. Raise it when results change: the state is then built again. */
+  /** Version of what it computes, a positive integer. Raise it when results change, and start the process with `rebuild`. */
   readonly version: number
   /** How much later than its time an event may come, beyond what the log itself waits for. Default 0. */
   readonly lateness?: TimeSpan
@@ -106,7 +106,7 @@ export class Definition<Result> {
   }
 
   /** Whether an event is a result of this definition. */
-  isResult(event: ResearchEvent): event is ResearchEvent & ResultEvent<Result> {
+  isResult<Event extends ResearchEvent>(event: Event): event is Event & ResultEvent<Result> {
     return isResultType(event.type) && event.source === this.source
   }
 }
@@ -234,11 +234,12 @@ class Rows {
 function take([first, ...others]: RowsOfKey, state: unknown, context: ProcessContext<unknown>): void {
   if (others.length === 0) return first?.take(state, context)
   let current = state
-  const { key, complete, waiting = [] } = context
+  const { key, complete, waiting, behindUntil } = context
   const shared: ProcessContext<unknown> = {
     key,
     complete,
     waiting,
+    behindUntil,
     now: (clock) => context.now(clock),
     timer: (...given) => context.timer(...given),
     cancel: (name) => context.cancel(name),

@@ -53,7 +53,7 @@ export interface StreamTest<Result> {
   tick(through: string | number, complete?: boolean): readonly Output<Result>[]
   /** No more events come: all windows end. Returns what this makes the definition emit. */
   end(): readonly Output<Result>[]
-  /** All that the definition has emitted so far. */
+  /** What the definition has emitted so far. */
   readonly outputs: readonly Output<Result>[]
   /** The watermark, in Unix ms; null before the first tick. */
   readonly watermark: number | null
@@ -76,8 +76,8 @@ export interface StreamTest<Result> {
  *   ),
  * )
  * const test = testStream(errors)
- * const data = { type: 'error', error: 'timeout', id: 'e1', date: '2026-01-01T00:00:20Z' } as const
- * test.send({ type: 'monitor.error', time: data.date, data })
+ * const data = { type: 'error', error_message: 'timeout', timestamp: '2026-01-01T00:00:20Z' } as const
+ * test.send({ type: 'monitor.error', time: data.timestamp, data })
  * const [result] = test.tick('2026-01-01T00:01:00Z')
  * console.log(result?.data) // { stage: 'per-minute', key: '/test', …, values: { errors: 1 } }
  * ```
