@@ -121,7 +121,7 @@ export function eventOf(
   const texts = { 'its time': whole, 'its day': whole.slice(0, 10), nothing: null }
   return {
     id: String(number),
-    source: '/random',
+    source: `/random/${number % 3}`,
     type: kind === 'other' ? 'log.lost' : 'unknown',
     time: texts[says],
     data: reading,

@@ -28,7 +28,7 @@ it('emits at each entry of a log what the reference computes from all of them', 
       expect(actual).toEqual(expected)
       expect(new Set(output.map(({ id }) => id)).size).toBe(output.length)
     }),
-    runs(1_500),
+    runs(1_000),
   )
 })
 
@@ -61,6 +61,6 @@ it('emits at each step of a test what the reference computes, in the order of it
       }
       expect(test.state.size).toBe(0)
     }),
-    runs(1_500),
+    runs(1_000),
   )
 })
