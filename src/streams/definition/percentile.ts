@@ -33,7 +33,8 @@ type Bin = readonly [bin: number, count: number]
  */
 export function percentile<Item>(value: NumberOf<Item>, p: number): Aggregate<Item, number | null, Sketch> {
   checkFunction('value', value)
-  if (!(p >= 0 && p <= 100)) throw new ArgumentError('p', 'a number from 0 to 100', p)
+  if (typeof p !== 'number' || !(p >= 0 && p <= 100))
+    throw new ArgumentError('p', 'a number from 0 to 100', p)
   return {
     kind: `percentile ${p}`,
     init: () => ({ negative: [], zeros: 0, positive: [] }),
