@@ -97,7 +97,7 @@ export const arrival = fc.record({
   isComplete: fc.integer({ min: 0, max: 3 }).map((n) => n > 0),
   reading: fc.record<Reading>({
     key: fc.oneof(
-      { weight: 8, arbitrary: fc.constantFrom('a', 'b') },
+      { weight: 8, arbitrary: fc.constantFrom('a', 'b', '["a",7]') },
       { weight: 1, arbitrary: fc.constant(null) },
     ),
     // Multiples of a quarter, so that a sum does not depend on the order.
