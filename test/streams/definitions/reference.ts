@@ -1,7 +1,7 @@
 import type { StreamEntry } from 'rivulet/streams'
 
 /** The windows of a stage, as plain data. Times are in ms. */
-export type PlainWindows =
+type PlainWindows =
   | { readonly kind: 'fixed'; readonly size: number; readonly every: number }
   | { readonly kind: 'session'; readonly gap: number }
 
