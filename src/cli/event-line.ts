@@ -123,7 +123,8 @@ const DESCRIPTIONS: {
   'gateway.session': ['▸', 'dim', 'session'],
   'gateway.revoked': ['!', 'yellow', 'revoked', ({ sub, grant }) => sub ?? grant ?? ''],
   'window.result': ['▦', 'cyan', 'window', ({ key, values }) => `${key} ${JSON.stringify(values)}`],
-  'window.dropped': ['!', 'yellow', 'dropped', ({ key, count, reason }) => `${key} ${count} (${reason})`],
+  'join.result': ['⋈', 'cyan', 'join', ({ key, left, right }) => `${key} ${JSON.stringify({ left, right })}`],
+  'stage.dropped': ['!', 'yellow', 'dropped', ({ key, count, reason }) => `${key} ${count} (${reason})`],
   unknown: ['?', 'yellow', 'unknown', jsonText],
 }
 

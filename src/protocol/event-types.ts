@@ -47,7 +47,8 @@ const TYPES: Readonly<Record<OwnEventType, true>> = {
   'gateway.session': true,
   'gateway.revoked': true,
   'window.result': true,
-  'window.dropped': true,
+  'join.result': true,
+  'stage.dropped': true,
   unknown: true,
 }
 

@@ -29,7 +29,7 @@ import { RUNS, tagRun } from './run-identity.ts'
 import type { RunProgressMessage, RunProgressStats } from './run-trace.ts'
 import type { TaskOutput } from './output.ts'
 import { rfc3339 } from './timestamp.ts'
-import type { WindowDropped, WindowResult } from './window.ts'
+import type { JoinResult, StageDropped, WindowResult } from './stage.ts'
 import type { ErrorEvent, TaskGroupStatusEvent } from './task-group.ts'
 import type { RunInput, TaskRun } from './task.ts'
 
@@ -217,9 +217,10 @@ export interface OwnEventData {
   'gateway.session': GatewaySession
   /** `source` is `/gateway`. */
   'gateway.revoked': GatewayRevoked
-  /** A definition of `rivulet/streams` appends this event and the next one: `source` is `/processes/{name}`. */
+  /** A definition of `rivulet/streams` appends this event and the next two: `source` is `/processes/{name}`. */
   'window.result': WindowResult
-  'window.dropped': WindowDropped
+  'join.result': JoinResult
+  'stage.dropped': StageDropped
   /** Something that this version does not know, passed on unchanged. */
   unknown: unknown
 }

@@ -3,7 +3,7 @@ import { hash, hashString } from '../protocol/identity-hash.ts'
 import { processSource } from '../protocol/log-event.ts'
 import { rfc3339 } from '../protocol/timestamp.ts'
 import type { Clocks } from './clocks.ts'
-import type { OutputEvent, ProcessContext } from './process-functions.ts'
+import type { OutputEvent, ProcessContext, WaitingTimer } from './process-functions.ts'
 import { RefusedEffect } from './refused-effect.ts'
 import { timerBytes } from './sizes.ts'
 import { storedJson } from './stored-json.ts'
@@ -85,6 +85,7 @@ export class CallbackEffects<State, Stored, Output> implements ProcessContext<St
   /** The new state; undefined if it stays. */
   state: Stored | null | undefined
   readonly outputs: Output[] = []
+  readonly #running: readonly Timer[]
   readonly #settings: EffectSettings
   readonly #representation: Representation<State, Stored, Output>
   readonly #occasion: Occasion
@@ -97,7 +98,9 @@ export class CallbackEffects<State, Stored, Output> implements ProcessContext<St
     representation: Representation<State, Stored, Output>,
     occasion: Occasion,
     key: string,
+    running: readonly Timer[] = [],
   ) {
+    this.#running = running
     this.#settings = settings
     this.#representation = representation
     this.#occasion = occasion
@@ -143,6 +146,14 @@ export class CallbackEffects<State, Stored, Output> implements ProcessContext<St
 
   get complete(): boolean {
     return this.#occasion.clocks.complete
+  }
+
+  get waiting(): readonly WaitingTimer[] {
+    return this.#running.map(({ name, due, data }) => ({
+      name,
+      due,
+      data: data === null ? undefined : JSON.parse(data),
+    }))
   }
 
   now(clock: TimerClock = 'recorded'): number {

@@ -63,7 +63,9 @@ export class MemoryProcess<State, Input extends StreamInput, Stored, Output> {
       const state = this.#states.get(key) ?? null
       const call = state === null && this.#isFull ? this.#settings.full : undefined
       try {
-        this.#apply(key, core.event(occasion, entry, key, state, call))
+        const range = core.namesRead(entry, key)
+        const running = range && this.#timers.named(key, range)
+        this.#apply(key, core.event(occasion, entry, key, state, running, call))
       } catch (error) {
         this.#fail(error)
       }
@@ -79,18 +81,14 @@ export class MemoryProcess<State, Input extends StreamInput, Stored, Output> {
 
   /** Fires all timers, since no more events come: first those by event time, then each other one at the time when it is due. */
   end(): readonly Output[] {
-    const { recorded, complete } = this.#clocks
-    let clocks: Clocks = { event: Infinity, recorded, complete }
-    this.#fire(clocks, undefined)
-    for (
-      let next = this.#timers.first('recorded');
-      next !== undefined;
-      next = this.#timers.first('recorded')
-    ) {
-      clocks = { ...clocks, recorded: Math.max(clocks.recorded, next.due) }
-      this.#fire(clocks, undefined)
+    let { recorded } = this.#clocks
+    const { complete } = this.#clocks
+    for (;;) {
+      this.#fire({ event: Infinity, recorded, complete }, undefined)
+      const next = this.#timers.first('recorded')
+      if (next === undefined) return this.take()
+      recorded = Math.max(recorded, next.due)
     }
-    return this.take()
   }
 
   /** When the first timer fires if time passes evenly, in Unix ms; undefined for none. */

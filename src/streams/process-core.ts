@@ -8,7 +8,7 @@ import { ProcessError } from './process-error.ts'
 import type { FunctionSettings } from './process-functions.ts'
 import { RefusedEffect } from './refused-effect.ts'
 import { MAX_OUTPUTS } from './sizes.ts'
-import type { Timer } from './timers.ts'
+import type { NameRange, Timer } from './timers.ts'
 
 /** Maximum number of keys of one entry. */
 const MAX_KEYS = 10_000
@@ -59,9 +59,15 @@ export class ProcessCore<State, Input, Stored, Output> {
     }
   }
 
+  /** The names of the timers that {@link event} needs; undefined for none. */
+  namesRead(entry: Input, key: string): NameRange | undefined {
+    return this.#functions.reads?.(entry, key)
+  }
+
   /**
    * Calls `event`.
    *
+   * @param running The timers of {@link namesRead}.
    * @param call The function to call in its place.
    * @throws {ProcessError} if the function fails, or what it does is refused.
    */
@@ -70,9 +76,10 @@ export class ProcessCore<State, Input, Stored, Output> {
     entry: Input & ResearchEvent,
     key: string,
     stored: Stored | null,
+    running?: readonly Timer[],
     call = this.#functions.event,
   ): CallbackEffects<State, Stored, Output> {
-    const effects = this.#effects(occasion, key)
+    const effects = new CallbackEffects(this.#settings, this.#representation, occasion, key, running)
     try {
       return this.#checked(effects, call(this.#stateOf(key, stored), entry, effects))
     } catch (error) {
@@ -115,13 +122,9 @@ export class ProcessCore<State, Input, Stored, Output> {
 
   /** The one effect of a timer whose function has failed. */
   ended(occasion: Occasion, { key, name }: Timer): CallbackEffects<State, Stored, Output> {
-    const effects = this.#effects(occasion, key)
+    const effects = new CallbackEffects(this.#settings, this.#representation, occasion, key)
     effects.endTimer(name)
     return effects
-  }
-
-  #effects(occasion: Occasion, key: string): CallbackEffects<State, Stored, Output> {
-    return new CallbackEffects(this.#settings, this.#representation, occasion, key)
   }
 
   #stateOf(key: string, stored: Stored | null): State {

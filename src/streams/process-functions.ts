@@ -9,7 +9,7 @@ import {
   checkText,
 } from '../protocol/check.ts'
 import type { ResearchEvent, ResearchEventData, ResearchEventType } from '../protocol/event.ts'
-import type { TimerClock } from './timers.ts'
+import type { NameRange, TimerClock } from './timers.ts'
 
 /** An event with what a process needs to know of its arrival. An entry of a log is one. */
 export type StreamEntry<Event extends ResearchEvent = ResearchEvent> = Event & {
@@ -85,6 +85,8 @@ export interface ProcessContext<State> {
       readonly data?: unknown
     },
   ): void
+  /** Timers of the key with data that run, in the order of their names: those that a definition asks for. @internal */
+  readonly waiting?: readonly WaitingTimer[]
   /** Stops a timer of the key. Without effect for one that is not running. */
   cancel(name: string): void
   /**
@@ -92,6 +94,14 @@ export interface ProcessContext<State> {
    * does not receive it itself. At most 256 events at a time.
    */
   append(event: OutputEvent): void
+}
+
+/** A timer that runs, with the data that it was started with. */
+export interface WaitingTimer {
+  readonly name: string
+  /** Due time, in Unix ms. */
+  readonly due: number
+  readonly data: unknown
 }
 
 /**
@@ -148,8 +158,10 @@ export interface ProcessFunctions<
 }
 
 /** {@link ProcessFunctions} with their defaults. */
-export type FunctionSettings<State, Input> = ProcessFunctions<State, ResearchEventType, Input> &
-  Required<Pick<ProcessFunctions<State>, 'lateness' | 'maxStateBytes' | 'onError'>>
+export type FunctionSettings<State, Input> = ProcessFunctions<State, ResearchEventType, Input> & {
+  /** The names of the timers of the key that `event` reads, as `waiting`. Default: none. */
+  readonly reads?: ((entry: Input, key: string) => NameRange | undefined) | undefined
+} & Required<Pick<ProcessFunctions<State>, 'lateness' | 'maxStateBytes' | 'onError'>>
 
 /** The defaults of {@link ProcessFunctions}. */
 export const FUNCTION_DEFAULTS = { lateness: 0, maxStateBytes: 64 * 1024, onError: 'stop' } as const

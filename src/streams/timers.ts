@@ -35,6 +35,25 @@ function compareTexts(a: string, b: string): number {
   return a === b ? 0 : compareStored(storedText(a), storedText(b))
 }
 
+/** A range of the names of timers of a key, by code point as they are stored. */
+export interface NameRange {
+  /** The first name. */
+  readonly from: string
+  /** The name before which it ends. */
+  readonly to: string
+}
+
+/** Those of the timers of a key whose names are in a range, in the order of their names. */
+export function namedIn(timers: Iterable<Timer>, { from, to }: NameRange): Timer[] {
+  const [first, end] = [storedText(from), storedText(to)]
+  const found: (readonly [string, Timer])[] = []
+  for (const timer of timers) {
+    const name = storedText(timer.name)
+    if (compareStored(name, first) >= 0 && compareStored(name, end) < 0) found.push([name, timer])
+  }
+  return found.toSorted(([a], [b]) => compareStored(a, b)).map(([, timer]) => timer)
+}
+
 /** The text is different for each key and name. */
 export function timerId({ key, name }: Pick<Timer, 'key' | 'name'>): string {
   return `${key.length}:${key}${name}`
@@ -42,32 +61,44 @@ export function timerId({ key, name }: Pick<Timer, 'key' | 'name'>): string {
 
 /** Timers in memory, in the order in which they fire. One for each key and name. */
 export class Timers {
-  readonly #byId = new Map<string, Timer>()
+  readonly #byKey = new Map<string, Map<string, Timer>>()
+  #size = 0
   readonly #queues: Readonly<Record<TimerClock, TimerHeap>> = {
     event: new TimerHeap(),
     recorded: new TimerHeap(),
   }
 
   get size(): number {
-    return this.#byId.size
+    return this.#size
   }
 
   /** Sets a timer in the place of the one of its key and name, or removes that one. */
   set(change: TimerChange): void {
+    const { key, name } = change
+    let timers = this.#byKey.get(key)
+    const before = timers?.size ?? 0
     if (change.due === null) {
-      this.#byId.delete(timerId(change))
-      return
+      timers?.delete(name)
+      if (timers?.size === 0) this.#byKey.delete(key)
+    } else {
+      if (timers === undefined) this.#byKey.set(key, (timers = new Map()))
+      timers.set(name, change)
+      this.#queues[change.clock].push(change)
     }
-    this.#byId.set(timerId(change), change)
-    this.#queues[change.clock].push(change)
+    this.#size += (timers?.size ?? 0) - before
     this.#compact()
+  }
+
+  /** Timers of a key, in the order of their names. */
+  named(key: string, range: NameRange): readonly Timer[] {
+    return namedIn(this.#byKey.get(key)?.values() ?? [], range)
   }
 
   /** The first timer of a clock. */
   first(clock: TimerClock): Timer | undefined {
     const queue = this.#queues[clock]
     for (let first = queue.first; first !== undefined; first = queue.first) {
-      if (this.#byId.get(timerId(first)) === first) return first
+      if (this.#byKey.get(first.key)?.get(first.name) === first) return first
       queue.shift()
     }
     return undefined
@@ -88,10 +119,11 @@ export class Timers {
   /** Timers that were replaced or removed stay in the queues until they come first. They must not outnumber the others. */
   #compact(): void {
     const count = this.#queues.event.size + this.#queues.recorded.size
-    if (count < 1_000 || count < 4 * this.#byId.size) return
+    if (count < 1_000 || count < 4 * this.#size) return
     this.#queues.event.clear()
     this.#queues.recorded.clear()
-    for (const timer of this.#byId.values()) this.#queues[timer.clock].push(timer)
+    for (const timers of this.#byKey.values())
+      for (const timer of timers.values()) this.#queues[timer.clock].push(timer)
   }
 }
 

@@ -16,6 +16,8 @@ import type { Recording, RecordOptions } from '../record/recording.ts'
 import type { Definition } from '../../streams/definition/define.ts'
 import type { DefinitionProcessOptions, LogProcess, ProcessOptions } from '../process/process.ts'
 import type { ProcessState } from '../process/process-state.ts'
+import type { TableState } from '../process/table-state.ts'
+import type { Table } from '../../streams/definition/table.ts'
 import type { StoredStates } from '../store/process-store.ts'
 import type { LogStats } from '../store/stats.ts'
 import type { Appended, Entry, Page, Position, StartAt } from '../store/contract.ts'
@@ -218,6 +220,24 @@ export interface EventLog extends AsyncDisposable {
       readonly signal?: AbortSignal
     },
   ): Promise<Pick<Appended, 'entries' | 'duplicates'>>
+  /**
+   * A table of a definition, as its process has stored it here or elsewhere.
+   *
+   * ```ts
+   * import { memoryStore, openLog } from 'rivulet/log'
+   * import { define, from, latestBy } from 'rivulet/streams'
+   *
+   * const completions = from('monitor.completion').pipe(latestBy('completions', ({ source }) => source))
+   * const monitors = define('monitors', { version: 1 }, completions)
+   * const log = await openLog(memoryStore())
+   * log.process(monitors)
+   * const last = await log.table(monitors, completions).get('/v1/monitors/mon_1')
+   * console.log(last?.time)
+   * ```
+   *
+   * @throws ArgumentError for a table that is no stage of the definition.
+   */
+  table<Item>(definition: Definition<unknown>, table: Table<Item>): TableState<Item>
   /** The state of a process that runs here, elsewhere or not at all. One that never ran has no states. */
   state<State = unknown>(process: string): ProcessState<State>
   /**

@@ -41,6 +41,9 @@ import type {
 } from '../process/process.ts'
 import { StoredProcessState } from '../process/process-state.ts'
 import type { ProcessState } from '../process/process-state.ts'
+import { tableState } from '../process/table-state.ts'
+import type { TableState } from '../process/table-state.ts'
+import type { Table } from '../../streams/definition/table.ts'
 import { processesMentioning } from '../process/mentioning.ts'
 import { PartedStates } from '../process/parted-states.ts'
 import { runShared } from '../process/shared-process.ts'
@@ -209,6 +212,10 @@ export class OpenEventLog implements EventLog {
       name,
       this.#job(done, () => stopping.abort()),
     )
+  }
+
+  table<Item>(definition: Definition<unknown>, table: Table<Item>): TableState<Item> {
+    return tableState(this.states, definition, table)
   }
 
   state<State>(process: string): ProcessState<State> {

@@ -1,4 +1,4 @@
-import { firstIndex } from '../state/first-index.ts'
+import { firstIndex } from '../../protocol/first-index.ts'
 import type { PreparedEntry } from '../store/new-entry.ts'
 
 /** An entry of a log in memory. */

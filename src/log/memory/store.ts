@@ -328,6 +328,7 @@ class OpenMemoryLog implements SimulatedStore {
     return {
       states: (name, keys) => this.#call(() => processes.states(name, keys)),
       timers: (name, options) => this.#call(() => processes.timers(name, options)),
+      keyTimers: (name, ...of) => this.#call(() => processes.keyTimers(name, ...of)),
       start: () => this.#call(() => processes.positions.start),
       end: (name) => this.#call(() => processes.end(name)),
       changes: (name, after, options) => this.#call(() => processes.changes(name, after, options)),

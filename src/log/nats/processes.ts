@@ -20,6 +20,7 @@ export function natsProcesses(call: JournalsCall): ProcessStore {
       return read(name, (processes) => processes.states(name, wanted))
     },
     timers: (name, options) => read(name, (processes) => processes.timers(name, options)),
+    keyTimers: (name, ...of) => read(name, (processes) => processes.keyTimers(name, ...of)),
     start: () => call(async (open) => open.processStart),
     end: (name) => read(name, (processes) => processes.end(name)),
     changes: (name, after, options) => read(name, (processes) => processes.changes(name, after, options)),

@@ -4,7 +4,6 @@ import type { NewDeadLetter } from '../store/dead-letter-store.ts'
 import { deadLetterBytes } from '../store/commit-size.ts'
 import type { CallbackEffects } from '../../streams/effects.ts'
 import { MAX_EFFECT_BYTES, stateBytes, timerBytes } from '../../streams/sizes.ts'
-import { timerId } from '../../streams/timers.ts'
 import type { TimerChange } from '../../streams/timers.ts'
 
 /** What one call of a function of a process over a log changes. */
@@ -20,7 +19,8 @@ const MAX_CALLS = 500
 export class Batch {
   /** States by key, in the order of the last change. */
   readonly #state = new Map<string, string | null>()
-  readonly #timers = new Map<string, TimerChange>()
+  /** The last change of each timer, by key and name. */
+  readonly #timers = new Map<string, Map<string, TimerChange>>()
   readonly #entries: NewEntry[] = []
   readonly #deadLetters: NewDeadLetter[] = []
   #bytes = 0
@@ -31,7 +31,12 @@ export class Batch {
   }
 
   get timers(): TimerChange[] {
-    return [...this.#timers.values()]
+    return Array.from(this.#timers.values(), (changes) => [...changes.values()]).flat()
+  }
+
+  /** The changes of the timers of a key. */
+  timersOf(key: string): Iterable<TimerChange> {
+    return this.#timers.get(key)?.values() ?? []
   }
 
   get entries(): readonly NewEntry[] {
@@ -73,10 +78,10 @@ export class Batch {
       this.#state.set(key, effects.state)
     }
     for (const change of effects.timers) {
-      const id = timerId(change)
-      const earlier = this.#timers.get(id)
+      const changes = this.#timers.get(key) ?? new Map<string, TimerChange>()
+      const earlier = changes.get(change.name)
       if (earlier !== undefined) this.#bytes -= timerBytes(earlier)
-      this.#timers.set(id, change)
+      this.#timers.set(key, changes.set(change.name, change))
     }
     if (!isSuppressed) this.#entries.push(...effects.outputs)
   }

@@ -14,7 +14,7 @@ import type { EntryOf } from '../consume/consumer-options.ts'
 import type { LogJob } from '../event-log/job.ts'
 import type { StoredStates } from '../store/process-store.ts'
 import { checkFunctions, FUNCTION_DEFAULTS, FUNCTION_OPTIONS } from '../../streams/process-functions.ts'
-import type { ProcessFunctions } from '../../streams/process-functions.ts'
+import type { FunctionSettings, ProcessFunctions } from '../../streams/process-functions.ts'
 import type { Definition } from '../../streams/definition/define.ts'
 import { StoredProcessState } from './process-state.ts'
 import type { ProcessState } from './process-state.ts'
@@ -158,6 +158,7 @@ const MAX_AFTER = 100
 export type ProcessSettings<State, Type extends ResearchEventType> = ProcessOptions<State, Type> & {
   /** What it computes, as a text: a version has one. Undefined for functions. */
   readonly shape?: string
+  readonly reads?: FunctionSettings<State, EntryOf<Type>>['reads']
 } & Required<
     Pick<
       ProcessOptions<State, Type>,
@@ -221,11 +222,11 @@ const DEFINITION_OPTIONS = Object.keys({
 
 /** The settings of a process that computes a definition. Throws an ArgumentError for an invalid one. */
 export function definitionSettings(
-  { name, version, after, functions, shape }: Definition<unknown>,
+  { name, version, after, functions, reads, shape }: Definition<unknown>,
   options: DefinitionProcessOptions,
 ): ProcessSettings<unknown, ResearchEventType> {
   checkOptions('options', options, DEFINITION_OPTIONS)
-  return { ...processSettings(name, { ...functions, ...options, version, after }), shape }
+  return { ...processSettings(name, { ...functions, ...options, version, after }), shape, reads }
 }
 
 function checkAfter(process: string, after: readonly string[]): void {

@@ -1,10 +1,13 @@
 import type { Clocks } from '../../streams/clocks.ts'
-import { compareTimers, timerId, Timers } from '../../streams/timers.ts'
-import type { Timer, TimerChange, TimerClock } from '../../streams/timers.ts'
+import { compareTimers, namedIn, timerId, Timers } from '../../streams/timers.ts'
+import type { NameRange, Timer, TimerChange, TimerClock } from '../../streams/timers.ts'
 import type { ProcessStore } from '../store/process-store.ts'
 
 /** Maximum number of timers that are read at once. */
 const PAGE = 500
+
+/** Maximum number of timers of a key that are read for one call: more than it may append events. */
+const MAX_NAMED = 1_000
 
 const CLOCKS: readonly TimerClock[] = ['event', 'recorded']
 
@@ -67,6 +70,21 @@ export class TimerQueue {
   /** The first timer that is due by then. It stays. */
   next(until: Clocks): Timer | undefined {
     return this.#known.due(until)
+  }
+
+  /**
+   * Timers of a key whose names are in a range, in the order of their names.
+   *
+   * @param changes The changes of this key that are not in the store yet.
+   */
+  async named(key: string, range: NameRange, changes: Iterable<TimerChange>): Promise<readonly Timer[]> {
+    const stored = await this.#store.keyTimers(this.#name, key, range, MAX_NAMED)
+    const timers = new Map(stored.map((timer) => [timer.name, timer]))
+    for (const change of changes) {
+      if (change.due === null) timers.delete(change.name)
+      else timers.set(change.name, change)
+    }
+    return namedIn(timers.values(), range)
   }
 
   /** Applies a change. The caller also puts it into the store. */

@@ -14,7 +14,7 @@ import type {
   StoredChange,
   TimersOptions,
 } from '../store/process-store.ts'
-import type { Timer, TimerChange } from '../../streams/timers.ts'
+import type { NameRange, Timer, TimerChange, TimerClock } from '../../streams/timers.ts'
 import { compareStored, originalText, storedText } from '../../protocol/stored-text.ts'
 import type { LogFile } from './log-file.ts'
 import type { Runs } from './runs.ts'
@@ -67,14 +67,15 @@ export class SqliteProcesses {
     const { due, key, name: last } = after ?? { due: Number.MIN_SAFE_INTEGER, key: '', name: '' }
     return this.#statements.timers
       .all(process.generation, clock, until, due, storedText(key), storedText(last), limit)
-      .map((row) => ({
-        key: originalText(String(row['key'])),
-        name: originalText(String(row['name'])),
-        clock,
-        due: Number(row['due']),
-        cause: String(row['cause']),
-        data: row['data'] === null ? null : String(row['data']),
-      }))
+      .map((row) => timerOf(row, originalText(String(row['key'])), clock))
+  }
+
+  keyTimers(name: string, key: string, { from, to }: NameRange, limit: number): Timer[] {
+    const process = this.#find(name)
+    if (process === undefined) return []
+    return this.#statements.keyTimers
+      .all(process.generation, storedText(key), storedText(from), storedText(to), limit)
+      .map((row) => timerOf(row, key, row['clock'] === 'event' ? 'event' : 'recorded'))
   }
 
   end(name: string): Position {
@@ -227,6 +228,17 @@ export class SqliteProcesses {
   }
 }
 
+function timerOf(row: Readonly<Record<string, unknown>>, key: string, clock: TimerClock): Timer {
+  return {
+    key,
+    name: originalText(String(row['name'])),
+    clock,
+    due: Number(row['due']),
+    cause: String(row['cause']),
+    data: row['data'] === null ? null : String(row['data']),
+  }
+}
+
 function prepare({ database }: LogFile) {
   const sql = (text: string) => database.prepare(text)
   return {
@@ -260,6 +272,10 @@ function prepare({ database }: LogFile) {
       `SELECT key, name, due, cause, data FROM rivulet_timer
        WHERE generation = ? AND clock = ? AND due <= ? AND (due, key, name) > (?, ?, ?)
        ORDER BY due, key, name LIMIT ?`,
+    ),
+    keyTimers: sql(
+      `SELECT name, clock, due, cause, data FROM rivulet_timer
+       WHERE generation = ? AND key = ? AND name >= ? AND name < ? ORDER BY name LIMIT ?`,
     ),
     setTimer: sql(
       `INSERT INTO rivulet_timer VALUES (?, ?, ?, ?, ?, ?, ?)

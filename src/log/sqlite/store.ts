@@ -406,6 +406,7 @@ function processStore({ read, write, until }: Transactions): ProcessStore {
   return {
     states: (name, keys) => read(({ processes }) => processes.states(name, keys)),
     timers: (name, options) => read(({ processes }) => processes.timers(name, options)),
+    keyTimers: (name, ...of) => read(({ processes }) => processes.keyTimers(name, ...of)),
     start: () => read(({ processes }) => processes.positions.start),
     end: (name) => read(({ processes }) => processes.end(name)),
     changes: (name, after, options) => read(({ processes }) => processes.changes(name, after, options)),

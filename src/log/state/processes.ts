@@ -6,7 +6,7 @@ import { MAX_TOMBSTONES } from '../store/process-store.ts'
 import { compareStored, originalText, storedText } from '../../protocol/stored-text.ts'
 import { keyRanges } from './key-ranges.ts'
 import type { KeyRange } from './key-ranges.ts'
-import { firstIndex } from './first-index.ts'
+import { firstIndex } from '../../protocol/first-index.ts'
 import { Timers } from './timers.ts'
 import type {
   ChangesOptions,
@@ -18,7 +18,7 @@ import type {
   StoredChange,
   TimersOptions,
 } from '../store/process-store.ts'
-import type { Timer } from '../../streams/timers.ts'
+import type { NameRange, Timer } from '../../streams/timers.ts'
 
 /** Maximum number of replaced changes that stay in the list before they are cleared away. */
 const SLACK = 1_000
@@ -49,6 +49,10 @@ export class Processes {
 
   timers(name: string, options: TimersOptions): Timer[] {
     return this.#processes.get(name)?.timers.read(options) ?? []
+  }
+
+  keyTimers(name: string, key: string, range: NameRange, limit: number): Timer[] {
+    return this.#processes.get(name)?.timers.named(key, range).slice(0, limit) ?? []
   }
 
   end(name: string): Position {

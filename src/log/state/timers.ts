@@ -1,7 +1,7 @@
-import { compareTimers } from '../../streams/timers.ts'
-import type { Timer, TimerChange } from '../../streams/timers.ts'
+import { compareTimers, namedIn } from '../../streams/timers.ts'
+import type { NameRange, Timer, TimerChange } from '../../streams/timers.ts'
 import type { TimersOptions } from '../store/process-store.ts'
-import { firstIndex } from './first-index.ts'
+import { firstIndex } from '../../protocol/first-index.ts'
 
 /** The timers of a process, in their order. */
 export class Timers {
@@ -14,6 +14,10 @@ export class Timers {
     const found = timers.slice(from, from + limit)
     const end = found.findIndex(({ due }) => due > until)
     return end === -1 ? found : found.slice(0, end)
+  }
+
+  named(key: string, range: NameRange): Timer[] {
+    return namedIn(this.#byKey.get(key)?.values() ?? [], range)
   }
 
   all(): readonly Timer[] {

@@ -1,4 +1,4 @@
-import type { Timer, TimerChange, TimerClock } from '../../streams/timers.ts'
+import type { NameRange, Timer, TimerChange, TimerClock } from '../../streams/timers.ts'
 import type { Position } from './entry.ts'
 import type { Fence } from './fence.ts'
 
@@ -100,6 +100,8 @@ export interface ProcessStore {
   states(name: string, keys: readonly string[]): Promise<readonly (string | null)[]>
   /** Timers, in the order of `compareTimers`: fewer than the limit only if there are no more. */
   timers(name: string, options: TimersOptions): Promise<readonly Timer[]>
+  /** Timers of a key whose names are in a range, in the order of their names as they are stored: at most so many. */
+  keyTimers(name: string, key: string, range: NameRange, limit: number): Promise<readonly Timer[]>
   /** The position of a process before its first change. It is the same for each of its generations. */
   start(): Promise<Position>
   /** The position of a process after its last change. */

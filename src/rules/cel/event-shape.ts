@@ -310,7 +310,15 @@ export const DATA_SHAPES = {
     values: 'any',
     byArrival: 'value',
   },
-  'window.dropped': {
+  'join.result': {
+    stage: 'value',
+    key: 'value',
+    time: 'value',
+    left: 'any',
+    right: 'any',
+    complete: 'value',
+  },
+  'stage.dropped': {
     stage: 'value',
     key: 'value',
     start: 'value',

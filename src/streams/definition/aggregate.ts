@@ -1,7 +1,7 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkObject, checkText } from '../../protocol/check.ts'
+import { checkObject } from '../../protocol/check.ts'
 import { rfc3339 } from '../../protocol/timestamp.ts'
-import type { WindowResult } from '../../protocol/window.ts'
+import type { WindowResult } from '../../protocol/stage.ts'
 import type { ProcessContext, StreamEntry } from '../process-functions.ts'
 import { checkAggregate } from './aggregates.ts'
 import type { Aggregate } from './aggregates.ts'
@@ -11,6 +11,7 @@ import { fixedWindows } from './fixed-windows.ts'
 import { placed } from './placed.ts'
 import type { Placed } from './placed.ts'
 import { sessionWindows } from './session-windows.ts'
+import { checkStageName } from './stage.ts'
 import type { Row, Stage, StageSettings } from './stage.ts'
 import { checkedWindows } from './windows.ts'
 import type { Windows } from './windows.ts'
@@ -24,9 +25,6 @@ export interface ResultOf<Name extends string, Values> extends WindowResult {
 /** Maximum number of values of a stage. */
 const MAX_VALUES = 100
 
-/** Maximum length of the name of a stage. */
-const MAX_NAME = 100
-
 /** What windows of one kind do with the events of a key. */
 export interface WindowKind<Item, State> {
   /** The rows that an event is for. */
@@ -35,7 +33,7 @@ export interface WindowKind<Item, State> {
 }
 
 /** The values of a window that is open. */
-export interface Values {
+export interface WindowValues {
   /** The states of the aggregates, in their order. */
   readonly states: readonly unknown[]
   /** Number of events without a time of their own. */
@@ -45,13 +43,13 @@ export interface Values {
 /** Computes the values of a stage. */
 export interface Tally<Item> {
   readonly stage: string
-  add(values: Values | undefined, item: Item, at: Placed): Values
-  merge(a: Values, b: Values): Values
+  add(values: WindowValues | undefined, item: Item, at: Placed): WindowValues
+  merge(a: WindowValues, b: WindowValues): WindowValues
   /** Appends the result of a window. */
   append(
     key: string,
     window: Span,
-    values: Values,
+    values: WindowValues,
     context: Pick<ProcessContext<unknown>, 'append' | 'complete'>,
   ): void
 }
@@ -61,7 +59,7 @@ export interface Tally<Item> {
  * whose time is that end.
  *
  * Its state is a row for each key and window, whatever the number of events. Events that come after the end of their window by more than the `lateness`
- * of the definition are left out, and reported by `window.dropped`.
+ * of the definition are left out, and reported by `stage.dropped`.
  *
  *     events:    -a-b-|--c-|
  *                aggregate('n', tumbling(…), { events: count() })
@@ -93,8 +91,7 @@ export function aggregate<Item, const Name extends string, Of extends object>(
   windows: Windows,
   values: { readonly [Value in keyof Of]: Aggregate<Item, Of[Value]> },
 ): (stream: KeyedStream<Item>) => Stage<ResultOf<Name, Of>> {
-  checkText('name', name)
-  if (name.length > MAX_NAME) throw new ArgumentError('name', `a text of up to ${MAX_NAME} characters`, name)
+  checkStageName(name)
   checkObject('values', values)
   const aggregates: readonly (readonly [string, Aggregate<Item, unknown>])[] = Object.entries(values)
   if (aggregates.length === 0 || aggregates.length > MAX_VALUES) {
@@ -163,6 +160,6 @@ function tallyOf<Item>(
   }
 }
 
-function valuesOf(states: readonly unknown[], byArrival: number): Values {
+function valuesOf(states: readonly unknown[], byArrival: number): WindowValues {
   return byArrival === 0 ? { states } : { states, byArrival }
 }

@@ -3,8 +3,9 @@ import { checkInteger, checkOneOf, checkOptions, checkText } from '../../protoco
 import type { EventOf, ResearchEvent, ResearchEventType } from '../../protocol/event.ts'
 import { processSource } from '../../protocol/log-event.ts'
 import { hashOf } from '../effects.ts'
-import type { ProcessContext, ProcessFunctions, StreamEntry } from '../process-functions.ts'
+import type { FunctionSettings, ProcessContext, ProcessFunctions, StreamEntry } from '../process-functions.ts'
 import { RefusedEffect } from '../refused-effect.ts'
+import type { NameRange } from '../timers.ts'
 import type { Row, RowKey, Stage, StageSettings } from './stage.ts'
 import { spanOf } from './windows.ts'
 import type { TimeSpan } from './windows.ts'
@@ -19,8 +20,21 @@ export interface DefinitionOptions {
   readonly backfill?: 'ignore' | 'place'
 }
 
+/** The types of the results of definitions. */
+export const RESULT_TYPES = ['window.result', 'join.result'] as const
+
+/** Whether it is the type of a result of a definition. */
+export function isResultType(type: string): type is (typeof RESULT_TYPES)[number] {
+  return type === 'window.result' || type === 'join.result'
+}
+
 /** A result of a definition. `Result` is what its `data` is. */
-export type ResultEvent<Result> = Omit<EventOf<'window.result'>, 'data'> & { readonly data: Result }
+export type ResultEvent<Result> = Result extends unknown
+  ? Omit<EventOf<'window.result'>, 'data' | 'type'> & {
+      readonly type: Result extends { readonly values: unknown } ? 'window.result' : 'join.result'
+      readonly data: Result
+    }
+  : never
 
 /** A result of a definition as an entry of a log. */
 export type ResultEntry<Result> = ResultEvent<Result> &
@@ -31,8 +45,8 @@ export interface StageDescription {
   readonly name: string
   /** The types of the events that it reads. */
   readonly types: readonly string[]
-  /** The definition whose results it reads; null if it reads other events. */
-  readonly after: string | null
+  /** The definitions whose results it reads. */
+  readonly after: readonly string[]
   /** What it computes: its windows or its tables, and its values with their kinds. */
   readonly shape: unknown
 }
@@ -40,7 +54,8 @@ export interface StageDescription {
 /** Maximum number of stages. */
 const MAX_STAGES = 100
 
-const NO_ROWS: ReadonlyMap<string, Row<unknown>> = new Map()
+/** What the stages of a definition ask for at one row. */
+type RowsOfKey = readonly Row<unknown>[]
 
 /** A computation over events, which runs over a log, over any stream of events, and over the past. Made by {@link define}. `Result` is what `data` of its results is. */
 export class Definition<Result> {
@@ -54,6 +69,8 @@ export class Definition<Result> {
   readonly shape: string
   /** What a process runs. @internal */
   readonly functions: ProcessFunctions<unknown, ResearchEventType, StreamEntry>
+  /** The names of the timers that an entry reads. @internal */
+  readonly reads: FunctionSettings<unknown, StreamEntry>['reads']
   readonly #stages: readonly Stage<Result>[]
 
   /** @internal */
@@ -67,15 +84,17 @@ export class Definition<Result> {
     this.name = name
     this.version = version
     this.source = processSource(name)
-    this.after = [...new Set(stages.flatMap(({ after }) => after ?? []))]
-    this.functions = functionsOf(stages, lateness, settings)
+    this.after = [...new Set(stages.flatMap(({ after }) => after))]
+    const { reads, ...functions } = functionsOf(stages, lateness, settings)
+    this.functions = functions
+    this.reads = reads
     this.#stages = stages
     this.shape = hashOf([lateness, settings.backfill, this.describe()])
   }
 
   /** What it computes, stage by stage. */
   describe(): readonly StageDescription[] {
-    return this.#stages.map(({ name, types, after = null, shape }) => ({
+    return this.#stages.map(({ name, types, after, shape }) => ({
       name,
       types,
       after,
@@ -85,7 +104,7 @@ export class Definition<Result> {
 
   /** Whether an event is a result of this definition. */
   isResult(event: ResearchEvent): event is ResearchEvent & ResultEvent<Result> {
-    return event.type === 'window.result' && event.source === this.source
+    return isResultType(event.type) && event.source === this.source
   }
 }
 
@@ -139,8 +158,15 @@ export function define<const Results extends readonly [unknown, ...unknown[]]>(
       throw new ArgumentError(`stages[${n}]`, 'a stage, such as `aggregate` makes', stage)
     if (names.has(stage.name))
       throw new ArgumentError(`stages[${n}]`, 'a stage whose name no other one has', stage.name)
-    if (stage.after === name)
+    if (stage.after.includes(name))
       throw new ArgumentError(`stages[${n}]`, 'a stage that reads other results than its own', name)
+    if (stage.table !== undefined && !all.some((each) => each.name === stage.table)) {
+      throw new ArgumentError(
+        `stages[${n}]`,
+        `in a definition with its table ${JSON.stringify(stage.table)}`,
+        stage.name,
+      )
+    }
     names.add(stage.name)
   }
   return new Definition(name, version, spanOf('lateness', lateness, 0), { backfill }, all)
@@ -151,32 +177,89 @@ function functionsOf(
   stages: readonly Stage<unknown>[],
   lateness: number,
   settings: StageSettings,
-): ProcessFunctions<unknown, ResearchEventType, StreamEntry> {
+): Definition<unknown>['functions'] & Pick<Definition<unknown>, 'reads'> {
   const byName = new Map(stages.map((stage) => [stage.name, stage]))
-  // `event` is called right after `key`, and once for each key.
-  let last: { readonly entry: StreamEntry; readonly rows: ReadonlyMap<string, Row<unknown>> } | undefined
+  // `event` is called once for each key, and for a log many entries after `key`.
+  const known = new WeakMap<StreamEntry, Rows>()
   const rowsOf = (entry: StreamEntry) => {
-    if (last?.entry === entry) return last.rows
-    const rows = stages.flatMap((stage) =>
-      stage.types.includes(entry.type) ? stage.rows(entry, settings) : [],
-    )
-    last = {
-      entry,
-      rows: rows.length === 0 ? NO_ROWS : new Map(rows.map((row) => [JSON.stringify(row.key), row])),
-    }
-    return last.rows
+    const before = known.get(entry)
+    if (before !== undefined) return before
+    const reading = stages.filter(({ types }) => types.includes(entry.type))
+    const rows = new Rows(reading.flatMap((stage) => stage.rows(entry, settings)))
+    known.set(entry, rows)
+    return rows
   }
   return {
     types: [...new Set(stages.flatMap(({ types }) => types))],
     lateness,
-    key: (entry) => [...rowsOf(entry).keys()],
+    key: (entry) => rowsOf(entry).keys,
     init: () => null,
-    event: (state, entry, context) => rowsOf(entry).get(context.key)?.take(state, context),
+    event: (state, entry, context) => take(rowsOf(entry).of(context.key), state, context),
+    reads: (entry, key) => rangeOf(rowsOf(entry).of(key)),
     timer(state, due, context, name, data) {
       const key = rowKeyOf(context)
       byName.get(key[0])?.timer(key, state, due, context, name, data)
     },
   }
+}
+
+/** What the stages of a definition ask for at an entry, by row. */
+class Rows {
+  readonly #rows: readonly Row<unknown>[]
+  readonly #keys: readonly string[]
+  #byKey: ReadonlyMap<string, RowsOfKey> | undefined
+
+  constructor(rows: readonly Row<unknown>[]) {
+    this.#rows = rows
+    this.#keys = rows.map(({ key }) => rowText(key))
+  }
+
+  /** The keys of the rows, some of them twice perhaps. */
+  get keys(): readonly string[] {
+    return this.#keys
+  }
+
+  of(key: string): RowsOfKey {
+    if (this.#rows.length === 1) return this.#keys[0] === key ? this.#rows : []
+    this.#byKey ??= Map.groupBy(this.#rows, (row) => rowText(row.key))
+    return this.#byKey.get(key) ?? []
+  }
+}
+
+/** What the stages ask for at one row, one after the other: a table that is read is also written perhaps. */
+function take([first, ...others]: RowsOfKey, state: unknown, context: ProcessContext<unknown>): void {
+  if (others.length === 0) return first?.take(state, context)
+  let current = state
+  const { key, complete, waiting = [] } = context
+  const shared: ProcessContext<unknown> = {
+    key,
+    complete,
+    waiting,
+    now: (clock) => context.now(clock),
+    timer: (...given) => context.timer(...given),
+    cancel: (name) => context.cancel(name),
+    append: (event) => context.append(event),
+    set(next) {
+      context.set(next)
+      current = next
+    },
+  }
+  for (const row of [first, ...others]) row?.take(current, shared)
+}
+
+/** The names of the timers that are read at one row. */
+function rangeOf(rows: RowsOfKey): NameRange | undefined {
+  const ranges = rows.flatMap(({ reads }) => reads ?? [])
+  const [first, ...others] = ranges
+  if (first === undefined) return undefined
+  return others.reduce(
+    (all, { from, to }) => ({ from: from < all.from ? from : all.from, to: to > all.to ? to : all.to }),
+    first,
+  )
+}
+
+function rowText([stage, key, part]: RowKey): string {
+  return JSON.stringify(part === undefined ? [stage, key] : [stage, key, part])
 }
 
 function rowKeyOf({ key }: Pick<ProcessContext<unknown>, 'key'>): RowKey {

@@ -1,5 +1,5 @@
 import { rfc3339 } from '../../protocol/timestamp.ts'
-import type { WindowDropped } from '../../protocol/window.ts'
+import type { StageDropped } from '../../protocol/stage.ts'
 import type { ProcessContext } from '../process-functions.ts'
 import type { RowKey } from './stage.ts'
 
@@ -18,7 +18,7 @@ export interface Span {
 
 /** Events of a row that were dropped, and not yet reported. */
 export interface Dropped extends Span {
-  readonly reason: WindowDropped['reason']
+  readonly reason: StageDropped['reason']
   readonly count: number
 }
 
@@ -31,7 +31,7 @@ export interface WithDropped {
 export function drop<State extends WithDropped>(
   state: State | null,
   { start, end }: Span,
-  reason: WindowDropped['reason'],
+  reason: StageDropped['reason'],
   context: ProcessContext<State | WithDropped>,
 ): void {
   const before = state?.dropped
@@ -51,6 +51,6 @@ export function reportDropped(
   { reason, count, start, end }: Dropped,
   context: Pick<ProcessContext<unknown>, 'append'>,
 ): void {
-  const data: WindowDropped = { stage, key, start: rfc3339(start), end: rfc3339(end), reason, count }
-  context.append({ type: 'window.dropped', data })
+  const data: StageDropped = { stage, key, start: rfc3339(start), end: rfc3339(end), reason, count }
+  context.append({ type: 'stage.dropped', data })
 }

@@ -3,7 +3,7 @@ import { checkFunction, checkText } from '../../protocol/check.ts'
 import type { ResearchEventType } from '../../protocol/event.ts'
 import type { StreamEntry, StreamEntryOf } from '../process-functions.ts'
 import { RefusedEffect } from '../refused-effect.ts'
-import { Definition } from './define.ts'
+import { Definition, isResultType, RESULT_TYPES } from './define.ts'
 import type { ResultEntry } from './define.ts'
 
 /** What a stream gives for an entry; undefined for none. */
@@ -12,42 +12,26 @@ type Select<Item> = (entry: StreamEntry) => Item | undefined
 /** Where a stream comes from. */
 interface Origin {
   readonly types: readonly ResearchEventType[]
-  /** The definition whose results it reads. */
-  readonly after: string | undefined
+  /** The definitions whose results it reads: one at most. */
+  readonly after: readonly string[]
 }
 
-/** Events of a definition before they have a key. Made by {@link from}. */
-export class EventStream<Item> {
-  /** @internal */
-  readonly origin: Origin
-  /** @internal */
-  readonly select: Select<Item>
-
-  /** @internal */
-  constructor(origin: Origin, select: Select<Item>) {
-    this.origin = origin
-    this.select = select
-  }
-
+/** What has `pipe`, as an Observable has. */
+abstract class Pipeable {
   /** Applies the functions one after the other, each to the result of the one before. */
-  pipe<A>(a: (stream: EventStream<Item>) => A): A
-  pipe<A, B>(a: (stream: EventStream<Item>) => A, b: (stream: A) => B): B
-  pipe<A, B, C>(a: (stream: EventStream<Item>) => A, b: (stream: A) => B, c: (stream: B) => C): C
-  pipe<A, B, C, D>(
-    a: (stream: EventStream<Item>) => A,
-    b: (stream: A) => B,
-    c: (stream: B) => C,
-    d: (stream: C) => D,
-  ): D
+  pipe<A>(a: (stream: this) => A): A
+  pipe<A, B>(a: (stream: this) => A, b: (stream: A) => B): B
+  pipe<A, B, C>(a: (stream: this) => A, b: (stream: A) => B, c: (stream: B) => C): C
+  pipe<A, B, C, D>(a: (stream: this) => A, b: (stream: A) => B, c: (stream: B) => C, d: (stream: C) => D): D
   pipe<A, B, C, D, E>(
-    a: (stream: EventStream<Item>) => A,
+    a: (stream: this) => A,
     b: (stream: A) => B,
     c: (stream: B) => C,
     d: (stream: C) => D,
     e: (stream: D) => E,
   ): E
   pipe<A, B, C, D, E, F>(
-    a: (stream: EventStream<Item>) => A,
+    a: (stream: this) => A,
     b: (stream: A) => B,
     c: (stream: B) => C,
     d: (stream: C) => D,
@@ -63,8 +47,23 @@ export class EventStream<Item> {
   }
 }
 
+/** Events of a definition before they have a key. Made by {@link from}. */
+export class EventStream<Item> extends Pipeable {
+  /** @internal */
+  readonly origin: Origin
+  /** @internal */
+  readonly select: Select<Item>
+
+  /** @internal */
+  constructor(origin: Origin, select: Select<Item>) {
+    super()
+    this.origin = origin
+    this.select = select
+  }
+}
+
 /** Events of a definition with their keys. Made by {@link keyBy}. */
-export class KeyedStream<Item> {
+export class KeyedStream<Item> extends Pipeable {
   /** @internal */
   readonly origin: Origin
   /** @internal */
@@ -74,6 +73,7 @@ export class KeyedStream<Item> {
 
   /** @internal */
   constructor({ origin, select }: EventStream<Item>, keyOf: (item: Item) => string | undefined) {
+    super()
     this.origin = origin
     this.select = select
     this.keyOf = keyOf
@@ -112,15 +112,14 @@ export function from(
 ): EventStream<StreamEntry> {
   if (first instanceof Definition) {
     const { name, source } = first
-    const types = ['window.result'] as const
-    return new EventStream({ types, after: name }, (entry) =>
-      entry.type === 'window.result' && entry.source === source ? entry : undefined,
+    return new EventStream({ types: RESULT_TYPES, after: [name] }, (entry) =>
+      isResultType(entry.type) && entry.source === source ? entry : undefined,
     )
   }
   const types = [first, ...others]
   for (const [n, type] of types.entries()) checkText(`types[${n}]`, type)
   const wanted = new Set<string>(types)
-  return new EventStream({ types, after: undefined }, (entry) => (wanted.has(entry.type) ? entry : undefined))
+  return new EventStream({ types, after: [] }, (entry) => (wanted.has(entry.type) ? entry : undefined))
 }
 
 /**

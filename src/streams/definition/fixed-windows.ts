@@ -1,4 +1,4 @@
-import type { Tally, Values, WindowKind } from './aggregate.ts'
+import type { Tally, WindowKind, WindowValues } from './aggregate.ts'
 import { drop, REPORT, reportDropped } from './dropped.ts'
 import type { WithDropped } from './dropped.ts'
 import { dayOf } from './placed.ts'
@@ -11,7 +11,7 @@ const CLOSE = 'close'
 
 /** A window of a key. */
 interface WindowState extends WithDropped {
-  readonly values?: Values | undefined
+  readonly values?: WindowValues | undefined
 }
 
 /** Windows of one length. One row for each key and window. */

@@ -17,12 +17,25 @@ export interface Placed {
   readonly isWholeDay: boolean
 }
 
-/** The place of an entry in time. The result of a window is at its last moment, so that it is in the longer window that has the same end. */
+/** The place of an entry in time. */
 export function placed(entry: StreamEntry): Placed {
-  const at = Math.max(eventTime(entry) - (entry.type === 'window.result' ? 1 : 0), EARLIEST)
+  const at = Math.max(timeOf(entry), EARLIEST)
   const { time } = entry
   const hasTime = time !== null && parsedTime(time) !== undefined
   return { at, isByArrival: !hasTime, isWholeDay: hasTime && /^\d{4}-\d{2}-\d{2}$/.test(time) }
+}
+
+/** Event time, in Unix ms. Of a result of another definition, what the result is about. */
+function timeOf(entry: StreamEntry): number {
+  const at = eventTime(entry)
+  // A window includes its last moment, and not its end: then the result is in a longer window that ends with it.
+  if (entry.type === 'window.result') return at - 1
+  return entry.type === 'join.result' ? Math.min(parsedTime(entry.data.time) ?? at, at) : at
+}
+
+/** The place of a time among the names of timers: the same length for each time, in their order. */
+export function timeText(at: number): string {
+  return String(Math.max(at - EARLIEST, 0)).padStart(16, '0')
 }
 
 /** The day (UTC) of a time. */

@@ -1,4 +1,4 @@
-import type { Tally, Values, WindowKind } from './aggregate.ts'
+import type { Tally, WindowKind, WindowValues } from './aggregate.ts'
 import { drop, REPORT, reportDropped } from './dropped.ts'
 import type { WithDropped } from './dropped.ts'
 import { dayOf } from './placed.ts'
@@ -10,7 +10,7 @@ interface Session {
   /** Times of the first and the last event, in Unix ms. */
   readonly first: number
   readonly last: number
-  readonly values: Values
+  readonly values: WindowValues
 }
 
 /** The open sessions of a key, in the order of their times. */

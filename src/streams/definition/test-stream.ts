@@ -32,7 +32,7 @@ export type TestEvent = {
 }[ResearchEventType]
 
 /** What a definition emits. */
-type Output<Result> = ResultEvent<Result> | EventOf<'window.dropped'>
+type Output<Result> = ResultEvent<Result> | EventOf<'stage.dropped'>
 
 const EVENT_FIELDS = ['type', 'data', 'time', 'source', 'id', 'recorded', 'revision', 'backfill']
 
@@ -85,10 +85,10 @@ export interface StreamTest<Result> {
 export function testStream<Result>(definition: Definition<Result>): StreamTest<Result> {
   if (!(definition instanceof Definition))
     throw new ArgumentError('definition', 'what `define` makes', definition)
-  const { name, functions } = definition
+  const { name, functions, reads } = definition
   const process = new MemoryProcess<unknown, StreamEntry, string, ResearchEvent>({
     name,
-    functions: { ...FUNCTION_DEFAULTS, ...functions },
+    functions: { ...FUNCTION_DEFAULTS, ...functions, reads },
     representation: asInLog(),
     maxKeys: Infinity,
     full: () => {},

@@ -42,7 +42,9 @@ const tick = (seconds: number) => tickAt(Date.now(), at(seconds))
 /** What a process has appended, short. */
 const resultsOf = async (log: EventLog, name = 'readings') =>
   short(
-    (await entriesOf(log)).filter(({ cause, type }) => cause?.process === name && type.startsWith('window.')),
+    (await entriesOf(log)).filter(
+      ({ cause, type }) => cause?.process === name && (type === 'window.result' || type === 'stage.dropped'),
+    ),
   )
 
 /** Runs a definition until it has read all entries, and stops it. */

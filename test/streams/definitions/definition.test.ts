@@ -147,19 +147,19 @@ describe('stages of one definition', () => {
       {
         name: 'by key',
         types: ['unknown'],
-        after: null,
+        after: [],
         shape: [{ kind: 'tumbling', size: 60_000, every: 60_000 }, [['all', 'collect']]],
       },
       {
         name: 'sessions',
         types: ['unknown'],
-        after: null,
+        after: [],
         shape: [{ kind: 'session', gap: 30_000 }, [['all', 'collect']]],
       },
       {
         name: 'errors',
         types: ['monitor.error'],
-        after: null,
+        after: [],
         shape: [{ kind: 'hopping', size: 120_000, every: 60_000 }, [['all', 'collect']]],
       },
     ])
@@ -215,7 +215,7 @@ describe('a definition over the results of another one', () => {
   it('comes after its process', () => {
     expect(perHour.after).toEqual(['readings'])
     expect(perMinute.after).toEqual([])
-    expect(perHour.describe()).toMatchObject([{ after: 'readings', types: ['window.result'] }])
+    expect(perHour.describe()).toMatchObject([{ after: ['readings'] }])
   })
 
   it('has the last result of an hour in that hour, and is not late for it once the watermark is there', () => {

@@ -119,7 +119,7 @@ export function computed(
             Math.min(...group.map((each) => each.start)),
             Math.max(...group.map((each) => each.end)),
           ]
-          emit(index, 'window.dropped', due, {
+          emit(index, 'stage.dropped', due, {
             stage,
             key,
             start: textOf(start),

@@ -198,7 +198,7 @@ describe('an event that comes after the end of its window', () => {
     expect(short(reports)).toEqual(['a 0-60 late: 2'])
     expect(reports).toMatchObject([
       {
-        type: 'window.dropped',
+        type: 'stage.dropped',
         source: '/processes/readings',
         time: '2026-01-01T00:04:20.000Z',
         data: { stage: 'windows', reason: 'late' },

@@ -21,6 +21,8 @@ const FAMILY_OF: Readonly<Record<FirstWord<ResearchEventType>, Family>> = {
   log: 'Other',
   gateway: 'Other',
   window: 'Other',
+  join: 'Other',
+  stage: 'Other',
   unknown: 'Other',
 }
 

@@ -345,6 +345,34 @@ export function testProcesses({ describe, it, open }: Area): void {
       ])
     })
 
+    it('reads timers of a key by a range of their names, in the order of names', async () => {
+      const { log, commit } = await withProcess()
+      const names = ['b', 'a', 'a 10', 'a 2', 'c', '\ue000', '😀', '"q"']
+      await commit({
+        timers: [
+          ...names.map((name, n) =>
+            timer('k', 9 - n, { name, clock: n % 2 === 0 ? 'event' : 'recorded', data: `${n}` }),
+          ),
+          timer('other', 1, { name: 'a 3' }),
+        ],
+      })
+      const read = async (from: string, to: string, limit = 10) =>
+        (await log.processes.keyTimers(NAME, 'k', { from, to }, limit)).map(
+          ({ name, data }) => `${name}:${data}`,
+        )
+      equal(await read('a', 'c'), ['a:1', 'a 10:2', 'a 2:3', 'b:0'])
+      equal(await read('a ', 'b'), ['a 10:2', 'a 2:3'])
+      equal(await read('a', 'c', 2), ['a:1', 'a 10:2'])
+      equal(await read('c', '\u{10ffff}'), ['c:4', '\ue000:5', '😀:6'])
+      equal(await read('x', 'a'), [])
+      equal(await log.processes.keyTimers(NAME, 'unknown', { from: 'a', to: 'c' }, 10), [])
+      equal(await log.processes.keyTimers('process:unknown', 'k', { from: 'a', to: 'c' }, 10), [])
+      const [first] = await log.processes.keyTimers(NAME, 'k', { from: 'a', to: 'b' }, 1)
+      equal(first, timer('k', 8, { name: 'a', clock: 'recorded', data: '1' }))
+      await commit({ timers: [{ key: 'k', name: 'a 10', due: null }, timer('k', 3, { name: 'a 2' })] })
+      equal(await read('a', 'b'), ['a:1', 'a 2:null'])
+    })
+
     it('replaces a timer of the same key and name, and removes one without a due time', async () => {
       const { log, commit } = await withProcess()
       const all = async () => [
