@@ -12,6 +12,7 @@ import type { WindowKind } from './tally.ts'
 import { sessionWindows } from './session-windows.ts'
 import { checkStageName } from './stage.ts'
 import type { Row, Stage, StageSettings } from './stage.ts'
+import { checkedWindows } from './windows.ts'
 import type { Windows } from './windows.ts'
 
 /** What `data` is for the results of a stage. */
@@ -61,7 +62,6 @@ export function aggregate<Item, const Name extends string, Of extends object>(
   values: { readonly [Value in keyof Of]: Aggregate<Item, Of[Value]> },
 ): (stream: KeyedStream<Item>) => Stage<ResultOf<Name, Of>> {
   checkStageName(name)
-  checkObject('windows', windows)
   checkObject('values', values)
   const aggregates: readonly (readonly [string, Aggregate<Item, unknown>])[] = Object.entries(values)
   if (aggregates.length === 0 || aggregates.length > MAX_VALUES) {
@@ -69,12 +69,13 @@ export function aggregate<Item, const Name extends string, Of extends object>(
   }
   for (const [value, given] of aggregates) checkAggregate(`values.${value}`, given)
   const tally = tallyOf(name, aggregates)
-  const kind = windows.kind === 'session' ? sessionWindows(windows, tally) : fixedWindows(windows, tally)
+  const checked = checkedWindows(windows)
+  const kind = checked.kind === 'session' ? sessionWindows(checked, tally) : fixedWindows(checked, tally)
   const kinds = aggregates.map(([value, each]) => [value, each.kind])
   return (stream) => {
     if (!(stream instanceof KeyedStream))
       throw new ArgumentError('aggregate', 'given events with keys: put `keyBy` before it', stream)
-    return stageOf(name, stream, kind, JSON.stringify([windows, kinds]))
+    return stageOf(name, stream, kind, JSON.stringify([checked, kinds]))
   }
 }
 

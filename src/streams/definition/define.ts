@@ -147,7 +147,7 @@ export function define<const Results extends readonly [unknown, ...unknown[]]>(
   ...stages: { readonly [N in keyof Results]: Stage<Results[N]> }
 ): Definition<Results[number]> {
   checkText('name', name)
-  checkOptions('options', options, ['version', 'lateness', 'backfill'])
+  checkOptions('options', options ?? null, ['version', 'lateness', 'backfill'])
   const { version, lateness = 0, backfill = 'ignore' } = options
   checkInteger('version', version, 1)
   checkOneOf('backfill', backfill, ['ignore', 'place'])
