@@ -187,7 +187,7 @@ export function map<Item, Value>(
  * from('monitor.completion').pipe(keyBy(({ source }) => source))
  * ```
  *
- * @param key A text of up to 500 characters; undefined or null skips the event. Another value fails as a function that throws.
+ * @param key A text of up to 500 characters as JSON; undefined or null skips the event. Another value fails as a function that throws.
  */
 export function keyBy<Item>(
   key: (item: Item) => string | null | undefined,
@@ -203,10 +203,10 @@ export function keyBy<Item>(
 
 function checkedKey(given: unknown): string | undefined {
   if (given == null) return undefined
-  if (typeof given === 'string' && given.length <= MAX_KEY) return given
+  if (typeof given === 'string' && JSON.stringify(given).length <= MAX_KEY) return given
   const found = typeof given === 'string' ? `one of ${given.length}` : typeof given
-  throw new RefusedEffect(`keyBy: its key must be a text of up to ${MAX_KEY} characters, not ${found}`)
+  throw new RefusedEffect(`keyBy: its key must be a text of up to ${MAX_KEY} characters as JSON, not ${found}`)
 }
 
-/** Maximum length of a key. The key of a row has it with the name of the stage and the window. */
+/** Maximum length of a key as JSON, in characters. The key of a row has it with the name of the stage and the window. */
 const MAX_KEY = 500

@@ -1,11 +1,13 @@
-import type { Tally, WindowKind, WindowValues } from './tally.ts'
+import { isObject } from '../../protocol/json.ts'
+import { RefusedEffect } from '../refused-effect.ts'
 import { drop, REPORT, reportDropped } from './dropped.ts'
 import type { WithDropped } from './dropped.ts'
-import { dayOf } from './placed.ts'
+import { dayOf, timeText } from './placed.ts'
 import type { Row } from './stage.ts'
+import type { Tally, WindowKind, WindowValues } from './tally.ts'
 import type { SessionWindows } from './windows.ts'
 
-/** A session that is open. */
+/** A session that is open, as the data of the timer that ends it. */
 interface Session {
   /** Times of the first and the last event, in Unix ms. */
   readonly first: number
@@ -13,63 +15,74 @@ interface Session {
   readonly values: WindowValues
 }
 
-/** The open sessions of a key, in the order of their times. */
-interface SessionsState extends WithDropped {
-  readonly sessions?: readonly Session[] | undefined
-}
-
-/** Sessions. One row for each key: the timer of a session has the time of its first event as its name. */
+/**
+ * Sessions. Each is stored by itself, as the data of the timer that ends it, whose name is the time of its last event. So an event finds the one or
+ * two that it joins: the first ones whose last event is not a gap before it.
+ */
 export function sessionWindows<Item>(
   { gap }: SessionWindows,
   tally: Tally<Item>,
-): WindowKind<Item, SessionsState> {
+): WindowKind<Item, WithDropped> {
   const { stage } = tally
   return {
     rows(key, item, at) {
       const { isWholeDay, at: time } = at
-      const row: Row<SessionsState> = isWholeDay
+      const row: Row<WithDropped> = isWholeDay
         ? {
             key: [stage, key, 'day'],
             take: (state, context) => drop(state, dayOf(time), 'whole_day', context),
           }
         : {
             key: [stage, key],
+            // A time is a text of digits, which are before ":".
+            reads: { from: timeText(time - gap + 1), to: ':' },
             take(state, context) {
-              const open = state?.sessions ?? []
-              const touched = open.filter(({ first, last }) => time > first - gap && time < last + gap)
-              if (touched.length === 0 && time + gap <= context.now('event')) {
+              const [one, other] = (context.waiting ?? [])
+                .slice(0, 2)
+                .map(({ data }) => sessionOf(data))
+                .filter(({ first }) => time > first - gap)
+              if (one === undefined && time + gap <= context.now('event')) {
                 return drop(state, { start: time, end: time + gap }, 'late', context)
               }
-              const [one, other] = touched
               const before = one && other ? tally.merge(one.values, other.values) : one?.values
-              const joined: Session = {
+              const last = Math.max((other ?? one)?.last ?? time, time)
+              const session: Session = {
                 first: Math.min(one?.first ?? time, time),
-                last: Math.max((other ?? one)?.last ?? time, time),
+                last,
                 values: tally.add(before, item, at),
               }
-              for (const { first } of touched) if (first !== joined.first) context.cancel(String(first))
-              const isLonger = one?.first !== joined.first || one.last !== joined.last
-              if (isLonger) context.timer(String(joined.first), joined.last + gap, { clock: 'event' })
-              const others = open.filter((each) => !touched.includes(each))
-              const sessions = [...others, joined].toSorted((a, b) => a.first - b.first)
-              context.set({ ...state, sessions })
+              for (const each of [one, other]) if (each !== undefined) context.cancel(timeText(each.last))
+              context.timer(timeText(last), last + gap, { clock: 'event', data: session })
             },
           }
       return [row]
     },
-    timer(row, state, _due, context, name) {
-      const { sessions = [], dropped } = state ?? {}
+    timer(row, state, _due, context, name, data) {
       if (name === REPORT) {
-        if (dropped !== undefined) reportDropped(row, dropped, context)
-        return context.set(sessions.length === 0 ? null : { sessions })
+        if (state?.dropped !== undefined) reportDropped(row, state.dropped, context)
+        return context.set(null)
       }
-      const ended = sessions.find(({ first }) => String(first) === name)
-      if (ended === undefined) return
-      const { first, last, values } = ended
+      const { first, last, values } = sessionOf(data)
       tally.append(row[1], { start: first, end: last + gap }, values, context)
-      const left = sessions.filter((each) => each !== ended)
-      const next = { ...(left.length > 0 && { sessions: left }), ...(dropped !== undefined && { dropped }) }
-      context.set(Object.keys(next).length === 0 ? null : next)
     },
   }
+}
+
+/** @param data As it was stored. */
+function sessionOf(data: unknown): Session {
+  const { first, last, values }: Record<string, unknown> = isObject(data) ? data : {}
+  if (
+    typeof first === 'number' &&
+    typeof last === 'number' &&
+    isObject(values) &&
+    Array.isArray(values['states'])
+  ) {
+    const { states, byArrival } = values
+    return {
+      first,
+      last,
+      values: { states, byArrival: typeof byArrival === 'number' ? byArrival : undefined },
+    }
+  }
+  throw new RefusedEffect('its state is not of this definition')
 }
