@@ -205,7 +205,9 @@ function checkedKey(given: unknown): string | undefined {
   if (given == null) return undefined
   if (typeof given === 'string' && JSON.stringify(given).length <= MAX_KEY) return given
   const found = typeof given === 'string' ? `one of ${given.length}` : typeof given
-  throw new RefusedEffect(`keyBy: its key must be a text of up to ${MAX_KEY} characters as JSON, not ${found}`)
+  throw new RefusedEffect(
+    `keyBy: its key must be a text of up to ${MAX_KEY} characters as JSON, not ${found}`,
+  )
 }
 
 /** Maximum length of a key as JSON, in characters. The key of a row has it with the name of the stage and the window. */

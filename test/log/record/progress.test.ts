@@ -183,7 +183,9 @@ describe('the progress of a recording', () => {
     const second = log.record({ client, monitors: watched('a') })
     await pass(20)
     const { recordings } = (await log.stats()).time
-    expect(recordings).toEqual([{ name: 'main', through: (stopped ?? 0) * 1_000, isAwaited: true, behind: 0 }])
+    expect(recordings).toEqual([
+      { name: 'main', through: (stopped ?? 0) * 1_000, isAwaited: true, behind: 0 },
+    ])
     await second.stop()
   })
 

@@ -11,7 +11,7 @@ import {
   sum,
   tumbling,
 } from 'rivulet/streams'
-import type { DefinitionInMemoryOptions, Windows } from 'rivulet/streams'
+import type { Windows } from 'rivulet/streams'
 import { describe, expect, it } from 'vitest'
 import { inVirtualTime } from '../../operators/virtual-time.ts'
 import { fromReadings, reading, readings, short } from './readings.ts'
@@ -47,7 +47,7 @@ const texts = map(({ type, data }: Pick<ResearchEvent, 'type' | 'data'>) => {
 const inTen = (lateness = 0, windows: Windows = tumbling(10)) => readings(windows, { lateness })
 
 describe('a definition in memory, by arrival', () => {
-  const byArrival: DefinitionInMemoryOptions = { watermark: 'arrival' }
+  const byArrival = { watermark: 'arrival' } as const
 
   it('gives a result when the clock passes the end of the window', () => {
     inVirtualTime(({ hot, expectObservable }, scheduler) => {

@@ -1,6 +1,6 @@
 import type { ResearchEvent } from 'rivulet'
 import { aggregate, collect, count, define, from, keyBy, map, sum, testStream } from 'rivulet/streams'
-import type { DefinitionOptions, TestEvent, Windows } from 'rivulet/streams'
+import type { TestEvent, Windows } from 'rivulet/streams'
 import type { Reading } from './reference.ts'
 
 /** The begin of time in the tests, in Unix ms: the start of a day. */
@@ -23,7 +23,7 @@ type EventFields = Pick<TestEvent, 'time' | 'recorded' | 'revision' | 'backfill'
 export const fromReadings = () => from('unknown').pipe(map(({ data }) => data as Reading))
 
 /** A definition of one stage over readings, which counts, adds and collects them. */
-export function readings(windows: Windows, options: Partial<DefinitionOptions> = {}) {
+export function readings(windows: Windows, options: Partial<Parameters<typeof define>[1]> = {}) {
   return define(
     'readings',
     { version: 1, ...options },
@@ -39,7 +39,7 @@ export function readings(windows: Windows, options: Partial<DefinitionOptions> =
 }
 
 /** The driver of {@link readings}. */
-export const testOf = (windows: Windows, options?: Partial<DefinitionOptions>) =>
+export const testOf = (windows: Windows, options?: Partial<Parameters<typeof define>[1]>) =>
   testStream(readings(windows, options))
 
 /** What is emitted, short: the key, the window in seconds after the begin, and the numbers in it, or the number of dropped events. */
