@@ -33,7 +33,7 @@ export interface InMemoryOptions {
 }
 
 /** Settings of {@link inMemory} for a definition. */
-export interface DefinitionInMemoryOptions extends InMemoryOptions {
+interface DefinitionInMemoryOptions extends InMemoryOptions {
   /**
    * What moves event time: the `ticks` of a log, which come with its entries, or the `arrival` of events, as if nothing that happened before now were still
    * to come. Then results come by the clock, and an event that comes after the end of its window and `lateness` is dropped. Default `ticks`.

@@ -8,7 +8,7 @@ import type { TimeSpan } from './definition/windows.ts'
 import type { StreamInput } from './process-functions.ts'
 
 /** Settings of {@link orderByTime}. */
-export interface OrderOptions<Event> {
+interface OrderOptions<Event> {
   /** How much later than its time an event may come. Each event waits so long for others, by event time. */
   readonly lateness: TimeSpan
   /** Maximum number of events that wait, from 1 to 1,000,000. With one more, the first is emitted before its time. Default 100,000. */

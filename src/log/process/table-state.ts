@@ -10,7 +10,7 @@ import { StoredProcessState } from './process-state.ts'
 import type { ProcessState } from './process-state.ts'
 
 /** The item of a key after a change. */
-export interface TableChange<Item> {
+interface TableChange<Item> {
   readonly key: string
   readonly item: Item
   /** The position of the process after this change. */

@@ -11,7 +11,7 @@ import { spanOf } from './windows.ts'
 import type { TimeSpan } from './windows.ts'
 
 /** Settings of {@link define}. */
-export interface DefinitionOptions {
+interface DefinitionOptions {
   /** Version of what it computes, a positive integer. Raise it when results change, and start the process with `rebuild`. */
   readonly version: number
   /** How much later than its time an event may come, beyond what the log itself waits for. Default 0. */

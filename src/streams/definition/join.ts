@@ -15,7 +15,7 @@ import { spanOf } from './windows.ts'
 import type { TimeSpan } from './windows.ts'
 
 /** Settings of {@link join}. */
-export interface JoinOptions<Kind extends 'inner' | 'left' = 'inner' | 'left'> {
+interface JoinOptions<Kind extends 'inner' | 'left' = 'inner' | 'left'> {
   /** Maximum time between the two events, in either order. */
   readonly within: TimeSpan
   /** Whether an event of the left stream without a partner is a result too: `left`. Default `inner`. */

@@ -37,7 +37,7 @@ type Output<Result> = ResultEvent<Result> | EventOf<'stage.dropped'>
 const EVENT_FIELDS = ['type', 'data', 'time', 'source', 'id', 'recorded', 'revision', 'backfill']
 
 /** Runs a definition step by step, with times that the test sets. Made by {@link testStream}. */
-export interface StreamTest<Result> {
+interface StreamTest<Result> {
   /**
    * Takes events, in this order. Returns what they make the definition emit.
    *
