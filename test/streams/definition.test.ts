@@ -59,6 +59,21 @@ const prices = define(
   ),
 )
 
+it('gives a percentile the rank that it has without rounding', () => {
+  const seventh = define(
+    'seventh',
+    { version: 1 },
+    fromPrices().pipe(
+      keyBy(({ data }) => data.shop),
+      aggregate('all', tumbling('10m'), { seventh: percentile(({ data }) => data.amount, 7) }),
+    ),
+  )
+  const test = testStream(seventh)
+  test.send(...Array.from({ length: 100 }, (_, index) => price(index, 2 ** index)))
+  const [result] = test.end()
+  expect(result).toMatchObject({ data: { values: { seventh: expect.closeTo(2 ** 6, -1) } } })
+})
+
 it('gives one result for each window with an event, once the watermark has passed its end', () => {
   const test = testStream(prices)
   expect(test.send(price(5, 3), price(20, 9), price(10, 6), price(61, 1))).toEqual([])
