@@ -64,6 +64,8 @@ export interface WindowState {
   times: number[]
   /** Hashes of values, one for each time. */
   hashes?: string[]
+  /** Numbers, one for each time. */
+  numbers?: number[]
   /** How often something was dropped since there was no room. */
   dropped?: number
   /** The time of the last event that was dropped. */

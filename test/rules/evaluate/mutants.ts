@@ -13,8 +13,8 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   'a count holds for one more': {
     kind: 'count',
     file: 'windows/count.ts',
-    text: 'upTo(times, time - this.#over) >= this.#gte',
-    replacement: 'upTo(times, time - this.#over) > this.#gte',
+    text: 'this.#count(state, time) >= this.#needed',
+    replacement: 'this.#count(state, time) > this.#needed',
   },
   'an event leaves a count 1 ms late': {
     kind: 'count',
@@ -24,21 +24,21 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   },
   'a rate is rounded down': {
     kind: 'rate',
-    file: 'windows/rate.ts',
+    file: 'windows/count.ts',
     text: 'const needed = Math.ceil(',
     replacement: 'return Math.floor(',
   },
   'a repeated value is another one': {
     kind: 'distinct',
-    file: 'windows/distinct.ts',
+    file: 'windows/window.ts',
     text: 'if (known >= 0) {',
     replacement: 'if (known > 0) {',
   },
   'a repeated value stays at its first time': {
     kind: 'distinct',
-    file: 'windows/distinct.ts',
+    file: 'windows/window.ts',
     text: 'const known = hashes.indexOf(hash)',
-    replacement: 'const known = hashes.indexOf(hash); if (known >= 0) continue',
+    replacement: 'const known = hashes.indexOf(hash); if (known >= 0) return true',
   },
   'a spike compares with one ms more': {
     kind: 'spike',
@@ -67,8 +67,8 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   'a value is new one ms early': {
     kind: 'new',
     file: 'windows/new.ts',
-    text: 'dropFirst(upTo(times, time - this.#within - 1), times, hashes)',
-    replacement: 'dropFirst(upTo(times, time - this.#within), times, hashes)',
+    text: 'dropUpTo(state, time - this.#within - 1)',
+    replacement: 'dropUpTo(state, time - this.#within)',
   },
   'the first value is a change': {
     kind: 'changed',

@@ -63,10 +63,37 @@ export function roomFor(needed: number): number {
   return Math.max(Math.min(needed, MAX_NEEDED), ROOM)
 }
 
-/** Removes the first items. */
-export function dropFirst(count: number, ...lists: (unknown[] | undefined)[]): void {
+/** Adds a value at its last time, so that the values that leave first are first. Returns whether the window had it. */
+export function addValue(state: WindowState, time: number, hash: string): boolean {
+  const { times, hashes = [] } = state
+  state.hashes = hashes
+  const known = hashes.indexOf(hash)
+  if (known >= 0) {
+    times.splice(known, 1)
+    hashes.splice(known, 1)
+  }
+  times.push(time)
+  hashes.push(hash)
+  return known >= 0
+}
+
+/** Drops the oldest items if there are more than the window has room for. */
+export function dropExcess(state: WindowState, room: number): void {
+  const excess = state.times.length - room
+  if (excess <= 0) return
+  state.lastDropped = state.times[excess - 1] ?? 0
+  state.dropped = (state.dropped ?? 0) + excess
+  dropFirst(state, excess)
+}
+
+/** Removes the items up to a time. */
+export function dropUpTo(state: WindowState, time: number): void {
+  dropFirst(state, upTo(state.times, time))
+}
+
+function dropFirst({ times, hashes, numbers }: WindowState, count: number): void {
   if (count === 0) return
-  for (const list of lists) {
+  for (const list of [times, hashes, numbers]) {
     // Mostly one leaves, for which `splice` would create a list.
     if (count === 1) list?.shift()
     else list?.splice(0, count)
