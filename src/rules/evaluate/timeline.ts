@@ -165,7 +165,11 @@ export class Timeline {
     const { windows, reach } = this.#prepared
     if (windows.length === 0) return true
     const { gap = -Infinity } = this.#state
-    return this.#context.complete && (reach === 0 || gap <= time - reach)
+    const isAny = windows.some((window, index) => {
+      const own = this.#windows[index]
+      return own !== undefined && window.isComplete?.(own, time) === false
+    })
+    return this.#context.complete && (reach === 0 || gap <= time - reach) && !isAny
   }
 
   /** Performs the actions that are due. */

@@ -52,6 +52,42 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
     text: 'times.length - before >= Math.max(',
     replacement: 'times.length - before > Math.max(',
   },
+  'a number leaves a sum 1 ms late': {
+    kind: 'sum',
+    file: 'windows/aggregate.ts',
+    text: 'first + this.#bounds.over',
+    replacement: 'first + this.#bounds.over + 1',
+  },
+  'a sum begins with its last number': {
+    kind: 'sum',
+    file: 'windows/aggregate.ts',
+    text: 'numbers.reduce(',
+    replacement: 'numbers.toReversed().reduce(',
+  },
+  'an average without numbers is 0': {
+    kind: 'avg',
+    file: 'windows/aggregate.ts',
+    text: 'within.length === 0 ? null',
+    replacement: 'within.length === 0 ? 0',
+  },
+  'a smaller number outdoes a greater one': {
+    kind: 'max',
+    file: 'windows/aggregate.ts',
+    text: 'later >= earlier',
+    replacement: 'later <= earlier',
+  },
+  'a minimum that is its bound is beyond it': {
+    kind: 'min',
+    file: 'windows/aggregate.ts',
+    text: 'value <= lte',
+    replacement: 'value < lte',
+  },
+  'a percentile is that of the next rank': {
+    kind: 'percentile',
+    file: 'windows/aggregate.ts',
+    text: 'rankOf(p, numbers.length) - 1',
+    replacement: 'rankOf(p, numbers.length)',
+  },
   'one window of several is enough': {
     kind: 'several',
     file: 'timeline.ts',

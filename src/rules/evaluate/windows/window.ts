@@ -24,6 +24,8 @@ export interface WindowKind {
   holds?(state: WindowState, time: number): boolean
   /** The value that the window measures. Default: it measures nothing. */
   value?(state: WindowState, time: number): number | null
+  /** Whether no event that counts at this time was dropped. Default: it does not matter. */
+  isComplete?(state: WindowState, time: number): boolean
   /** Resets the state after a resolving event. Default: known values stay known. */
   reset?(state: WindowState): void
   /** Whether the state has no content. Default: it has no times. */
@@ -40,6 +42,8 @@ export interface Reading {
   holds(condition: Expression): boolean
   /** Undefined if the expression has no value. */
   valueOf(expression: Expression): Json | undefined
+  /** Undefined if the expression has no value, or one that is no number. */
+  numberOf(expression: Expression): number | undefined
 }
 
 /** A kind of window in the table of all of them. */

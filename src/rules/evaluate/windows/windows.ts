@@ -1,6 +1,7 @@
 import { ArgumentError } from '../../../protocol/argument-error.ts'
 import type { CompiledRule, Window, WindowSettings } from '../../compiled-rule.ts'
 import type { WindowMatch } from '../state.ts'
+import { aggregates } from './aggregate.ts'
 import { changed } from './changed.ts'
 import { count, distinct, rate } from './count.ts'
 import { newValue } from './new.ts'
@@ -15,6 +16,7 @@ const WINDOWS: { readonly [Kind in keyof WindowSettings]: WindowType<WindowSetti
   rate,
   distinct,
   spike,
+  ...aggregates,
   new: newValue,
   changed,
   sequence,
