@@ -28,7 +28,8 @@ interface AggregateOverTime extends OverTime {
 /**
  * A rule, as it stands in a rule file.
  *
- * It has at most one of `new`, `changed`, `absence` and `sequence`, or any of the other windows, which must hold at the same time. Without any of them, each event for which `when` holds begins or prolongs the alert.
+ * It has at most one of `new`, `changed`, `absence` and `sequence`, or any of the other windows, which must hold at the same time.
+ * Without any of them, each event for which `when` holds begins or prolongs the alert.
  */
 export interface Rule {
   /** Name of the rule, and value of the label `alertname`: a letter or `_`, then letters, digits and `_`. Unique in a set of rules. */

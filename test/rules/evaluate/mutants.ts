@@ -91,8 +91,8 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   'one window of several is enough': {
     kind: 'several',
     file: 'timeline.ts',
-    text: 'this.#prepared.windows.every((window, index) => this.#holds(',
-    replacement: 'this.#prepared.windows.some((window, index) => this.#holds(',
+    text: 'this.#windows.every(([window, own]) => window.holds',
+    replacement: 'this.#windows.some(([window, own]) => window.holds',
   },
   'of a list only the first member is a value': {
     kind: 'new',

@@ -25,10 +25,6 @@ class AggregateWindow implements WindowKind {
     this.#computation = computation
   }
 
-  begin(): WindowState {
-    return { times: [] }
-  }
-
   apply(state: WindowState, time: number, match: WindowMatch): boolean {
     if (typeof match !== 'number') return false
     this.at(state, time)

@@ -16,10 +16,6 @@ class CountWindow implements WindowKind {
     this.#valueOf = valueOf
   }
 
-  begin(): WindowState {
-    return { times: [] }
-  }
-
   apply(state: WindowState, time: number, match: WindowMatch): boolean {
     this.at(state, time)
     if (typeof match === 'number') state.times.push(time)

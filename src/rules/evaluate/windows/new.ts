@@ -16,10 +16,6 @@ class NewWindow implements WindowKind {
     this.#within = within
   }
 
-  begin(): WindowState {
-    return { times: [] }
-  }
-
   apply(state: WindowState, time: number, match: WindowMatch): false | { readonly value: string } {
     if (typeof match === 'number') return false
     this.at(state, time)

@@ -13,10 +13,6 @@ class SpikeWindow implements WindowKind {
     this.#over = settings.over
   }
 
-  begin(): WindowState {
-    return { times: [] }
-  }
-
   apply(state: WindowState, time: number): boolean {
     this.at(state, time)
     state.times.push(time)

@@ -3,12 +3,10 @@ import type { Expression } from '../../cel/expression.ts'
 import type { Contribution, MatchedEvent, WindowMatch, WindowState } from '../state.ts'
 
 /**
- * A kind of window with its settings. It keeps nothing itself: its state is passed in, and changed in place. Times are Unix ms and
+ * A kind of window with its settings. It keeps nothing itself: its state, at first one without times, is passed in and changed in place. Times are Unix ms and
  * never decrease for one state.
  */
 export interface WindowKind {
-  /** The state before the first event. */
-  begin(): WindowState
   /** Takes an event that matches. Returns whether it is a pulse, or the value of the pulse if it has one. */
   apply(
     state: WindowState,
