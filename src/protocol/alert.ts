@@ -22,7 +22,7 @@ export interface AlertData {
   readonly value: number | string | null
   /**
    * Whether the rule had all events of its windows when this alert began to be pending or to fire. False after a `stream.gap` of its
-   * source, or while events were still to come (`complete: false` of `log.tick`). `alert.resolved` repeats `alert.firing`.
+   * source, if a `sum`, `avg` or `percentile` had no room for all numbers, or while events were still to come (`complete: false` of `log.tick`). `alert.resolved` repeats `alert.firing`.
    */
   readonly complete: boolean
   /** When the condition began to hold, in RFC 3339. The same in the event that ends the episode. */

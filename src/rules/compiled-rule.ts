@@ -5,6 +5,14 @@ interface Condition {
   readonly when?: Expression | undefined
 }
 
+/** A value that is computed from a number of each event, and its bounds. At least one of them is set. */
+interface Aggregate extends Condition {
+  readonly value: Expression
+  readonly over: number
+  readonly gte: number | undefined
+  readonly lte: number | undefined
+}
+
 /** Settings of the windows of a rule, by their kind. Times in ms. */
 export interface WindowSettings {
   readonly count: Condition & { readonly over: number; readonly gte: number }
@@ -15,6 +23,11 @@ export interface WindowSettings {
     readonly gte: number
   }
   readonly spike: Condition & { readonly over: number; readonly factor: number; readonly min: number }
+  readonly sum: Aggregate
+  readonly avg: Aggregate
+  readonly min: Aggregate
+  readonly max: Aggregate
+  readonly percentile: Aggregate & { readonly p: number }
   readonly new: Condition & { readonly value: Expression; readonly within: number }
   readonly changed: Condition & { readonly value: Expression }
   readonly absence: {

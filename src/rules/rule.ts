@@ -18,11 +18,18 @@ interface OverTime {
   readonly over: Duration
 }
 
+/** A value that is computed from a number of each event, within bounds: at least `gte`, at most `lte`, or both. Not without a number. */
+interface AggregateOverTime extends OverTime {
+  readonly value: Cel
+  readonly gte?: number
+  readonly lte?: number
+}
+
 /**
  * A rule, as it stands in a rule file.
  *
- * It has at most one of `new`, `changed`, `absence` and `sequence`, or any of `count`, `rate`, `distinct` and `spike`, which must
- * hold at the same time. Without any of them, each event for which `when` holds begins or prolongs the alert.
+ * It has at most one of `new`, `changed`, `absence` and `sequence`, or any of the other windows, which must hold at the same time.
+ * Without any of them, each event for which `when` holds begins or prolongs the alert.
  */
 export interface Rule {
   /** Name of the rule, and value of the label `alertname`: a letter or `_`, then letters, digits and `_`. Unique in a set of rules. */
@@ -39,6 +46,16 @@ export interface Rule {
   readonly distinct?: OverTime & { readonly value: Cel; readonly gte: number }
   /** At least `factor` times the events of the window before, and at least `min`. `min` is `factor`, rounded up, by default. */
   readonly spike?: OverTime & { readonly factor: number; readonly min?: number }
+  /** The sum of a number of each event. */
+  readonly sum?: AggregateOverTime
+  /** The average of a number of each event. */
+  readonly avg?: AggregateOverTime
+  /** The least number of all events. */
+  readonly min?: AggregateOverTime
+  /** The greatest number of all events. */
+  readonly max?: AggregateOverTime
+  /** A percentile of a number of each event, exact: the number with the rank `ceil(p * count / 100)`. `p` is from 0 to 100. */
+  readonly percentile?: AggregateOverTime & { readonly p: number }
   /** A value that no event had within this time before. A list counts as its members, up to 100 of them. */
   readonly new?: { readonly when?: Cel; readonly value: Cel; readonly within: Duration }
   /** A value that the last event of the key did not have. The first event of a key is no change. */

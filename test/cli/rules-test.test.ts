@@ -35,7 +35,7 @@ describe('rivulet rules test', () => {
       '100',
     ]).ended
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    expect(stdout).toMatch(/\n12 of 12 rules fired\n$/)
+    expect(stdout).toMatch(/\n13 of 13 rules fired\n$/)
     // Each rule file has tests of its own.
     const rules = globSync('examples/rules/*.yaml').filter((file) => !file.endsWith('.test.yaml'))
     expect(rules.map((file) => file.replace('.yaml', '.test.yaml')).toSorted()).toEqual(

@@ -18,8 +18,8 @@ export interface CheckedScope {
   /** Whether the names belong to an event. */
   readonly hasEvent: boolean
   readonly allowChanged: boolean
-  /** `bool`: a condition. `text`: anything but a list or a map. `value`: anything. */
-  readonly result: 'bool' | 'text' | 'value'
+  /** `bool`: a condition. `text`: anything but a list or a map. `number`: a number. `value`: anything. */
+  readonly result: 'bool' | 'text' | 'number' | 'value'
 }
 
 /** The names of an event of these types. */
@@ -125,6 +125,9 @@ class Checker {
         0,
         length,
       )
+    }
+    if (result === 'number' && kind !== 'number' && kind !== 'any') {
+      this.#report(`A number is needed, and this is ${KIND_NAMES[kind]}.`, 0, length)
     }
     if (result === 'text' && (kind === 'list' || kind === 'map')) {
       this.#report(`A text, a number or a boolean is needed, and this is ${KIND_NAMES[kind]}.`, 0, length)

@@ -19,8 +19,8 @@ export interface ExpressionScope {
   readonly types?: ReadonlySet<ResearchEventType> | undefined
   /** Whether `changed()` can be used, as in conditions. Default false. */
   readonly allowChanged?: boolean
-  /** `bool`: a condition. `text`: no list and no map. Default `value`: anything. Checked as far as the type is known. */
-  readonly result?: 'bool' | 'text' | 'value'
+  /** `bool`: a condition. `text`: no list and no map. `number`: a number. Default `value`: anything. Checked as far as the type is known. */
+  readonly result?: 'bool' | 'text' | 'number' | 'value'
 }
 
 /**

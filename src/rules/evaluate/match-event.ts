@@ -21,6 +21,9 @@ export interface KeyedMatch {
   readonly event: MatchedEvent
 }
 
+/** Greater numbers might have no finite sum. */
+const MAX_NUMBER = 1e300
+
 const NOTHING: readonly MatchResult[] = [{ matches: null }]
 const MATCH: readonly MatchResult[] = [{ matches: [] }]
 
@@ -108,7 +111,15 @@ function resultOf(
     counted(value, counts)
     return undefined
   }
-  const reading = { holds, valueOf }
+  const numberOf = (expression: Expression) => {
+    const value = valueOf(expression)
+    if (value === undefined) return undefined
+    // JSON does not keep the sign of 0.
+    if (typeof value === 'number' && Math.abs(value) <= MAX_NUMBER) return value + 0
+    counted(new Problem(value === null ? 'missing' : 'error', 'no number'), counts)
+    return undefined
+  }
+  const reading = { holds, valueOf, numberOf }
   const matches = isMatch ? rule.windows.map((window) => matchOf(window, reading)) : null
   const isNothing = matches !== null && matches.length > 0 && matches.every((match) => match === null)
   const isResolved = rule.resolve.when !== undefined && holds(rule.resolve.when)

@@ -64,6 +64,8 @@ export interface WindowState {
   times: number[]
   /** Hashes of values, one for each time. */
   hashes?: string[]
+  /** Numbers, one for each time. */
+  numbers?: number[]
   /** How often something was dropped since there was no room. */
   dropped?: number
   /** The time of the last event that was dropped. */
@@ -96,7 +98,7 @@ export type Cause = readonly [source: string, id: string, type: string, time: st
 /**
  * The data that a window keeps of a matching event: the hashes of its values for `distinct`; the hash and the text of its value for
  * `changed`; the hash and the text for each of its values for `new`; a bit for each step for `sequence` (then one for `not_then`);
- * otherwise 1.
+ * the number for `sum`, `avg`, `min`, `max` and `percentile`; otherwise 1.
  */
 export type WindowMatch = number | readonly string[]
 

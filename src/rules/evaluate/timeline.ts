@@ -9,6 +9,7 @@ import { isHeld } from './prepared-rule.ts'
 import type { PreparedRule } from './prepared-rule.ts'
 import type { Contribution, MatchedEvent, MatchResult, RuleState, WindowState } from './state.ts'
 import { VALUE_KEPT } from './windows/changed.ts'
+import type { WindowKind } from './windows/window.ts'
 
 /** Number of identities that a key remembers, and how long, in ms: a fuller revision comes within minutes. */
 const MAX_COUNTED = 256
@@ -26,14 +27,15 @@ export class Timeline {
   readonly #state: RuleState
   readonly #context: RuleContext
   readonly #alert: KeyAlert
-  readonly #windows: WindowState[]
+  readonly #windows: readonly (readonly [WindowKind, WindowState])[]
 
   constructor(prepared: PreparedRule, state: RuleState, context: RuleContext) {
     this.#prepared = prepared
     this.#state = state
     this.#context = context
     this.#alert = new KeyAlert(prepared.rule.name, state, context)
-    this.#windows = state.windows ??= prepared.windows.map((window) => window.begin())
+    const windows = (state.windows ??= [])
+    this.#windows = prepared.windows.map((window, index) => [window, (windows[index] ??= { times: [] })])
   }
 
   /** Whether its events are applied in the order of their times. */
@@ -124,10 +126,9 @@ export class Timeline {
         causes: [cause],
         ...(annotationParts !== undefined && { annotationParts }),
       }
-      for (const [index, window] of this.#prepared.windows.entries()) {
+      for (const [index, [window, own]] of this.#windows.entries()) {
         const match = matches[index] ?? null
-        const own = this.#windows[index]
-        if (match === null || own === undefined) continue
+        if (match === null) continue
         const pulse = window.apply(own, time, match, event)
         if (pulse === false) continue
         isPulse = true
@@ -146,10 +147,7 @@ export class Timeline {
   /** Gives up the sequences that wait for `not_then`. Returns whether there were any. */
   #giveUp(): boolean {
     let isAny = false
-    for (const [index, window] of this.#prepared.windows.entries()) {
-      const own = this.#windows[index]
-      if (own !== undefined && window.giveUp?.(own) === true) isAny = true
-    }
+    for (const [window, own] of this.#windows) if (window.giveUp?.(own) === true) isAny = true
     return isAny
   }
 
@@ -162,21 +160,21 @@ export class Timeline {
 
   /** Whether no event that the windows count at this time may be missing. */
   #isComplete(time: number): boolean {
-    const { windows, reach } = this.#prepared
-    if (windows.length === 0) return true
+    const { reach } = this.#prepared
+    if (this.#windows.length === 0) return true
     const { gap = -Infinity } = this.#state
+    if (this.#windows.some(([window, own]) => window.isComplete?.(own, time) === false)) return false
     return this.#context.complete && (reach === 0 || gap <= time - reach)
   }
 
   /** Performs the actions that are due. */
   #at(time: number): void {
     const state = this.#state
-    const { windows, rule, family } = this.#prepared
+    const { rule, family } = this.#prepared
     const { complete } = this.#context
     let isUnknown = !complete && state.undecidedUntil !== undefined && time >= state.undecidedUntil
-    for (const [index, window] of windows.entries()) {
-      const own = this.#windows[index]
-      if (own === undefined || !window.at(own, time)) continue
+    for (const [window, own] of this.#windows) {
+      if (!window.at(own, time)) continue
       const contribution = window.takePulse?.(own) ?? { causes: [] }
       // The event that `not_then` excludes may be missing.
       if (complete) this.#pulse(time, contribution)
@@ -216,7 +214,7 @@ export class Timeline {
     }
     const level =
       family === 'hold'
-        ? this.#prepared.windows.every((window, index) => this.#holds(window, index, time))
+        ? this.#windows.every(([window, own]) => window.holds?.(own, time) === true)
         : state.lastPulse !== undefined
     if (family === 'hold' && state.trueSince === undefined) this.#trimCauses(time)
     // Its `for` begins when it is decided again.
@@ -235,15 +233,10 @@ export class Timeline {
     if (unknown === undefined) this.#alert.unknown(this.#prepared.rule, reason, time)
   }
 
-  #holds(window: PreparedRule['windows'][number], index: number, time: number): boolean {
-    const own = this.#windows[index]
-    return own !== undefined && window.holds?.(own, time) === true
-  }
-
   #value(time: number): number | string | null {
-    const [window] = this.#prepared.windows
-    const [own] = this.#windows
-    if (window === undefined || own === undefined) return null
+    const [first] = this.#windows
+    if (first === undefined) return null
+    const [window, own] = first
     return window.value?.(own, time) ?? this.#state.lastValue ?? null
   }
 
@@ -280,10 +273,7 @@ export class Timeline {
     // They are in no window, whatever their time.
     if (state.causesEndAt !== undefined)
       state.causesEndAt = state.causesEndAt.map(() => Number.MIN_SAFE_INTEGER)
-    for (const [index, window] of this.#prepared.windows.entries()) {
-      const own = this.#windows[index]
-      if (own !== undefined) window.reset?.(own)
-    }
+    for (const [window, own] of this.#windows) window.reset?.(own)
   }
 
   /** The result of evaluating the event, now that the event before it is known. */
@@ -332,16 +322,13 @@ export class Timeline {
   /** When the next thing changes without an event. */
   #deadline(): number | undefined {
     const state = this.#state
-    const { rule, windows } = this.#prepared
+    const { rule } = this.#prepared
     const now = this.#earliest()
     let next = state.undecidedUntil ?? alertDeadline(state, rule) ?? Infinity
     if (state.lastPulse !== undefined) next = Math.min(next, state.lastPulse + rule.resolve.after)
     if (state.keptUntil !== undefined) next = Math.min(next, state.keptUntil)
     next = Math.min(next, this.#gapEnds() ?? Infinity)
-    for (const [index, window] of windows.entries()) {
-      const own = this.#windows[index]
-      if (own !== undefined) next = Math.min(next, window.deadline(own, now) ?? Infinity)
-    }
+    for (const [window, own] of this.#windows) next = Math.min(next, window.deadline(own, now) ?? Infinity)
     return next === Infinity ? undefined : next
   }
 
@@ -368,10 +355,7 @@ export class Timeline {
     const { trueSince, lastPulse, keptUntil, late, undecidedUntil, gap } = this.#state
     for (const each of [trueSince, lastPulse, keptUntil, late, undecidedUntil, gap])
       if (each !== undefined) return false
-    return this.#prepared.windows.every((window, index) => {
-      const own = this.#windows[index]
-      return own === undefined || (window.isEmpty?.(own) ?? own.times.length === 0)
-    })
+    return this.#windows.every(([window, own]) => window.isEmpty?.(own) ?? own.times.length === 0)
   }
 }
 

@@ -1,7 +1,7 @@
 import { isId } from '../../protocol/id.ts'
 import type { Duration, Rule } from '../rule.ts'
 import { displayValue } from './display-value.ts'
-import { LEVELS, SINGLES } from './draft.ts'
+import { AGGREGATES, LEVELS, SINGLES } from './draft.ts'
 import type { Draft } from './draft.ts'
 import { MAX_DURATION, parseDuration } from '../../protocol/duration.ts'
 import { resolveAfter } from './rule-defaults.ts'
@@ -89,7 +89,15 @@ function checkDurations({ rule, needsUnits, complain }: Draft): void {
   for (const name of ['new', 'absence', 'sequence'] as const) check(rule[name]?.within, 1, [name, 'within'])
 }
 
-function checkBounds({ has, rule: { rate, sequence, spike }, complain }: Draft): void {
+function checkBounds({ has, rule, complain }: Draft): void {
+  const { rate, sequence, spike } = rule
+  for (const name of AGGREGATES) {
+    const { gte, lte } = rule[name] ?? {}
+    if (rule[name] !== undefined && gte === undefined && lte === undefined)
+      complain([name], `${name} has no bound: write gte, lte or both.`)
+    if (gte !== undefined && lte !== undefined && gte > lte)
+      complain([name, 'gte'], `${name}.gte must not be more than ${name}.lte, not ${gte}: no number is both.`)
+  }
   const over = parseDuration(rate?.over ?? 0) ?? 0
   const per = parseDuration(rate?.per ?? 0) ?? 0
   if (rate !== undefined && per > 0 && (rate.gte * over) / per > MAX_EVENTS) {

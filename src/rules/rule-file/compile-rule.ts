@@ -2,7 +2,7 @@ import { monitorSource } from '../../protocol/event.ts'
 import { isExpression } from '../compiled-rule.ts'
 import type { CompiledRule, Window } from '../compiled-rule.ts'
 import { keyNames } from './check-meaning.ts'
-import type { RuleEventType } from '../rule.ts'
+import type { Duration, RuleEventType } from '../rule.ts'
 import type { Draft } from './draft.ts'
 import { parseDuration } from '../../protocol/duration.ts'
 import { MONITOR_REPORTS } from './event-types.ts'
@@ -61,35 +61,47 @@ function typesOf(rule: Draft['rule']): ReadonlySet<RuleEventType> | undefined {
 
 function windowsOf(rule: Draft['rule'], compile: RuleExpressions): Window[] {
   const windows: (Window | undefined)[] = []
-  const { count, rate, distinct, spike, changed, absence, sequence } = rule
-  if (count !== undefined) {
-    const when = compile.expression(count.when, ['count', 'when'])
-    windows.push({ kind: 'count', when, over: ms(count.over), gte: count.gte })
+  const { count, rate, distinct, spike, percentile, changed, absence, sequence } = rule
+  const timed = <Kind extends string>(kind: Kind, { when, over }: { when?: string; over: Duration }) => ({
+    kind,
+    when: compile.expression(when, [kind, 'when']),
+    over: ms(over),
+  })
+  /** Undefined if the value has a problem. */
+  const valued = <Kind extends string>(
+    kind: Kind,
+    given: { when?: string; value: string },
+    purpose: 'value' | 'number' = 'value',
+  ) => {
+    const when = compile.expression(given.when, [kind, 'when'])
+    const value = compile.expression(given.value, [kind, 'value'], purpose)
+    return value && { kind, when, value }
   }
-  if (rate !== undefined) {
-    const when = compile.expression(rate.when, ['rate', 'when'])
-    windows.push({ kind: 'rate', when, over: ms(rate.over), per: ms(rate.per), gte: rate.gte })
-  }
+  if (count !== undefined) windows.push({ ...timed('count', count), gte: count.gte })
+  if (rate !== undefined) windows.push({ ...timed('rate', rate), per: ms(rate.per), gte: rate.gte })
   if (distinct !== undefined) {
-    const when = compile.expression(distinct.when, ['distinct', 'when'])
-    const value = compile.expression(distinct.value, ['distinct', 'value'], 'value')
-    windows.push(value && { kind: 'distinct', when, value, over: ms(distinct.over), gte: distinct.gte })
+    const values = valued('distinct', distinct)
+    windows.push(values && { ...values, over: ms(distinct.over), gte: distinct.gte })
   }
   if (spike !== undefined) {
-    const when = compile.expression(spike.when, ['spike', 'when'])
-    const min = spike.min ?? Math.ceil(spike.factor)
-    windows.push({ kind: 'spike', when, over: ms(spike.over), factor: spike.factor, min })
+    const { factor, min = Math.ceil(factor) } = spike
+    windows.push({ ...timed('spike', spike), factor, min })
+  }
+  for (const kind of ['sum', 'avg', 'min', 'max'] as const) {
+    const given = rule[kind]
+    const numbers = given && valued(kind, given, 'number')
+    windows.push(numbers && { ...numbers, over: ms(given.over), gte: given.gte, lte: given.lte })
+  }
+  if (percentile !== undefined) {
+    const { over, gte, lte, p } = percentile
+    const numbers = valued('percentile', percentile, 'number')
+    windows.push(numbers && { ...numbers, over: ms(over), gte, lte, p })
   }
   if (rule.new !== undefined) {
-    const when = compile.expression(rule.new.when, ['new', 'when'])
-    const value = compile.expression(rule.new.value, ['new', 'value'], 'value')
-    windows.push(value && { kind: 'new', when, value, within: ms(rule.new.within) })
+    const values = valued('new', rule.new)
+    windows.push(values && { ...values, within: ms(rule.new.within) })
   }
-  if (changed !== undefined) {
-    const when = compile.expression(changed.when, ['changed', 'when'])
-    const value = compile.expression(changed.value, ['changed', 'value'], 'value')
-    windows.push(value && { kind: 'changed', when, value })
-  }
+  if (changed !== undefined) windows.push(valued('changed', changed))
   if (absence !== undefined) {
     const of = absence.of && new Set(absence.of.map(sourceOf))
     windows.push({ kind: 'absence', within: ms(absence.within), of })
@@ -112,7 +124,7 @@ function sourceOf(idOrSource: string): string {
   return idOrSource.startsWith('/') ? idOrSource : monitorSource(idOrSource)
 }
 
-function ms(duration: string | number): number {
+function ms(duration: Duration): number {
   return parseDuration(duration) ?? 0
 }
 

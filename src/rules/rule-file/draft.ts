@@ -32,7 +32,9 @@ export function withDefaults(rule: Rule, defaults: Defaults): Rule {
   }
 }
 
+/** Windows over a number of each event. */
+export const AGGREGATES = ['sum', 'avg', 'min', 'max', 'percentile'] as const
 /** Windows that hold as long as their events are enough. They end by themselves. */
-export const LEVELS = ['count', 'rate', 'distinct', 'spike'] as const
+export const LEVELS = ['count', 'rate', 'distinct', 'spike', ...AGGREGATES] as const
 /** Windows that stand alone. */
 export const SINGLES = ['new', 'changed', 'absence', 'sequence'] as const

@@ -1,16 +1,18 @@
 import { compileExpression, compileTemplate, ExpressionError } from '../cel/index.ts'
 import type { Expression, ExpressionScope, Template } from '../cel/index.ts'
 import type { RuleEventType } from '../rule.ts'
+import { AGGREGATES } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { Path } from './source.ts'
 
 /** The purpose of an expression: a condition is true or false, and a key is text. */
-export type Purpose = 'condition' | 'end' | 'value' | 'key'
+export type Purpose = 'condition' | 'end' | 'value' | 'number' | 'key'
 
 const SCOPES: Readonly<Record<Purpose, ExpressionScope>> = {
   condition: { result: 'bool', allowChanged: true },
   end: { result: 'bool', allowChanged: true },
   value: {},
+  number: { result: 'number' },
   key: { result: 'text' },
 }
 
@@ -66,7 +68,9 @@ export class RuleExpressions {
           for (const [index, step] of value.entries())
             if (typeof step === 'string') this.expression(step, [property, name, index])
         } else if (typeof value === 'string' && (isKey || ['when', 'value', 'not_then'].includes(name))) {
-          this.expression(value, [property, name], isKey ? 'key' : name === 'value' ? 'value' : 'condition')
+          const isNumber = AGGREGATES.some((each) => each === property)
+          const purpose = isKey ? 'key' : name !== 'value' ? 'condition' : isNumber ? 'number' : 'value'
+          this.expression(value, [property, name], purpose)
         }
       }
     }

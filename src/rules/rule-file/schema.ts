@@ -60,6 +60,15 @@ function atLeast(least: number, description: string) {
     .meta({ description })
 }
 
+function anyNumber(description: string) {
+  return z.number({ error: 'a number' }).meta({ description })
+}
+
+function percent(description: string) {
+  const error = 'a number from 0 to 100'
+  return z.number({ error }).min(0, { error }).max(100, { error }).meta({ description })
+}
+
 function list<Item extends z.ZodType>(item: Item, expected: string, most: number, description: string) {
   const error = `a list of ${expected}, at least one and at most ${most}`
   return z.array(item, { error }).min(1, { error }).max(most, { error }).meta({ description })
@@ -92,6 +101,22 @@ const on = (description: string) =>
 const windowWhen = cel('Only events for which this holds.').optional()
 const over = duration(1, 'The window: events of the time (now − over, now].')
 
+/** A window over a number of each event. */
+function aggregate<More extends z.core.$ZodLooseShape>(description: string, more: More, example = '') {
+  return object(
+    {
+      when: windowWhen,
+      over,
+      value: cel('The number, in CEL.'),
+      ...more,
+      gte: anyNumber('At least that.').optional(),
+      lte: anyNumber('At most that.').optional(),
+    },
+    `over: 1h, value: data.output.content.price, ${example}gte: 100`,
+    `${description}, at least gte, at most lte, or both.`,
+  ).optional()
+}
+
 const shared = {
   on: on('The types of events that the rule reads. Default: all of monitors, tasks and streams.').optional(),
   labels: record(
@@ -117,7 +142,7 @@ const shared = {
       ).optional(),
     },
     'after: 24h',
-    'What ends the alert. count, rate, distinct, spike and absence end it by themselves, and have no after.',
+    'What ends the alert. A rule with absence, or with a window that holds, ends by itself and has no after.',
   ).optional(),
   for: duration(0, 'How long the condition must hold before the alert fires. Default 0.').optional(),
   keep_firing_for: duration(
@@ -175,6 +200,15 @@ const windows = {
     'over: 1h, factor: 3',
     'More events than in the window before, by a factor.',
   ).optional(),
+  sum: aggregate('The sum of a number of each event', {}),
+  avg: aggregate('The average of a number of each event', {}),
+  min: aggregate('The least number of all events', {}),
+  max: aggregate('The greatest number of all events', {}),
+  percentile: aggregate(
+    'A percentile of a number of each event',
+    { p: percent('Which percentile: 50 is the median.') },
+    'p: 95, ',
+  ),
   new: object(
     {
       when: windowWhen,
@@ -248,7 +282,7 @@ export const ruleSchema = object(
     ...shared,
   },
   'alert: Name, when: "…"',
-  'A rule. It has at most one of new, changed, absence and sequence, or any of count, rate, distinct and spike, which must hold at the same time.',
+  'A rule. It has at most one of new, changed, absence and sequence, or any of the other windows, which must hold at the same time.',
 )
 
 export const groupDefaultsSchema = object(

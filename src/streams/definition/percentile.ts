@@ -23,7 +23,7 @@ interface Sketch {
 type Bin = readonly [bin: number, count: number]
 
 /**
- * A percentile of a number of each event, within 1 % of the exact one (of the value with the rank `ceil(p / 100 * count)`). Null without any.
+ * A percentile of a number of each event, within 1 % of the exact one (of the value with the rank `ceil(p * count / 100)`). Null without any.
  *
  * It does not depend on the order of the events: numbers are counted in bins whose bounds grow by 2 % (DDSketch). A window has at most 4,000 bins, and as many for
  * negative numbers.
@@ -82,14 +82,19 @@ function ranked({ negative, zeros, positive }: Sketch, p: number): number | null
     ...positive.map(([bin, count]) => [middleOf(bin), count] as const),
   ]
   const all = ascending.reduce((sum, [, count]) => sum + count, 0)
-  // Multiplied first: 0.55 * 100 is more than 55.
-  const rank = Math.max(1, Math.ceil((p * all) / 100))
+  const rank = rankOf(p, all)
   let seen = 0
   for (const [value, count] of ascending) {
     seen += count
     if (seen >= rank && count > 0) return value
   }
   return null
+}
+
+/** The rank of a percentile among so many numbers in order; the least has the rank 1. */
+export function rankOf(p: number, count: number): number {
+  // 7 / 100 * 100 is more than 7.
+  return Math.max(1, Math.ceil((p * count) / 100))
 }
 
 /** The value that is within {@link ACCURACY} of all values of a bin. */

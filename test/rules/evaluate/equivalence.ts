@@ -10,7 +10,7 @@ import { MemoryProcess } from '../../../src/streams/memory-process.ts'
 import { FUNCTION_DEFAULTS } from '../../../src/streams/process-functions.ts'
 import { asJson } from '../../../src/streams/representation.ts'
 import { tickAt } from '../../support/ticks.ts'
-import { BASE, compiled, inputOf, viewOf } from './plain-rule.ts'
+import { AGGREGATES, BASE, compiled, inputOf, viewOf } from './plain-rule.ts'
 import type { Condition, Fields, PlainRule, PlainWindow, Sample } from './plain-rule.ts'
 import { absenceReference } from './absence-reference.ts'
 import type { Moment } from './absence-reference.ts'
@@ -24,6 +24,7 @@ export const KINDS = [
   'rate',
   'distinct',
   'spike',
+  ...AGGREGATES,
   'several',
   'new',
   'changed',
@@ -111,6 +112,18 @@ const spike = fc.record({
   factor: fc.constantFrom(0.5, 1, 1.5, 2, 3),
   min: fc.integer({ min: 1, max: 3 }),
 })
+const bound = fc.option(fc.constantFrom(-0.1, -0.05, 0, 0.1, 0.15, 0.2, 0.3, 0.5), { freq: 2 })
+const aggregate = (...kinds: readonly (typeof AGGREGATES)[number][]) =>
+  fc
+    .record({
+      kind: fc.constantFrom(...kinds),
+      when,
+      over,
+      gte: bound,
+      lte: bound,
+      p: fc.constantFrom(0, 7, 25, 50, 75, 99.5, 100),
+    })
+    .filter(({ gte: least, lte: most }) => least !== null || most !== null)
 const sequence = (notThen: fc.Arbitrary<Condition | null>) =>
   fc.record({
     kind: fc.constant('sequence' as const),
@@ -126,7 +139,15 @@ const windows: Readonly<Record<Kind, fc.Arbitrary<readonly PlainWindow[]>>> = {
   rate: one(rate),
   distinct: one(distinct),
   spike: one(spike),
-  several: fc.array(fc.oneof(count, rate, distinct, spike), { minLength: 2, maxLength: 4 }),
+  sum: one(aggregate('sum')),
+  avg: one(aggregate('avg')),
+  min: one(aggregate('min')),
+  max: one(aggregate('max')),
+  percentile: one(aggregate('percentile')),
+  several: fc.array(fc.oneof(count, rate, distinct, spike, aggregate(...AGGREGATES)), {
+    minLength: 2,
+    maxLength: 4,
+  }),
   new: one(fc.record({ kind: fc.constant('new' as const), when, within: over })),
   changed: one(fc.record({ kind: fc.constant('changed' as const), when })),
   sequence: one(sequence(fc.constant(null))),

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { InMemoryRules } from '../../../src/rules/evaluate/in-memory.ts'
 import { staleKeys, ruleProgram } from '../../../src/rules/evaluate/program.ts'
 import type { AlertOutput } from '../../../src/rules/evaluate/context.ts'
+import type { Json } from '../../../src/protocol/json.ts'
 import { BASE, compiled, countRule, expression, inputOf, viewOf } from './plain-rule.ts'
 import type { PlainRule } from './plain-rule.ts'
 
@@ -76,6 +77,42 @@ describe('rules in memory', () => {
       expect(output.filter(({ type }) => type === 'alert.firing')).toEqual([])
     },
   )
+
+  it.each([
+    ['sum', 2_000, false],
+    ['percentile', 2, false],
+    ['max', 7, true],
+  ] as const)(
+    'say whether the %s of more numbers than there is room for is complete',
+    (kind, value, complete) => {
+      const number = expression('number', ({ bits }) => bits)
+      const settings = { value: number, over: 10_000, gte: undefined, lte: undefined, p: 50 }
+      const rule = {
+        ...compiled({ ...burst, for: 1_001 }),
+        when: undefined,
+        windows: [{ kind, ...settings }],
+      }
+      const driver = new InMemoryRules([rule], viewOf)
+      const numbers = [7, ...Array.from({ length: 1_000 }, () => 2)]
+      for (const [at, bits] of numbers.entries()) driver.arrive(event(`${at}`, at, 'a', bits))
+      expect(driver.tick(BASE + 1_001).map(({ data }) => data)).toMatchObject([{ value, complete }])
+    },
+  )
+
+  it('count an event without a number for no aggregate, and say so', () => {
+    const values: readonly Json[] = ['12', true, [1], 1e301, null, -0, 3]
+    const number = expression('number', ({ bits }) => values[bits])
+    const window = { kind: 'min' as const, value: number, over: 10, gte: 0, lte: undefined }
+    const driver = new InMemoryRules(
+      [{ ...compiled(burst), windows: [window], when: undefined, key: [] }],
+      viewOf,
+    )
+    const firing = values.flatMap((_, bits) => driver.arrive(event(`${bits}`, 1, 'a', bits)))
+    expect(firing.map(({ type, data }) => [type, 'value' in data && data.value])).toEqual([
+      ['alert.firing', 0],
+    ])
+    expect(driver.states.get('R')).toMatchObject({ counts: { missing: 1, errors: 4 } })
+  })
 
   it('give events of the same id from two sources an alert each, per event', () => {
     const each: PlainRule = { ...burst, windows: [], isKeyed: false, isPerEvent: true, after: 5 }

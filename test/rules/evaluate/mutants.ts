@@ -13,8 +13,8 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   'a count holds for one more': {
     kind: 'count',
     file: 'windows/count.ts',
-    text: 'upTo(times, time - this.#over) >= this.#gte',
-    replacement: 'upTo(times, time - this.#over) > this.#gte',
+    text: 'this.#count(state, time) >= this.#needed',
+    replacement: 'this.#count(state, time) > this.#needed',
   },
   'an event leaves a count 1 ms late': {
     kind: 'count',
@@ -24,21 +24,21 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   },
   'a rate is rounded down': {
     kind: 'rate',
-    file: 'windows/rate.ts',
+    file: 'windows/count.ts',
     text: 'const needed = Math.ceil(',
     replacement: 'return Math.floor(',
   },
   'a repeated value is another one': {
     kind: 'distinct',
-    file: 'windows/distinct.ts',
+    file: 'windows/window.ts',
     text: 'if (known >= 0) {',
     replacement: 'if (known > 0) {',
   },
   'a repeated value stays at its first time': {
     kind: 'distinct',
-    file: 'windows/distinct.ts',
+    file: 'windows/window.ts',
     text: 'const known = hashes.indexOf(hash)',
-    replacement: 'const known = hashes.indexOf(hash); if (known >= 0) continue',
+    replacement: 'const known = hashes.indexOf(hash); if (known >= 0) return true',
   },
   'a spike compares with one ms more': {
     kind: 'spike',
@@ -52,11 +52,47 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
     text: 'times.length - before >= Math.max(',
     replacement: 'times.length - before > Math.max(',
   },
+  'a number leaves a sum 1 ms late': {
+    kind: 'sum',
+    file: 'windows/aggregate.ts',
+    text: 'first + this.#bounds.over',
+    replacement: 'first + this.#bounds.over + 1',
+  },
+  'a sum begins with its last number': {
+    kind: 'sum',
+    file: 'windows/aggregate.ts',
+    text: 'numbers.reduce(',
+    replacement: 'numbers.toReversed().reduce(',
+  },
+  'an average without numbers is 0': {
+    kind: 'avg',
+    file: 'windows/aggregate.ts',
+    text: 'within.length === 0 ? null',
+    replacement: 'within.length === 0 ? 0',
+  },
+  'a smaller number outdoes a greater one': {
+    kind: 'max',
+    file: 'windows/aggregate.ts',
+    text: 'later >= earlier',
+    replacement: 'later <= earlier',
+  },
+  'a minimum that is its bound is beyond it': {
+    kind: 'min',
+    file: 'windows/aggregate.ts',
+    text: 'value <= lte',
+    replacement: 'value < lte',
+  },
+  'a percentile is that of the next rank': {
+    kind: 'percentile',
+    file: 'windows/aggregate.ts',
+    text: 'rankOf(p, numbers.length) - 1',
+    replacement: 'rankOf(p, numbers.length)',
+  },
   'one window of several is enough': {
     kind: 'several',
     file: 'timeline.ts',
-    text: 'this.#prepared.windows.every((window, index) => this.#holds(',
-    replacement: 'this.#prepared.windows.some((window, index) => this.#holds(',
+    text: 'this.#windows.every(([window, own]) => window.holds',
+    replacement: 'this.#windows.some(([window, own]) => window.holds',
   },
   'of a list only the first member is a value': {
     kind: 'new',
@@ -67,8 +103,8 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
   'a value is new one ms early': {
     kind: 'new',
     file: 'windows/new.ts',
-    text: 'dropFirst(upTo(times, time - this.#within - 1), times, hashes)',
-    replacement: 'dropFirst(upTo(times, time - this.#within), times, hashes)',
+    text: 'dropUpTo(state, time - this.#within - 1)',
+    replacement: 'dropUpTo(state, time - this.#within)',
   },
   'the first value is a change': {
     kind: 'changed',

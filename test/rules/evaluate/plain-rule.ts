@@ -37,7 +37,18 @@ export interface Condition {
   readonly changed?: boolean
 }
 
+/** The windows over a number of each event. */
+export const AGGREGATES = ['sum', 'avg', 'min', 'max', 'percentile'] as const
+
 export type PlainWindow =
+  | {
+      readonly kind: (typeof AGGREGATES)[number]
+      readonly when: Condition | null
+      readonly over: number
+      readonly gte: number | null
+      readonly lte: number | null
+      readonly p: number
+    }
   | {
       readonly kind: 'count'
       readonly when: Condition | null
@@ -88,6 +99,11 @@ export interface PlainRule {
   readonly backfill: 'ignore' | 'place'
 }
 
+/** The number of an event, below and above 0, whose sums depend on their order. */
+export function numberOf({ value }: Fields): number | null {
+  return value === null ? null : (value - 1) / 10
+}
+
 class FieldsView implements EventView {
   readonly isCut = false
   readonly work = { left: Infinity }
@@ -129,6 +145,8 @@ const oneOrMore = expression('one or more', ({ values }) => {
   return values.length === 1 && first !== undefined ? first : values
 })
 
+const number = expression('number', (fields) => numberOf(fields) ?? undefined)
+
 const valueOf = expression('value', ({ value }) => value ?? undefined)
 
 function condition({ bit, changed = false }: Condition): Expression {
@@ -150,6 +168,15 @@ export function compiled(rule: PlainRule, name = 'R'): CompiledRule {
         return { ...window, when: optional(window.when), value: expression('values', ({ values }) => values) }
       case 'new':
         return { ...window, when: optional(window.when), value: oneOrMore }
+      case 'sum':
+      case 'avg':
+      case 'min':
+      case 'max':
+      case 'percentile': {
+        const { gte, lte } = window
+        const bounds = { gte: gte ?? undefined, lte: lte ?? undefined }
+        return { ...window, ...bounds, when: optional(window.when), value: number }
+      }
       case 'changed':
         return { ...window, when: optional(window.when), value: valueOf }
       default:

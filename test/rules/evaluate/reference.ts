@@ -2,6 +2,7 @@
  * Evaluates a rule over all of its events by the definitions, in the most obvious way: at each ms, from all events before. Shares no code
  * with the engine.
  */
+import { AGGREGATES, numberOf } from './plain-rule.ts'
 import type { Condition, PlainRule, PlainWindow, Sample } from './plain-rule.ts'
 
 /** What became of an alert. Times in ms after the base. */
@@ -13,6 +14,8 @@ export interface Transition {
   readonly value?: number | string | null
   readonly events?: readonly string[]
 }
+
+type Aggregate = PlainWindow & { readonly kind: (typeof AGGREGATES)[number] }
 
 /** An event where the rule has placed it, with what it is for the rule. */
 interface Placed {
@@ -118,6 +121,7 @@ class OneKey {
       }
       if (window.when !== null && !holds(window.when)) return false
       if (window.kind === 'changed') return sample.fields.value !== null
+      if (AGGREGATES.some((kind) => kind === window.kind)) return numberOf(sample.fields) !== null
       return (window.kind !== 'distinct' && window.kind !== 'new') || sample.fields.values.length > 0
     }
     const all = when === null || holds(when) ? windows.map(isIn) : null
@@ -220,6 +224,21 @@ class OneKey {
         const before = this.#within(index, now - 2 * window.over, now - window.over).length
         return { value, holds: value >= window.min && value >= window.factor * before }
       }
+      case 'sum':
+      case 'avg':
+      case 'min':
+      case 'max':
+      case 'percentile': {
+        const events = this.#within(index, now - window.over, now)
+        const value = aggregateOf(
+          window,
+          events.map(({ sample }) => numberOf(sample.fields) ?? NaN),
+        )
+        const { gte, lte } = window
+        const isBelow = value !== null && gte !== null && value < gte
+        const isAbove = value !== null && lte !== null && value > lte
+        return { value, holds: value !== null && !isBelow && !isAbove }
+      }
       default:
         return { holds: false, value: null }
     }
@@ -227,7 +246,9 @@ class OneKey {
 
   #judge(now: number): void {
     const { windows, after } = this.#rule
-    const isHold = windows.some(({ kind }) => ['count', 'rate', 'distinct', 'spike'].includes(kind))
+    const isHold = windows.some(({ kind }) =>
+      ['count', 'rate', 'distinct', 'spike', ...AGGREGATES].includes(kind),
+    )
     const measured = windows.map((window, index) => this.#measure(window, index, now))
     const pulse = this.#pulses.at(-1)
     const isOver = pulse !== undefined && this.#isResolved(pulse)
@@ -290,5 +311,28 @@ class OneKey {
       : this.#pulses.slice(pulsesFrom).flatMap((pulse) => pulse.events)
     const more = reason === undefined ? {} : { reason }
     this.#out.push({ type, key: this.#key, since, value, events: events.slice(-20), ...more })
+  }
+}
+
+/** The value of numbers, in the order of their events. */
+function aggregateOf({ kind, p }: Aggregate, numbers: readonly number[]): number | null {
+  const ascending = numbers.toSorted((a, b) => a - b)
+  const sum = numbers.reduce((before, number) => before + number, 0)
+  const all = numbers.length
+  if (all === 0) return null
+  switch (kind) {
+    case 'sum':
+      return sum
+    case 'avg':
+      return sum / all
+    case 'min':
+      return ascending[0] ?? null
+    case 'max':
+      return ascending.at(-1) ?? null
+    default:
+      // The least one that so many percent of them do not exceed.
+      return (
+        ascending.find((each) => ascending.filter((other) => other <= each).length * 100 >= p * all) ?? null
+      )
   }
 }

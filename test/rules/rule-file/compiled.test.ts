@@ -62,6 +62,13 @@ describe('a compiled rule', () => {
     expect(of({ spike: { over: '1w', factor: 2.5 } })).toEqual([
       { kind: 'spike', over: 168 * HOUR, factor: 2.5, min: 3 },
     ])
+    const size = expect.objectContaining({ text: 'size(id)' })
+    expect(of({ sum: { value: 'size(id)', over: '1h', gte: 100 } })).toEqual([
+      { kind: 'sum', value: size, over: HOUR, gte: 100 },
+    ])
+    expect(of({ percentile: { value: 'size(id)', p: 95, over: '1h', lte: -1 } })).toEqual([
+      { kind: 'percentile', value: size, p: 95, over: HOUR, lte: -1 },
+    ])
     expect(of({ new: { value: 'id', within: '30d' } })).toEqual([{ kind: 'new', value, within: 720 * HOUR }])
     expect(of({ changed: { value: 'id' } })).toEqual([{ kind: 'changed', value }])
     expect(of({ sequence: { steps: ['true', 'false'], within: '1m' } })).toEqual([

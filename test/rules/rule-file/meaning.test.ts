@@ -98,6 +98,25 @@ describe('a rule is refused, with one problem that says what to write instead,',
       ['spike: { over: 1h, factor: 2000 }'],
       '4:32 spike.factor must be at most 1000 where spike.min is not set',
     ],
+    [['sum: { over: 1h, value: size(id) }'], '4:10 sum has no bound: write gte, lte or both.'],
+    [
+      ['avg: { over: 1h, value: size(id), gte: 2, lte: 1 }'],
+      '4:44 avg.gte must not be more than avg.lte, not 2: no number is both.',
+    ],
+    [['max: { over: 1h, value: id, gte: 1 }'], '4:29 A number is needed, and this is a text.'],
+    [
+      ['percentile: { over: 1h, value: size(id), p: 101, gte: 1 }'],
+      '4:49 percentile.p must be a number from 0 to 100, not 101.',
+    ],
+    [
+      ['percentile: { over: 1h, value: size(id), gte: 1 }'],
+      '4:17 percentile.p is missing: write a number from 0 to 100.',
+    ],
+    [['min: { over: 0s, value: size(id), lte: 1 }'], '4:18 min.over must be from 1ms to 366d, not 0s.'],
+    [
+      ['sum: { over: 1h, value: size(id), gte: 1 }', 'resolve: { after: 1h }'],
+      '5:16 A rule with sum ends when it does not hold any more: remove resolve.after.',
+    ],
     [
       ['changed: { value: id }', 'count: { over: 1h, gte: 3 }'],
       '5:5 count cannot stand beside changed: write a rule for each.',
@@ -127,6 +146,13 @@ describe('a rule is refused, with one problem that says what to write instead,',
 })
 
 describe('the problems of a file', () => {
+  it('name a value that is no number beside another problem of its window', () => {
+    expect(problems('max: { over: soon, value: id, gte: 1 }')).toEqual([
+      expect.stringContaining('4:18 max.over must be a time span'),
+      expect.stringContaining('4:31 A number is needed, and this is a text.'),
+    ])
+  })
+
   it('are all reported, with the names of their rules', () => {
     const text = [
       'version: 1',

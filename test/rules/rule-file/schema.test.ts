@@ -46,7 +46,7 @@ describe('the schema of rule files', () => {
 })
 
 describe('the rules of examples/rules', () => {
-  it('are eleven, and have no problem', async () => {
-    expect((await loadRules('examples/rules/*.yaml')).size).toBe(12)
+  it('are thirteen, and have no problem', async () => {
+    expect((await loadRules('examples/rules/*.yaml')).size).toBe(13)
   })
 })

@@ -25,6 +25,7 @@ const kinds: readonly ((n: number) => Omit<Rule, 'alert'>)[] = [
   }),
   (n) => ({ on: ['monitor.error'], distinct: { value: 'source', over: '2m', gte: 2 + (n % 3) } }),
   (n) => ({ on: ['monitor.error'], spike: { over: `${5 + n}m`, factor: 2 }, key }),
+  (n) => ({ on, avg: { value: `int(data.event_id) % ${20 + n}`, over: `${5 + n}m`, gte: 14 }, key }),
   (n) => ({
     on,
     new: { value: `int(data.event_id) % ${20 + n}`, within: '10m' },

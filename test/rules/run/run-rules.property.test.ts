@@ -33,6 +33,8 @@ const M = '/v1/monitors/m'
 const key = { monitor: 'source' }
 const detections: Rule['on'] = ['monitor.event_stream']
 
+const EVENT_NUMBER = 'int(data.event_id.substring(1))'
+
 /** A rule of each kind. */
 const RULES: readonly Rule[] = [
   { alert: 'Plain', on: detections, when: "data.event_id > 'e5'", key, for: '5m', resolve: { after: '20m' } },
@@ -46,6 +48,13 @@ const RULES: readonly Rule[] = [
     lateness: '3m',
   },
   { alert: 'Spike', on: detections, spike: { over: '10m', factor: 2 }, key },
+  { alert: 'Sum', on: detections, sum: { value: EVENT_NUMBER, over: '15m', gte: 12 }, key },
+  {
+    alert: 'Median',
+    on: detections,
+    percentile: { value: EVENT_NUMBER, p: 50, over: '20m', gte: 3, lte: 6 },
+    lateness: '3m',
+  },
   { alert: 'New', on: detections, new: { value: 'data.event_id', within: '30m' }, resolve: { after: '10m' } },
   { alert: 'Changed', on: detections, changed: { value: 'data.event_id' }, key, resolve: { after: '7m' } },
   { alert: 'Quiet', absence: { on: detections, within: '15m' } },

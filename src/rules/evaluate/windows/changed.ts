@@ -9,10 +9,6 @@ export const VALUE_KEPT = 30 * 24 * 3_600_000
 
 /** Matches an event whose value differs from the value of the event before. */
 class ChangedWindow implements WindowKind {
-  begin(): WindowState {
-    return { times: [], hashes: [] }
-  }
-
   apply(state: WindowState, time: number, match: WindowMatch): false | { readonly value: string } {
     const [value, text = ''] = typeof match === 'number' ? [] : match
     if (value === undefined) return false

@@ -1,59 +1,85 @@
 import type { WindowMatch, WindowState } from '../state.ts'
-import { dropFirst, roomFor, upTo } from './window.ts'
+import { addValue, dropExcess, dropUpTo, MAX_NEEDED, membersOf, roomFor, upTo } from './window.ts'
 import type { WindowKind, WindowType } from './window.ts'
 import type { WindowSettings } from '../../compiled-rule.ts'
+import { unorderedHash } from '../../../protocol/identity.ts'
 
-/** Holds with at least `gte` events in (t − over, t]. */
-export class CountWindow implements WindowKind {
+/** Holds with at least `needed` items in (t − over, t]: events, or values, which it counts by their last times. */
+class CountWindow implements WindowKind {
   readonly #over: number
-  readonly #gte: number
-  protected readonly room: number
+  readonly #needed: number
+  readonly #valueOf: (count: number) => number
 
-  constructor(over: number, gte: number) {
+  constructor(over: number, needed: number, valueOf = (count: number) => count) {
     this.#over = over
-    this.#gte = gte
-    this.room = roomFor(gte)
+    this.#needed = needed
+    this.#valueOf = valueOf
   }
 
-  begin(): WindowState {
-    return { times: [] }
-  }
-
-  apply(state: WindowState, time: number, _match: WindowMatch): boolean {
+  apply(state: WindowState, time: number, match: WindowMatch): boolean {
     this.at(state, time)
-    state.times.push(time)
-    if (state.times.length > this.room) {
-      dropFirst(1, state.times)
-      state.dropped = (state.dropped ?? 0) + 1
-    }
+    if (typeof match === 'number') state.times.push(time)
+    else for (const hash of match) addValue(state, time, hash)
+    dropExcess(state, roomFor(this.#needed))
     return false
   }
 
   deadline({ times }: WindowState): number | undefined {
-    // The events before that one can leave without an effect.
-    const decisive = times.length >= this.#gte ? times[times.length - this.#gte] : times.at(-1)
+    // The items before that one can leave without an effect.
+    const decisive = times.length >= this.#needed ? times[times.length - this.#needed] : times.at(-1)
     return decisive === undefined ? undefined : decisive + this.#over
   }
 
-  at({ times, hashes }: WindowState, time: number): boolean {
-    dropFirst(upTo(times, time - this.#over), times, hashes)
+  at(state: WindowState, time: number): boolean {
+    dropUpTo(state, time - this.#over)
     return false
   }
 
-  holds({ times }: WindowState, time: number): boolean {
-    return times.length - upTo(times, time - this.#over) >= this.#gte
+  holds(state: WindowState, time: number): boolean {
+    return this.#count(state, time) >= this.#needed
   }
 
-  value({ times }: WindowState, time: number): number | null {
-    return times.length - upTo(times, time - this.#over)
+  value(state: WindowState, time: number): number {
+    return this.#valueOf(this.#count(state, time))
   }
 
   reset(state: WindowState): void {
     state.times = []
+    delete state.hashes
   }
+
+  #count({ times }: WindowState, time: number): number {
+    return times.length - upTo(times, time - this.#over)
+  }
+}
+
+/** The least number of events n for which n · per ≥ gte · over. */
+function eventsFor({ over, per, gte }: WindowSettings['rate']): number {
+  const needed = Math.ceil((gte * over) / per)
+  // A quotient may be rounded.
+  if (needed > 1 && (needed - 1) * per >= gte * over) return needed - 1
+  return needed * per >= gte * over ? needed : needed + 1
 }
 
 export const count: WindowType<WindowSettings['count']> = {
   create: ({ over, gte }) => new CountWindow(over, gte),
   needed: ({ gte }) => gte,
+}
+
+export const rate: WindowType<WindowSettings['rate']> = {
+  create(settings) {
+    const { over, per } = settings
+    return new CountWindow(over, eventsFor(settings), (events) => (events * per) / over)
+  },
+  needed: eventsFor,
+}
+
+export const distinct: WindowType<WindowSettings['distinct']> = {
+  create: ({ over, gte }) => new CountWindow(over, gte),
+  needed: ({ gte }) => gte,
+  match({ value: expression }, { valueOf }) {
+    const value = valueOf(expression)
+    const members = value === undefined ? [] : membersOf(value, MAX_NEEDED)
+    return members.length === 0 ? null : [...new Set(members.map((member) => unorderedHash(member)))]
+  },
 }

@@ -1,6 +1,6 @@
 import { MAX_VALUE_TEXT, truncated, valueText } from '../key.ts'
 import type { WindowMatch, WindowState } from '../state.ts'
-import { dropFirst, membersOf, roomFor, upTo } from './window.ts'
+import { addValue, dropExcess, dropUpTo, membersOf, roomFor } from './window.ts'
 import type { WindowKind, WindowType } from './window.ts'
 import type { WindowSettings } from '../../compiled-rule.ts'
 import { unorderedHash } from '../../../protocol/identity.ts'
@@ -11,37 +11,20 @@ const MAX_MEMBERS = 100
 /** A value that no event before had in [t − within, t]. The value of the pulse is the text of all that are new. */
 class NewWindow implements WindowKind {
   readonly #within: number
-  readonly #room = roomFor(0)
 
   constructor(within: number) {
     this.#within = within
   }
 
-  begin(): WindowState {
-    return { times: [], hashes: [] }
-  }
-
   apply(state: WindowState, time: number, match: WindowMatch): false | { readonly value: string } {
     if (typeof match === 'number') return false
     this.at(state, time)
-    const { times, hashes = [] } = state
-    state.hashes = hashes
     const fresh: string[] = []
     for (let index = 0; index + 1 < match.length; index += 2) {
       const [hash = '', text = ''] = match.slice(index, index + 2)
-      const known = hashes.indexOf(hash)
-      if (known >= 0) {
-        times.splice(known, 1)
-        hashes.splice(known, 1)
-      } else fresh.push(text)
-      times.push(time)
-      hashes.push(hash)
+      if (!addValue(state, time, hash)) fresh.push(text)
     }
-    const excess = times.length - this.#room
-    if (excess > 0) {
-      dropFirst(excess, times, hashes)
-      state.dropped = (state.dropped ?? 0) + excess
-    }
+    dropExcess(state, roomFor(0))
     return fresh.length > 0 && { value: truncated(fresh.join(', '), MAX_VALUE_TEXT) }
   }
 
@@ -50,8 +33,8 @@ class NewWindow implements WindowKind {
     return last === undefined ? undefined : last + this.#within + 1
   }
 
-  at({ times, hashes }: WindowState, time: number): boolean {
-    dropFirst(upTo(times, time - this.#within - 1), times, hashes)
+  at(state: WindowState, time: number): boolean {
+    dropUpTo(state, time - this.#within - 1)
     return false
   }
 }

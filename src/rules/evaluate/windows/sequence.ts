@@ -18,10 +18,6 @@ class SequenceWindow implements WindowKind {
     this.#within = within
   }
 
-  begin(): WindowState {
-    return { times: [] }
-  }
-
   apply(state: WindowState, time: number, match: WindowMatch, event: MatchedEvent): boolean {
     if (typeof match !== 'number') return false
     if (this.#hasNotThen && state.completed && (match & (1 << this.#steps)) !== 0) state.completed = null

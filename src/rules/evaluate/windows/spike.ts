@@ -1,5 +1,5 @@
 import type { WindowState } from '../state.ts'
-import { dropFirst, roomFor, upTo } from './window.ts'
+import { dropExcess, dropUpTo, roomFor, upTo } from './window.ts'
 import type { WindowKind, WindowType } from './window.ts'
 import type { WindowSettings } from '../../compiled-rule.ts'
 
@@ -13,18 +13,10 @@ class SpikeWindow implements WindowKind {
     this.#over = settings.over
   }
 
-  begin(): WindowState {
-    return { times: [] }
-  }
-
   apply(state: WindowState, time: number): boolean {
     this.at(state, time)
     state.times.push(time)
-    if (state.times.length > roomFor(this.#settings.min)) {
-      state.lastDropped = state.times[0] ?? time
-      dropFirst(1, state.times)
-      state.dropped = (state.dropped ?? 0) + 1
-    }
+    dropExcess(state, roomFor(this.#settings.min))
     return false
   }
 
@@ -39,7 +31,7 @@ class SpikeWindow implements WindowKind {
   }
 
   at(state: WindowState, time: number): boolean {
-    dropFirst(upTo(state.times, time - 2 * this.#over), state.times)
+    dropUpTo(state, time - 2 * this.#over)
     if (state.lastDropped !== undefined && state.lastDropped <= time - 2 * this.#over)
       delete state.lastDropped
     return false

@@ -3,12 +3,10 @@ import type { Expression } from '../../cel/expression.ts'
 import type { Contribution, MatchedEvent, WindowMatch, WindowState } from '../state.ts'
 
 /**
- * A kind of window with its settings. It keeps nothing itself: its state is passed in, and changed in place. Times are Unix ms and
+ * A kind of window with its settings. It keeps nothing itself: its state, at first one without times, is passed in and changed in place. Times are Unix ms and
  * never decrease for one state.
  */
 export interface WindowKind {
-  /** The state before the first event. */
-  begin(): WindowState
   /** Takes an event that matches. Returns whether it is a pulse, or the value of the pulse if it has one. */
   apply(
     state: WindowState,
@@ -24,6 +22,8 @@ export interface WindowKind {
   holds?(state: WindowState, time: number): boolean
   /** The value that the window measures. Default: it measures nothing. */
   value?(state: WindowState, time: number): number | null
+  /** Whether no event that counts at this time was dropped. Default: it does not matter. */
+  isComplete?(state: WindowState, time: number): boolean
   /** Resets the state after a resolving event. Default: known values stay known. */
   reset?(state: WindowState): void
   /** Whether the state has no content. Default: it has no times. */
@@ -40,6 +40,8 @@ export interface Reading {
   holds(condition: Expression): boolean
   /** Undefined if the expression has no value. */
   valueOf(expression: Expression): Json | undefined
+  /** Undefined if the expression has no value, or one that is no number. */
+  numberOf(expression: Expression): number | undefined
 }
 
 /** A kind of window in the table of all of them. */
@@ -63,10 +65,37 @@ export function roomFor(needed: number): number {
   return Math.max(Math.min(needed, MAX_NEEDED), ROOM)
 }
 
-/** Removes the first items. */
-export function dropFirst(count: number, ...lists: (unknown[] | undefined)[]): void {
+/** Adds a value at its last time, so that the values that leave first are first. Returns whether the window had it. */
+export function addValue(state: WindowState, time: number, hash: string): boolean {
+  const { times, hashes = [] } = state
+  state.hashes = hashes
+  const known = hashes.indexOf(hash)
+  if (known >= 0) {
+    times.splice(known, 1)
+    hashes.splice(known, 1)
+  }
+  times.push(time)
+  hashes.push(hash)
+  return known >= 0
+}
+
+/** Drops the oldest items if there are more than the window has room for. */
+export function dropExcess(state: WindowState, room: number): void {
+  const excess = state.times.length - room
+  if (excess <= 0) return
+  state.lastDropped = state.times[excess - 1] ?? 0
+  state.dropped = (state.dropped ?? 0) + excess
+  dropFirst(state, excess)
+}
+
+/** Removes the items up to a time. */
+export function dropUpTo(state: WindowState, time: number): void {
+  dropFirst(state, upTo(state.times, time))
+}
+
+function dropFirst({ times, hashes, numbers }: WindowState, count: number): void {
   if (count === 0) return
-  for (const list of lists) {
+  for (const list of [times, hashes, numbers]) {
     // Mostly one leaves, for which `splice` would create a list.
     if (count === 1) list?.shift()
     else list?.splice(0, count)

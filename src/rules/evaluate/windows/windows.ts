@@ -1,22 +1,22 @@
 import { ArgumentError } from '../../../protocol/argument-error.ts'
 import type { CompiledRule, Window, WindowSettings } from '../../compiled-rule.ts'
 import type { WindowMatch } from '../state.ts'
+import { aggregates } from './aggregate.ts'
 import { changed } from './changed.ts'
-import { count } from './count.ts'
-import { distinct } from './distinct.ts'
+import { count, distinct, rate } from './count.ts'
 import { newValue } from './new.ts'
-import { rate } from './rate.ts'
 import { sequence } from './sequence.ts'
 import { spike } from './spike.ts'
 import { MAX_NEEDED } from './window.ts'
 import type { Reading, WindowKind, WindowType } from './window.ts'
 
-/** The kinds of windows. A new one is a file and a line here. */
+/** The kinds of windows. */
 const WINDOWS: { readonly [Kind in keyof WindowSettings]: WindowType<WindowSettings[Kind]> } = {
   count,
   rate,
   distinct,
   spike,
+  ...aggregates,
   new: newValue,
   changed,
   sequence,
