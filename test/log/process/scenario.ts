@@ -9,18 +9,10 @@ import type { ProcessContext } from 'rivulet/streams'
 import { change } from '../../operators/events.ts'
 import { readAll } from '../conformance/fixture.ts'
 import { tickAt } from '../../support/ticks.ts'
+import type { OpenWithFaults } from './faulty-logs.ts'
 import { interpret, outputText } from './interpreter.ts'
 import type { PlainProcess, Tally } from './interpreter.ts'
 import { newEntry } from '../../../src/log/store/new-entry.ts'
-
-/** A log under test, whose open logs crash and die. */
-export interface LogWithFaults {
-  /** @param isDue Whether the next write crashes. A crash is before or after its effect. */
-  connect(isDue: () => boolean): LogStore
-  /** Frees the claims of an open log, as when its process was killed. */
-  loseClaims(store: LogStore): Promise<void>
-  remove(): Promise<void>
-}
 
 export const appended = fc.record({
   monitor: fc.nat({ max: 3 }),
@@ -121,7 +113,7 @@ function programOf(entry: Entry): number {
 export async function runScenario(
   { lateness, timeToLive, crashes, steps }: Scenario,
   appendSize: number,
-  open: (clock: () => number) => LogWithFaults,
+  open: OpenWithFaults,
   /** From which life on it is shared, among several at a time. */
   sharedFrom = Infinity,
 ): Promise<{ readonly left: unknown; readonly expected: unknown }> {
