@@ -134,8 +134,11 @@ export function plainOf({ lateness, within, backfill, isTableFirst }: Settings):
   return { name: 'p', lateness, backfill, stages: isTableFirst ? [table, ...stages] : [...stages, table] }
 }
 
+/** A result as the definition types it. */
+type Output = Pick<ResearchEvent, 'type' | 'time' | 'cause'> & { readonly data: unknown }
+
 /** What of an output must be the same in each run. */
-export function outputOf({ type, time, data, cause }: ResearchEvent): PlainOutput {
+export function outputOf({ type, time, data, cause }: Output): PlainOutput {
   const { source = '', id = '', revision = 0, due = null } = cause ?? {}
   return { type, time, data, cause: [source, id, revision, due] }
 }

@@ -5,7 +5,6 @@ import { processSource } from '../../protocol/log-event.ts'
 import { hashOf } from '../effects.ts'
 import type { FunctionSettings, ProcessContext, ProcessFunctions, StreamEntry } from '../process-functions.ts'
 import { RefusedEffect } from '../refused-effect.ts'
-import type { NameRange } from '../timers.ts'
 import type { Row, RowKey, Stage, StageSettings } from './stage.ts'
 import { spanOf } from './windows.ts'
 import type { TimeSpan } from './windows.ts'
@@ -200,7 +199,8 @@ function functionsOf(
     key: (entry) => [...rowsOf(entry).keys()],
     init: () => null,
     event: (state, entry, context) => take(rowsOf(entry).get(context.key) ?? [], state, context),
-    reads: (entry, key) => rangeOf(rowsOf(entry).get(key) ?? []),
+    // One range by itself: all between two of them may be too many.
+    reads: (entry, key) => rowsOf(entry).get(key)?.flatMap(({ reads }) => reads ?? []) ?? [],
     timer(state, due, context, name, data) {
       const key = rowKeyOf(context)
       byName.get(key[0])?.timer(key, state, due, context, name, data)
@@ -227,17 +227,6 @@ function take([first, ...others]: RowsOfKey, state: unknown, context: ProcessCon
     },
   }
   for (const row of [first, ...others]) row?.take(current, shared)
-}
-
-/** The names of the timers that are read at one row. */
-function rangeOf(rows: RowsOfKey): NameRange | undefined {
-  const ranges = rows.flatMap(({ reads }) => reads ?? [])
-  const [first, ...others] = ranges
-  if (first === undefined) return undefined
-  return others.reduce(
-    (all, { from, to }) => ({ from: from < all.from ? from : all.from, to: to > all.to ? to : all.to }),
-    first,
-  )
 }
 
 function rowKeyOf({ key }: Pick<ProcessContext<unknown>, 'key'>): RowKey {

@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { concat, from as fromList, NEVER } from 'rxjs'
-import type { ResearchEvent } from 'rivulet'
 import { LogInUseError, LogPositionError, openLog } from 'rivulet/log'
 import type { EventLog, LogJob, NewEntry } from 'rivulet/log'
 import type { LogStore } from 'rivulet/log/store'
@@ -183,7 +182,7 @@ async function run(
     const state = reader.table(definition, table)
     const read = await Promise.all(Array.from(rows.keys(), async (key) => [key, await state.get(key)] as const))
     const appended = entries.filter(({ cause }) => cause?.process === 'p')
-    const inOneRun: ResearchEvent[] = []
+    const inOneRun: { readonly id: string }[] = []
     concat(fromList(entries), NEVER)
       .pipe(streams.inMemory(definition))
       .subscribe((event) => inOneRun.push(event))
@@ -214,7 +213,7 @@ async function run(
 }
 
 /** The ids in their order, which only the keys of a process that is not shared have among them. */
-function idsOf(events: readonly ResearchEvent[], sharedFrom: number): readonly string[] {
+function idsOf(events: readonly { readonly id: string }[], sharedFrom: number): readonly string[] {
   const ids = events.map(({ id }) => id)
   return sharedFrom === Infinity ? ids : ids.toSorted()
 }
