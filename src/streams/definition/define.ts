@@ -102,7 +102,7 @@ export class Definition<Result> {
   }
 
   /** Whether an event is a result of this definition. */
-  isResult(event: ResearchEvent): event is ResearchEvent & ResultEvent<Result> {
+  isResult<Event extends ResearchEvent>(event: Event): event is Event & ResultEvent<Result> {
     return isResultType(event.type) && event.source === this.source
   }
 }

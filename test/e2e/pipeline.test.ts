@@ -1,0 +1,83 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { DatabaseSync } from 'node:sqlite'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { randomOf } from '../../bench/random.ts'
+import { scratchFolder } from '../log/sqlite/scratch.ts'
+
+const SERVICE = 'examples/pipeline/service.js'
+const KILLS = 6
+const QUESTIONS = Array.from({ length: 12 }, (_, n) => `What does the operator ${n} of RxJS do?`)
+
+/** What the rows must be, of the entries alone. */
+const EXPECTED = {
+  answer: `SELECT event ->> '$.data.run.run_id', event ->> '$.data.output.content' FROM run`,
+  usage: `SELECT event ->> '$.data.run.processor', substr(event ->> '$.time', 1, 19) || '.000Z', count(*) FROM run GROUP BY 1, 2`,
+  opinion: `
+    SELECT lite.event ->> '$.data.run.metadata.question', lite.event ->> '$.data.output.content',
+      coalesce(base.event ->> '$.data.output.content', '')
+    FROM run AS lite LEFT JOIN run AS base
+      ON base.event ->> '$.data.run.metadata.question' = lite.event ->> '$.data.run.metadata.question'
+        AND base.event ->> '$.data.run.processor' = 'base'
+        AND abs(unixepoch(base.event ->> '$.time', 'subsec') - unixepoch(lite.event ->> '$.time', 'subsec')) <= 60
+    WHERE lite.event ->> '$.data.run.processor' = 'lite'`,
+}
+
+function start(folder: string) {
+  const child = spawn(process.execPath, ['--conditions=rivulet-source', SERVICE, folder, ...QUESTIONS], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return { child, lines: createInterface(child.stdout), exited: once(child, 'exit') }
+}
+
+it(
+  'has each row of its batch, its window and its join once, wherever it is killed',
+  { timeout: 180_000 },
+  async () => {
+    const random = randomOf(20_261_130)
+    const folder = scratchFolder()
+    for (let kills = 0; kills < KILLS; kills++) {
+      const { child, lines, exited } = start(folder)
+      // Each line is a row whose transaction is not over yet.
+      let left = 1 + Math.floor(random() * 6)
+      lines.on('line', () => void (--left === 0 && child.kill('SIGKILL')))
+      const [, signal]: unknown[] = await exited
+      expect(signal).toBe('SIGKILL')
+    }
+    const { child, exited } = start(folder)
+    const database = new DatabaseSync(join(folder, 'log.db'), { readOnly: true, timeout: 5_000 })
+    onTestFinished(() => database.close())
+    database.exec(`
+      ATTACH '${join(folder, 'rows.db')}' AS service;
+      CREATE TEMP VIEW run AS SELECT json(event) AS event FROM main.rivulet_entry WHERE type = 'task_run.state';
+    `)
+    const rows = (sql: string) =>
+      database
+        .prepare(sql)
+        .all()
+        .map((row) => JSON.stringify(Object.values(row)))
+        .toSorted()
+    await vi.waitFor(
+      () => {
+        expect(rows('SELECT event FROM run')).toHaveLength(2 * QUESTIONS.length)
+        for (const [table, sql] of Object.entries(EXPECTED))
+          expect(rows(`SELECT * FROM service.${table}`)).toEqual(rows(sql))
+      },
+      { timeout: 60_000, interval: 100 },
+    )
+    expect(rows('SELECT * FROM service.opinion')).toHaveLength(QUESTIONS.length)
+    expect(rows("SELECT event FROM main.rivulet_entry WHERE type = 'stage.dropped'")).toEqual([])
+    expect(rows('SELECT * FROM main.rivulet_dead_letter')).toEqual([])
+    child.kill('SIGTERM')
+    const [code]: unknown[] = await exited
+    expect(code).toBe(0)
+  },
+)
+
+it('has fewer than 90 lines', () => {
+  expect(readFileSync(SERVICE, 'utf8').trim().split('\n').length).toBeLessThan(90)
+})
