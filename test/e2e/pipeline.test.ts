@@ -7,6 +7,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { randomOf } from '../../bench/random.ts'
 import { scratchFolder } from '../log/sqlite/scratch.ts'
+import { programFiles } from '../support/programs.ts'
+
+const fileOf = await programFiles()
 
 const SERVICE = 'examples/pipeline/service.js'
 const KILLS = 6
@@ -27,9 +30,8 @@ const EXPECTED = {
 }
 
 function start(folder: string) {
-  const child = spawn(process.execPath, ['--conditions=rivulet-source', SERVICE, folder, ...QUESTIONS], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const args = ['--conditions=rivulet-source', fileOf(SERVICE), folder, ...QUESTIONS]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   onTestFinished(() => void child.kill('SIGKILL'))
   return { child, lines: createInterface(child.stdout), exited: once(child, 'exit') }
 }
