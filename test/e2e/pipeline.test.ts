@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { randomOf } from '../../bench/random.ts'
@@ -13,7 +12,7 @@ const fileOf = await programFiles()
 
 const SERVICE = 'examples/pipeline/service.js'
 const KILLS = 6
-const QUESTIONS = Array.from({ length: 12 }, (_, n) => `What does the operator ${n} of RxJS do?`)
+const QUESTIONS = Array.from({ length: 20 }, (_, n) => `What does the operator ${n} of RxJS do?`)
 
 /** The rows of the service, and what they must be by the entries alone. */
 const ROWS = {
@@ -36,11 +35,20 @@ const ROWS = {
   ],
 } as const
 
-function start(folder: string) {
-  const args = ['--conditions=rivulet-source', fileOf(SERVICE), folder, ...QUESTIONS]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+/** @param lines After how many lines it is killed: each is a row whose transaction is not over yet. */
+function start(folder: string, lines = Infinity) {
+  const killing = `
+    const { log } = console
+    let left = ${lines}
+    console.log = (...row) => {
+      log(...row)
+      if (--left === 0) process.kill(process.pid, 'SIGKILL')
+    }`
+  const preload = `data:text/javascript,${encodeURIComponent(killing)}`
+  const args = ['--conditions=rivulet-source', '--import', preload, fileOf(SERVICE), folder, ...QUESTIONS]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] })
   onTestFinished(() => void child.kill('SIGKILL'))
-  return { child, lines: createInterface(child.stdout), exited: once(child, 'exit') }
+  return { child, exited: once(child, 'exit') }
 }
 
 it(
@@ -50,10 +58,8 @@ it(
     const random = randomOf(20_261_130)
     const folder = scratchFolder()
     for (let kills = 0; kills < KILLS; kills++) {
-      const { child, lines, exited } = start(folder)
-      // Each line is a row whose transaction is not over yet.
-      let left = 1 + Math.floor(random() * 6)
-      lines.on('line', () => void (--left === 0 && child.kill('SIGKILL')))
+      // So few that rows are left for each life.
+      const { exited } = start(folder, 1 + Math.floor(random() * 10))
       const [, signal]: unknown[] = await exited
       expect(signal).toBe('SIGKILL')
     }
