@@ -159,12 +159,10 @@ export function define<const Results extends readonly [unknown, ...unknown[]]>(
       throw new ArgumentError(`stages[${n}]`, 'a stage whose name no other one has', stage.name)
     if (stage.after.includes(name))
       throw new ArgumentError(`stages[${n}]`, 'a stage that reads other results than its own', name)
-    if (stage.table !== undefined && !all.some((each) => each.name === stage.table)) {
-      throw new ArgumentError(
-        `stages[${n}]`,
-        `in a definition with its table ${JSON.stringify(stage.table)}`,
-        stage.name,
-      )
+    const { table } = stage
+    if (table !== undefined && !stages.some((each: unknown) => each === table)) {
+      const expected = `in a definition with its table ${JSON.stringify(table.name)}`
+      throw new ArgumentError(`stages[${n}]`, expected, stage.name)
     }
     names.add(stage.name)
   }
@@ -200,7 +198,10 @@ function functionsOf(
     init: () => null,
     event: (state, entry, context) => take(rowsOf(entry).get(context.key) ?? [], state, context),
     // One range by itself: all between two of them may be too many.
-    reads: (entry, key) => rowsOf(entry).get(key)?.flatMap(({ reads }) => reads ?? []) ?? [],
+    reads: (entry, key) =>
+      rowsOf(entry)
+        .get(key)
+        ?.flatMap(({ reads }) => reads ?? []) ?? [],
     timer(state, due, context, name, data) {
       const key = rowKeyOf(context)
       byName.get(key[0])?.timer(key, state, due, context, name, data)
