@@ -100,7 +100,14 @@ export function computed(
         out.push({
           type: 'join.result',
           time: iso(due),
-          data: { stage: stage.name, key: each.key, time: iso(each.at), left: each.item, right: null, complete },
+          data: {
+            stage: stage.name,
+            key: each.key,
+            time: iso(each.at),
+            left: each.item,
+            right: null,
+            complete,
+          },
           cause: causeOf(each.entry, due),
         })
       }

@@ -123,11 +123,11 @@ export function plainOf({ lateness, within, backfill, isTableFirst }: Settings):
     const item = inStream(stream)(entry)
     return item && { key: item.key, item }
   }
-  const join = { does: 'join', left: of('l'), right: of('r'), within } as const
+  const joined = { does: 'join', left: of('l'), right: of('r'), within } as const
   const stages: readonly PlainStage[] = [
-    { ...join, name: 'pairs', isLeft: false },
-    { ...join, name: 'outer', isLeft: true, within: 2 * within },
-    { ...join, name: 'self', isLeft: false, right: of('l') },
+    { ...joined, name: 'pairs', isLeft: false },
+    { ...joined, name: 'outer', isLeft: true, within: 2 * within },
+    { ...joined, name: 'self', isLeft: false, right: of('l') },
     { does: 'enrich', name: 'known', table: 'table', of: of('e') },
   ]
   const table = { does: 'table', name: 'table', of: of('t') } as const
@@ -145,7 +145,9 @@ export function outputOf({ type, time, data, cause }: Output): PlainOutput {
 
 /** Outputs as texts, in an order of their own: at one entry, keys have none between them. */
 export function sorted(outputs: readonly PlainOutput[]): readonly string[] {
-  return outputs.map(({ type, time, data, cause }) => JSON.stringify([type, time, cause, inOrder(data)])).toSorted()
+  return outputs
+    .map(({ type, time, data, cause }) => JSON.stringify([type, time, cause, inOrder(data)]))
+    .toSorted()
 }
 
 function inOrder(value: unknown): unknown {
