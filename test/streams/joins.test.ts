@@ -49,11 +49,11 @@ interface Joined {
 
 const told = (outputs: readonly { readonly type: string; readonly data: unknown }[]) =>
   outputs.map(({ type, data }) => {
-    const { left, right, time, count } = data as Partial<Joined>
+    const { left, right, time, count: dropped } = data as Partial<Joined>
     const n = (item: Item | null | undefined) => item?.n ?? null
     return type === 'join.result'
       ? `${n(left)}-${n(right)}@${(Date.parse(time ?? '') - T) / 1_000}`
-      : `${type} ${count}`
+      : `${type} ${dropped}`
   })
 
 it('pairs events of a key within the time, whichever comes first', () => {
