@@ -180,7 +180,9 @@ async function run(
       await turn()
     }
     const state = reader.table(definition, table)
-    const read = await Promise.all(Array.from(rows.keys(), async (key) => [key, await state.get(key)] as const))
+    const read = await Promise.all(
+      Array.from(rows.keys(), async (key) => [key, await state.get(key)] as const),
+    )
     const appended = entries.filter(({ cause }) => cause?.process === 'p')
     const inOneRun: { readonly id: string }[] = []
     concat(fromList(entries), NEVER)

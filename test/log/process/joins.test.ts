@@ -19,7 +19,11 @@ it('finds the partners of an event among thousands that wait, if a stream is joi
     map(({ id, source }) => ({ id, source })),
     keyBy(({ source }) => source),
   )
-  const neighbours = define('neighbours', { version: 1 }, changes.pipe(join('pairs', changes, { within: 10 })))
+  const neighbours = define(
+    'neighbours',
+    { version: 1 },
+    changes.pipe(join('pairs', changes, { within: 10 })),
+  )
   for (let n = 0; n < count; n += 100) {
     now += 1_000
     const events = Array.from({ length: 100 }, (_, i) => ({
