@@ -26,6 +26,15 @@ const AREAS = [
     most: 3_500,
   },
   { name: 'many machines', pages: ['docs/guides/{many-machines,move-to-another-store}.md'], most: 2_500 },
+  {
+    name: 'stream processing',
+    pages: [
+      'docs/tutorials/stream-processing.md',
+      'docs/reference/stream-processing.md',
+      'docs/explanation/event-time.md',
+    ],
+    most: 4_500,
+  },
   { name: 'delivery', pages: ['docs/explanation/delivery.md'], most: 1_200 },
   { name: 'the wire', pages: ['docs/reference/wire.md'], most: 4_000 },
   { name: 'the embedded service', pages: ['docs/reference/service.md'], most: 1_500 },

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { EVENT_TYPES } from '../src/protocol/event-types.ts'
 import { entryPoints } from './support/entry-points.ts'
@@ -25,6 +25,8 @@ interface Snippet {
   readonly line: number
   readonly text: string
   readonly language: 'ts' | 'tsx'
+  /** The file that its reader saves it as, which others of the same page import. */
+  readonly name?: string | undefined
 }
 
 /** The fenced `ts` and `tsx` blocks of a Markdown text, or of the doc comments in a TypeScript one. */
@@ -32,12 +34,13 @@ function snippetsOf(file: string, text: string): Snippet[] {
   const margin = file.endsWith('.ts') ? /^\s*\* ?/ : /^/
   const lines = text.split('\n')
   const snippets: Snippet[] = []
-  let start: Pick<Snippet, 'line' | 'language'> | undefined
+  let start: Pick<Snippet, 'line' | 'language' | 'name'> | undefined
   for (const [index, line] of lines.entries()) {
     const bare = line.replace(margin, '')
     // In a source file, only comments contain blocks.
     if (start === undefined && margin.test(line) && (bare === '```ts' || bare === '```tsx')) {
-      start = { line: index + 2, language: bare === '```ts' ? 'ts' : 'tsx' }
+      const [, name] = /^Save this as `([\w-]+\.tsx?)`:$/.exec(lines[index - 2] ?? '') ?? []
+      start = { line: index + 2, language: bare === '```ts' ? 'ts' : 'tsx', name }
     } else if (start !== undefined && bare === '```') {
       const block = lines.slice(start.line - 1, index).map((each) => each.replace(margin, ''))
       snippets.push({ file, ...start, text: block.join('\n') })
@@ -75,11 +78,12 @@ async function compile(snippets: readonly Snippet[]): Promise<string[]> {
       await symlink(join(root, 'node_modules', name), join(modules, name), 'junction')
     }
     await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }))
-    for (const { file, line, language, text } of snippets) {
-      const path = join(folder, `${file}-${line}.${language}`)
-      await mkdir(dirname(path), { recursive: true })
+    for (const { file, line, language, text, name } of snippets) {
+      const page = join(folder, file)
+      await mkdir(page, { recursive: true })
       // Padded with empty lines, so that the compiler reports the line numbers of the document.
-      await writeFile(path, `${'\n'.repeat(line - 1)}${text}\nexport {}\n`)
+      await writeFile(join(page, `${line}.${language}`), `${'\n'.repeat(line - 1)}${text}\nexport {}\n`)
+      if (name !== undefined) await writeFile(join(page, name), `export * from './${line}.${language}'\n`)
     }
     const config = {
       extends: join(root, 'tsconfig.json'),
@@ -122,11 +126,11 @@ describe('the documentation', () => {
   })
 
   it('declares or imports every name that it uses', () => {
-    expect(errors).toContainEqual(expect.stringMatching(/^undefined\.md-3\.ts\(3,1\): error TS2304/))
+    expect(errors).toContainEqual(expect.stringMatching(/^undefined\.md\/3\.ts\(3,1\): error TS2304/))
   })
 
   it('is reported by document and line if a snippet does not compile', () => {
-    expect(errors).toContainEqual(expect.stringMatching(/^wrong\.md-12\.ts\(12,7\): error TS2322/))
+    expect(errors).toContainEqual(expect.stringMatching(/^wrong\.md\/12\.ts\(12,7\): error TS2322/))
   })
 
   it('is compiled in every file with snippets', () => {

@@ -1,4 +1,6 @@
+import { Subscription } from 'rxjs'
 import { Gate } from '../../src/protocol/gate.ts'
+import { Pauses } from '../../src/log/record/pauses.ts'
 import { RecordingProgress } from '../../src/log/record/recording-progress.ts'
 import type { StreamItem } from '../../src/sources/shapes/stream-item.ts'
 import { result } from '../figure.ts'
@@ -15,9 +17,13 @@ const INTERVAL = 60_000
  */
 export const measure: Measure = async () => {
   let now = 0
-  const progress = new RecordingProgress(new Gate(), () => now)
+  const progress = new RecordingProgress(
+    new Pauses(new Gate(), { now: () => now, schedule: () => Subscription.EMPTY }),
+    () => true,
+    900_000,
+  )
   const names = Array.from({ length: MONITORS }, (_, n) => `monitors/monitor_${n}`)
-  for (const name of names) progress.join(name, true)
+  for (const name of names) progress.join({ name, source: name, isPolled: true })
   const polls = names.map((name) =>
     (['polling', 'caughtUp'] as const).map((kind) => ({ kind, stream: { name } }) as StreamItem),
   )
@@ -31,7 +37,7 @@ export const measure: Measure = async () => {
     }
     took.push(((performance.now() - began) / MONITORS) * 1_000)
     const lookBegan = performance.now()
-    progress.look(now, now + 1_000)
+    progress.look(now)
     looks.push(performance.now() - lookBegan)
   }
   return [

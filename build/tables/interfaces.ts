@@ -157,8 +157,10 @@ function membersOf(members: Interface['body']['body'], from: Declaration): reado
     if (computed || typeof name !== 'string') return unread(member, from)
     const type = member.type === 'TSPropertySignature' ? member.typeAnnotation?.typeAnnotation : member
     const text = type === undefined ? '' : from.code.slice(type.start, type.end)
-    const option = { name, isRequired: !member.optional, type: typeText(text) }
-    return [{ ...option, text: commentBefore(member.start, from) }]
+    const comment = commentBefore(member.start, from)
+    // Users neither see nor write it.
+    if (/@internal\b/.test(comment)) return []
+    return [{ name, isRequired: !member.optional, type: typeText(text), text: firstParagraph(comment) }]
   })
 }
 
@@ -172,12 +174,16 @@ function typeText(text: string): string {
   return cell(line)
 }
 
-/** The first paragraph of the doc comment that ends before a member, as a line. What follows it is for those who use the type. */
+/** The doc comment that ends before a member; empty if there is none. */
 function commentBefore(start: number, { code, comments }: Declaration): string {
   const comment = comments.findLast(({ end }) => end <= start)
-  if (comment === undefined || !comment.value.startsWith('*') || code.slice(comment.end, start).trim() !== '')
-    return ''
-  const text = comment.value
+  if (comment === undefined || !comment.value.startsWith('*')) return ''
+  return code.slice(comment.end, start).trim() === '' ? comment.value : ''
+}
+
+/** The first paragraph of a doc comment, as a line. What follows it is for those who use the type. */
+function firstParagraph(comment: string): string {
+  const text = comment
     .replaceAll(/^\s*\*+ ?/gm, '')
     .trim()
     .replace(/\n\s*\n[^]*/, '')

@@ -103,6 +103,8 @@ const DESCRIPTIONS: {
   'source.failed': ['✖', 'red', 'failed', ({ error }) => withCode(error)],
   'source.live': ['▸', 'dim', 'reached'],
   'source.lost': ['!', 'yellow', 'lost', ({ message }) => message],
+  'source.behind': ['!', 'yellow', 'behind', ({ through }) => `since ${through ?? 'the beginning'}`],
+  'source.caught_up': ['▸', 'dim', 'caught up'],
   'log.tick': ['·', 'dim', 'tick'],
   'log.progress': ['·', 'dim', 'progress', ({ through }) => through ?? 'removed'],
   'log.clock': ['!', 'yellow', 'clock', ({ state, by }) => `${state} (${by} ms)`],

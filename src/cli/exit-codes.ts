@@ -20,7 +20,7 @@ export const EXIT = {
   log: {
     code: 7,
     meaning:
-      'the log cannot be used: missing, damaged, of a newer version, not writable, or refused by its server',
+      'the log cannot be used: missing, damaged, of another version, not writable, or refused by its server',
   },
   interrupted: { code: 130, meaning: 'interrupted by Ctrl-C' },
   terminated: { code: 143, meaning: 'ended by SIGTERM' },

@@ -109,7 +109,7 @@ async function record(options: RecordCommandOptions, signal: AbortSignal): Promi
   const counted = countEntries(opened.log, log, progress)
   const job = opened.log.record({
     client,
-    ...ids,
+    ...(!hasNoIds(ids) && ids),
     ...(hasWebhooks && { webhooks: endpoint?.receiver ?? true }),
     ...(wait && { wait: signal }),
     ...(share !== undefined && { share }),

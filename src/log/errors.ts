@@ -18,10 +18,14 @@ export class LogInUseError extends LogError {
   /** Process and host, or the name that was given to the log. */
   readonly owner: string
 
-  constructor(log: string, claimed: string, owner: string) {
-    super(
-      `${JSON.stringify(claimed)} in ${log} is held by ${owner}: end that process first, or claim with \`wait\``,
-    )
+  /** @param advice What to do. */
+  constructor(
+    log: string,
+    claimed: string,
+    owner: string,
+    advice = 'end that process first, or claim with `wait`',
+  ) {
+    super(`${JSON.stringify(claimed)} in ${log} is held by ${owner}: ${advice}`)
     this.claimed = claimed
     this.owner = owner
   }

@@ -11,7 +11,7 @@ export function countDiagnostics(meter: Meter, diagnostics: Observable<Diagnosti
     unit: '{retry}',
   })
   const reconnects = meter.createCounter('rivulet.client.reconnects', {
-    description: 'Connections of streams, and polls, that ended and begin again',
+    description: 'Connections of streams, polls and fetches for webhooks that ended and begin again',
     unit: '{reconnect}',
   })
   const duplicates = meter.createCounter('rivulet.client.duplicates', {
@@ -25,7 +25,8 @@ export function countDiagnostics(meter: Meter, diagnostics: Observable<Diagnosti
         const { method, path, error } = diagnostic
         return retries.add(1, { 'http.request.method': method, ...templateOf(path), ...errorType(error) })
       }
-      case 'reconnect': {
+      case 'reconnect':
+      case 'expansion_retry': {
         const { source, cause } = diagnostic
         return reconnects.add(1, { ...templateOf(source), ...(cause !== undefined && errorType(cause)) })
       }

@@ -11,7 +11,13 @@ export const APP_EVENT_TYPE = new RegExp(
   `^(?!(?:${[...FAMILIES].join('|')})\\.)[\\w-]{1,60}(?:\\.[\\w-]{1,60}){1,5}$`,
 )
 
-/** Whether an application can declare this type: it has the form, and does not look like a misspelled one of these. */
+/**
+ * Whether an application can declare this type: it has the form, and does not look like a misspelled one of these. One edit for each ten
+ * characters is a misspelling: with more, `resource.failed` would be one of `source.failed`.
+ */
 export function isAppEventType(type: string, known: readonly string[] = EVENT_TYPES): boolean {
-  return APP_EVENT_TYPE.test(type) && nearestName(type, known) === undefined
+  return (
+    APP_EVENT_TYPE.test(type) &&
+    nearestName(type, known, ({ length }) => Math.floor(length / 10)) === undefined
+  )
 }

@@ -129,15 +129,21 @@ export function checkOptions(argument: string, value: unknown, knownNames: reado
   throw new ArgumentError(shown, { message: `${argument} has no option ${shown}; ${hint}` }, undefined)
 }
 
-/** The known name with the smallest edit distance, ignoring case and punctuation; undefined if none is near. */
-export function nearestName(given: string, names: readonly string[]): string | undefined {
+/**
+ * The known name with the smallest edit distance, ignoring case and punctuation; undefined if none is near.
+ *
+ * @param maxDistance The greatest distance at which a known name is near. Default: a third of its length, from 1 to 3.
+ */
+export function nearestName(
+  given: string,
+  names: readonly string[],
+  maxDistance = (known: string) => Math.max(1, Math.min(3, known.length / 3)),
+): string | undefined {
   const plain = (name: string) => name.replaceAll(/[^a-z0-9]/gi, '').toLowerCase()
   const ranked = names
     .map((name) => ({ name, distance: editDistance(plain(given.slice(0, 60)), plain(name)) }))
     .toSorted((a, b) => a.distance - b.distance)
-  const [best] = ranked
-  if (best === undefined || best.distance > Math.max(1, Math.min(3, best.name.length / 3))) return undefined
-  return best.name
+  return ranked.find(({ name, distance }) => distance <= maxDistance(name))?.name
 }
 
 /** Number of characters to insert, delete, change, or swap with the next one. */

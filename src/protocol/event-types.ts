@@ -32,6 +32,8 @@ const TYPES: Readonly<Record<OwnEventType, true>> = {
   'source.failed': true,
   'source.live': true,
   'source.lost': true,
+  'source.behind': true,
+  'source.caught_up': true,
   'log.tick': true,
   'log.progress': true,
   'log.gap': true,

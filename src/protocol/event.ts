@@ -118,6 +118,23 @@ interface SourceLost {
   readonly message: string
 }
 
+/**
+ * A source is behind most others of its recording, and the ticks after this entry no longer wait for it: events before their `through` may be
+ * still to come. Processes hold the timers and the events of this source until {@link SourceCaughtUp}.
+ */
+interface SourceBehind {
+  /** The time up to which its events have come, in RFC 3339; null if that is not known. */
+  readonly through: string | null
+  /** When processes stop waiting for it, in RFC 3339: after the recording's `maxHold`. Null for never. */
+  readonly until: string | null
+}
+
+/** A source that was behind has caught up, after its last such event, or is no longer recorded. The ticks wait for it again. */
+interface SourceCaughtUp {
+  /** The time up to which its events have come, in RFC 3339; null if it is no longer recorded. */
+  readonly through: string | null
+}
+
 /** Time passed. The recordings of a log append it each second while events come, and now and then while none come, so that timers of its readers fire. */
 interface LogTick {
   /** When, in RFC 3339. */
@@ -197,9 +214,11 @@ export interface OwnEventData {
   'source.failed': SourceFailure
   /** The monitor was cancelled. It reports nothing more and is no longer polled. */
   'monitor.cancelled': Monitor
-  /** `source` is the resource. Only in a log, as the next five. */
+  /** `source` is the resource. Only in a log, as the next seven. */
   'source.live': SourceLive
   'source.lost': SourceLost
+  'source.behind': SourceBehind
+  'source.caught_up': SourceCaughtUp
   'log.tick': LogTick
   'log.progress': LogProgress
   'log.clock': LogClock

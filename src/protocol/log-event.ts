@@ -119,3 +119,55 @@ export function lostEvent(source: string, key: string, message: string, now: num
     via: 'log',
   }
 }
+
+/**
+ * Ticks no longer wait for a source.
+ *
+ * @param key Unique for this change of the source.
+ * @param times In Unix ms; infinite if the time is not known, or if processes wait forever.
+ */
+export function behindEvent(
+  source: string,
+  key: string,
+  { through, until }: Readonly<Record<'through' | 'until', number>>,
+  now: number,
+): EventOf<'source.behind'> {
+  const at = rfc3339(now)
+  return {
+    id: `behind:${key}`,
+    source,
+    type: 'source.behind',
+    time: at,
+    data: { through: timeOrNull(through), until: timeOrNull(until) },
+    received: at,
+    via: 'log',
+  }
+}
+
+/**
+ * Ticks wait for a source again, or it is no longer recorded.
+ *
+ * @param key Unique for this change of the source.
+ * @param through The time up to which its events have come, in Unix ms; undefined if it is no longer recorded.
+ */
+export function caughtUpEvent(
+  source: string,
+  key: string,
+  through: number | undefined,
+  now: number,
+): EventOf<'source.caught_up'> {
+  const at = rfc3339(now)
+  return {
+    id: `caught_up:${key}`,
+    source,
+    type: 'source.caught_up',
+    time: at,
+    data: { through: through === undefined ? null : timeOrNull(through) },
+    received: at,
+    via: 'log',
+  }
+}
+
+function timeOrNull(time: number): string | null {
+  return Number.isFinite(time) ? rfc3339(time) : null
+}

@@ -48,6 +48,17 @@ export type Diagnostic =
   | ({ readonly kind: 'clock' } & LogClock)
   /** The events of a webhook could not be fetched. `event` is the webhook's own event, which is emitted instead. */
   | { readonly kind: 'expansion'; readonly error: unknown; readonly event: ResearchEvent }
+  /**
+   * The events of a webhook could not be fetched for now, and are requested again after `delay` ms. Until then the webhook is pending, and the
+   * event time of a log that records it waits.
+   */
+  | {
+      readonly kind: 'expansion_retry'
+      readonly source: string
+      readonly attempt: number
+      readonly delay: number
+      readonly cause: unknown
+    }
   /** A run that was unsubscribed from could not be cancelled. It continues at the service. */
   | { readonly kind: 'cancellation'; readonly source: string; readonly error: unknown }
 

@@ -75,6 +75,14 @@ export function logDiagnostic(log: Logger, diagnostic: Diagnostic): void {
         'could not fetch the events of a webhook',
       )
       return
+    case 'expansion_retry': {
+      const { source, attempt, delay, cause } = diagnostic
+      log.warn(
+        { source, attempt, delay: Math.round(delay), ...shown(cause) },
+        'could not fetch the events of a webhook, which waits, retrying',
+      )
+      return
+    }
     case 'cancellation': {
       const { source, error } = diagnostic
       log.warn({ source, ...shown(error) }, 'could not cancel a run')

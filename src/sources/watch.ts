@@ -9,12 +9,11 @@ import type { ResearchEvent } from '../protocol/event.ts'
 import type { WebhookDelivery } from '../protocol/webhook.ts'
 import { NotFoundError, RequestError } from '../transport/errors.ts'
 import type { Context } from './context.ts'
-import { withReconnect } from './shapes/with-reconnect.ts'
 import { eventsOf } from './shapes/stream-item.ts'
 import type { StreamItem } from './shapes/stream-item.ts'
 import { sourceOf } from './shapes/source.ts'
 import type { Source, SourceOptions } from './shapes/source.ts'
-import { executionEvents, runResult } from './webhook-expansion.ts'
+import { executionEvents, retriedExpansion, runResult } from './webhook-expansion.ts'
 import { affectsAllSources, areEmpty, watchedStreams } from './watched-streams.ts'
 import type {
   OpenStream,
@@ -96,11 +95,14 @@ function watch(context: Context, options: WatchOptions): Source<ResearchEvent> {
             // Retried while the service is down: otherwise the webhook's own event would be emitted, and the fetched one later.
             expandMonitor: (monitorId, eventGroupId) =>
               executionEvents(context, monitorId, eventGroupId).pipe(
-                withReconnect(context, monitorSource(monitorId)),
+                retriedExpansion(context, monitorSource(monitorId)),
                 emptyOnNotFound(),
               ),
             expandRun: (run) =>
-              runResult(context, run).pipe(withReconnect(context, runSource(run.run_id)), emptyOnNotFound()),
+              runResult(context, run).pipe(
+                retriedExpansion(context, runSource(run.run_id)),
+                emptyOnNotFound(),
+              ),
             ...(hold !== undefined && { hold }),
             onError(error, event) {
               context.report({ kind: 'expansion', error, event })

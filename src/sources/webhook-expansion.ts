@@ -5,9 +5,10 @@ import { isRun, monitorEvent, runEvent, runSource } from '../protocol/event.ts'
 import type { ResearchEvent, TaskRunState } from '../protocol/event.ts'
 import type { TaskRun } from '../protocol/task.ts'
 import { ProtocolError } from '../transport/errors.ts'
-import type { Context } from './context.ts'
+import type { Context, Diagnostic } from './context.ts'
 import { monitorPages } from './monitors/pages.ts'
 import { requestShape } from './shapes/request.ts'
+import { withReconnect } from './shapes/with-reconnect.ts'
 
 /** How many times an empty list of an execution is requested again. */
 const EMPTY_LIST_RETRIES = 3
@@ -57,4 +58,11 @@ export function runResult(context: Context, run: TaskRun): Observable<ResearchEv
     // The run may have reached another status meanwhile: that is another event, with its own stream or webhook.
     filter(({ id }) => id === expected.id),
   )
+}
+
+/** Retries an expansion with backoff. The diagnostics say that a webhook waits for it. */
+export function retriedExpansion<T>(context: Context, source: string): MonoTypeOperatorFunction<T> {
+  const report = (diagnostic: Diagnostic) =>
+    context.report(diagnostic.kind === 'reconnect' ? { ...diagnostic, kind: 'expansion_retry' } : diagnostic)
+  return withReconnect({ ...context, report }, source)
 }

@@ -2,6 +2,7 @@ import type { Cause, ResearchEvent } from '../protocol/event.ts'
 import { hash, hashString } from '../protocol/identity-hash.ts'
 import { processSource } from '../protocol/log-event.ts'
 import { rfc3339 } from '../protocol/timestamp.ts'
+import { clocksOf } from './clocks.ts'
 import type { Clocks } from './clocks.ts'
 import type { OutputEvent, ProcessContext, WaitingTimer } from './process-functions.ts'
 import { RefusedEffect } from './refused-effect.ts'
@@ -77,6 +78,7 @@ export interface EffectSettings {
   readonly maxStateBytes: number
   readonly timeToLive: number | undefined
   readonly hasTimers: boolean
+  readonly lateness: number
 }
 
 /** The changes by one call of a callback. They are kept if the callback returns, and dropped if it throws. */
@@ -145,7 +147,13 @@ export class CallbackEffects<State, Stored, Output> implements ProcessContext<St
   }
 
   get complete(): boolean {
-    return this.#occasion.clocks.complete
+    return this.#clocks.complete
+  }
+
+  get behindUntil(): number | undefined {
+    const { holds } = this.#occasion.clocks
+    if (holds.size === 0) return undefined
+    return Array.from(holds.values()).reduce((first, { until }) => Math.min(first, until), Infinity)
   }
 
   get waiting(): readonly WaitingTimer[] {
@@ -157,7 +165,7 @@ export class CallbackEffects<State, Stored, Output> implements ProcessContext<St
   }
 
   now(clock: TimerClock = 'recorded'): number {
-    return this.#occasion.clocks[clock]
+    return this.#clocks[clock]
   }
 
   timer(
@@ -232,6 +240,13 @@ export class CallbackEffects<State, Stored, Output> implements ProcessContext<St
     this.#isOver = true
   }
 
+  get #clocks(): Clocks {
+    const { cause, clocks } = this.#occasion
+    if (clocks.holds.size === 0) return clocks
+    const { source, origin = source } = cause
+    return clocksOf(clocks, [source, origin, this.key], this.#settings.lateness)
+  }
+
   #startExpiry(due: number, set: number): void {
     const cause = this.#occasion.expiryCause(set)
     this.#setTimer({ key: this.key, name: EXPIRY, clock: 'recorded', due, cause, data: null })
@@ -276,6 +291,12 @@ export function entryOccasion(
       ? { ...own, hops: 1 }
       : { ...own, origin: cause.origin ?? cause.source, hops: cause.hops + 1 }
   return new Occasion(whole, time, clocks, null)
+}
+
+/** The source of the entry because of which a timer was set, and that of the entry from elsewhere behind it. */
+export function timerSources({ cause }: Timer): readonly string[] {
+  const [source, , , , origin]: TimerCause = JSON.parse(cause)
+  return origin === null ? [source] : [source, origin]
 }
 
 /** A timer that fires, for the functions of this process. */

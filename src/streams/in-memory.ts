@@ -17,7 +17,8 @@ import type { ProcessError } from './process-error.ts'
 import { checkFunctions, FUNCTION_DEFAULTS, FUNCTION_OPTIONS } from './process-functions.ts'
 import type { FunctionSettings, ProcessFunctions, StreamEntryOf, StreamInput } from './process-functions.ts'
 import { RefusedEffect } from './refused-effect.ts'
-import { asInLog } from './representation.ts'
+import type { Representation } from './effects.ts'
+import { asComputed, asInLog } from './representation.ts'
 
 /** Settings of {@link inMemory}. */
 export interface InMemoryOptions {
@@ -136,7 +137,9 @@ export function inMemory(...given: OfFunctions | OfDefinition): OperatorFunction
   if (options.onDeadLetter === undefined && settings.onError === 'dead-letter') {
     throw new ArgumentError('onDeadLetter', 'a function, since onError is "dead-letter"', undefined)
   }
-  return running(name, settings, options, { isTimed: ({ recorded }) => recorded !== undefined })
+  return running(name, settings, asInLog<unknown>(), options, {
+    isTimed: ({ recorded }) => recorded !== undefined,
+  })
 }
 
 type OfFunctions = readonly [name: string, functions: ProcessFunctions<unknown>, options?: InMemoryOptions]
@@ -158,16 +161,23 @@ function definitionInMemory(
   checkOneOf('watermark', watermark, ['ticks', 'arrival'])
   const onError = onDeadLetter === undefined ? 'stop' : 'dead-letter'
   const isTimed = watermark === 'ticks' ? () => true : undefined
-  return running(name, { ...FUNCTION_DEFAULTS, ...functions, reads, onError }, options, {
-    ...(isTimed && { isTimed }),
-    isEnded: true,
-  })
+  return running(
+    name,
+    { ...FUNCTION_DEFAULTS, ...functions, reads, onError },
+    asComputed<unknown>(),
+    options,
+    {
+      ...(isTimed && { isTimed }),
+      isEnded: true,
+    },
+  )
 }
 
 /** @param timing How its time moves, as for {@link inTime}. */
-function running<State, Type extends ResearchEventType>(
+function running<State, Stored, Type extends ResearchEventType>(
   name: string,
   functions: FunctionSettings<State, StreamEntryOf<Type>>,
+  representation: Representation<State, Stored, ResearchEvent>,
   { maxKeys = 100_000, onDeadLetter, scheduler = asyncScheduler }: InMemoryOptions,
   timing: { readonly isTimed?: (event: StreamInput) => boolean; readonly isEnded?: boolean },
 ): OperatorFunction<StreamInput, ResearchEvent> {
@@ -180,10 +190,13 @@ function running<State, Type extends ResearchEventType>(
   const full = () => {
     throw new RefusedEffect(`it has states or timers of ${maxKeys} keys: at most so many are kept (maxKeys)`)
   }
-  const begin = () =>
-    new MemoryProcess({ name, functions, representation: asInLog<State>(), maxKeys, full, failed })
-  const entryOf = ({ recorded = scheduler.now(), revision = 1, backfill = false, ...event }: StreamInput) =>
-    ({ ...event, recorded, revision, backfill }) as StreamEntryOf<Type>
+  const begin = () => new MemoryProcess({ name, functions, representation, maxKeys, full, failed })
+  const entryOf = (event: StreamInput) => {
+    const { recorded = scheduler.now(), revision = 1, backfill = false } = event
+    const isEntry =
+      event.recorded !== undefined && event.revision !== undefined && event.backfill !== undefined
+    return (isEntry ? event : { ...event, recorded, revision, backfill }) as StreamEntryOf<Type>
+  }
   return (source) =>
     source.pipe(
       filter(({ cause }) => cause?.process !== name),

@@ -6,7 +6,9 @@ import type { CallbackEffects, Representation } from './effects.ts'
 import { ProcessCore } from './process-core.ts'
 import { ProcessError } from './process-error.ts'
 import type { FunctionSettings, StreamInput } from './process-functions.ts'
+import { NO_HOLDS } from './holds.ts'
 import { Timers } from './timers.ts'
+import { WaitingTimers } from './waiting-timers.ts'
 
 /** Settings of a {@link MemoryProcess}. */
 export interface MemorySettings<State, Input, Stored, Output> {
@@ -28,12 +30,14 @@ export class MemoryProcess<State, Input extends StreamInput, Stored, Output> {
   readonly #core: ProcessCore<State, Input, Stored, Output>
   readonly #states = new Map<string, Stored>()
   readonly #timers = new Timers()
+  readonly #waiting: WaitingTimers
   #clocks = NO_TIME
   #output: Output[] = []
 
   constructor(settings: MemorySettings<State, Input, Stored, Output>) {
     this.#settings = settings
     this.#core = new ProcessCore(settings.name, settings.functions, settings.representation)
+    this.#waiting = new WaitingTimers(settings.functions.lateness)
   }
 
   /** Processes an entry of a log, whose ticks move the time. Returns the output: first that of timers up to its time, then its own. */
@@ -83,7 +87,7 @@ export class MemoryProcess<State, Input extends StreamInput, Stored, Output> {
     let { recorded } = this.#clocks
     const { complete } = this.#clocks
     for (;;) {
-      this.#fire({ event: Infinity, recorded, complete }, undefined)
+      this.#fire({ event: Infinity, recorded, complete, holds: NO_HOLDS }, undefined)
       const next = this.#timers.first('recorded')
       if (next === undefined) return this.take()
       recorded = Math.max(recorded, next.due)
@@ -121,7 +125,12 @@ export class MemoryProcess<State, Input extends StreamInput, Stored, Output> {
     const core = this.#core
     this.#clocks = clocks
     const until = core.due(clocks)
+    if (this.#waiting.release(until) !== undefined) this.#timers.restore()
     for (let timer = this.#timers.due(until); timer !== undefined; timer = this.#timers.due(until)) {
+      if (this.#waiting.takes(timer, until)) {
+        this.#timers.setAside(timer)
+        continue
+      }
       const { key } = timer
       const occasion = timerOccasion(core.name, timer, until)
       try {
@@ -141,7 +150,10 @@ export class MemoryProcess<State, Input extends StreamInput, Stored, Output> {
   #apply(key: string, { state, timers, outputs }: CallbackEffects<State, Stored, Output>): void {
     if (state === null) this.#states.delete(key)
     else if (state !== undefined) this.#states.set(key, state)
-    for (const change of timers) this.#timers.set(change)
+    for (const change of timers) {
+      this.#timers.set(change)
+      if (this.#waiting.changed(change) !== undefined) this.#timers.restore()
+    }
     if (outputs.length > 0) this.#output.push(...outputs)
   }
 

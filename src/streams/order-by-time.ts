@@ -18,7 +18,7 @@ export interface OrderOptions<Event> {
 }
 
 /** An event that waits. */
-interface Waiting<Event> {
+interface TimedEvent<Event> {
   readonly at: number
   readonly event: Event
 }
@@ -75,7 +75,7 @@ class OrderedBuffer<Event extends StreamInput> {
   readonly #lateness: number
   readonly #maxWaiting: number
   readonly #onLate: ((event: Event) => void) | undefined
-  #waiting: Waiting<Event>[] = []
+  #waiting: TimedEvent<Event>[] = []
   #latest = -Infinity
   #emitted = -Infinity
 
@@ -102,7 +102,7 @@ class OrderedBuffer<Event extends StreamInput> {
     return this.#removed(Math.max(first, this.#waiting.length - this.#maxWaiting))
   }
 
-  /** All that wait. */
+  /** The events that wait. They wait no longer. */
   all(): readonly Event[] {
     return this.#removed(this.#waiting.length)
   }

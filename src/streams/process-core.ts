@@ -36,13 +36,13 @@ export class ProcessCore<State, Input, Stored, Output> {
     this.name = name
     this.#functions = functions
     this.#representation = representation
-    const { maxStateBytes, timeToLive, timer } = functions
-    this.#settings = { process: name, maxStateBytes, timeToLive, hasTimers: timer !== undefined }
+    const { maxStateBytes, timeToLive, timer, lateness } = functions
+    this.#settings = { process: name, maxStateBytes, timeToLive, hasTimers: timer !== undefined, lateness }
   }
 
   /** The times up to which timers fire. */
-  due({ event, recorded, complete }: Clocks): Clocks {
-    return { event: Math.floor(event - this.#functions.lateness), recorded, complete }
+  due({ event, ...rest }: Clocks): Clocks {
+    return { event: Math.floor(event - this.#functions.lateness), ...rest }
   }
 
   /**

@@ -87,6 +87,8 @@ export interface ProcessContext<State> {
   ): void
   /** Timers of the key that run, in the order of their names: those that a definition asks for. @internal */
   readonly waiting?: readonly WaitingTimer[]
+  /** When the next of the sources that are behind is no longer waited for, by the clock `recorded`; undefined if none is behind. @internal */
+  readonly behindUntil?: number | undefined
   /** Stops a timer of the key. Without effect for one that is not running. */
   cancel(name: string): void
   /**

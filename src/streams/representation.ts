@@ -42,6 +42,11 @@ export function asGiven<State, Output extends ResearchEvent>(
   }
 }
 
+/** States as they are, and events as a log keeps them: for functions that leave their arguments as they are. */
+export function asComputed<State>(): Representation<State, State, ResearchEvent> {
+  return { ...asGiven<State, ResearchEvent>((_event): _event is ResearchEvent => true), output: eventOfJson }
+}
+
 /** The event as a log gives it back. */
 function eventOfJson(
   event: ResearchEvent,

@@ -43,7 +43,7 @@ export interface NameRange {
   readonly to: string
 }
 
-/** Those of the timers of a key whose names are in a range, in the order of their names. */
+/** The timers of a key whose names are in a range, in the order of their names. */
 export function namedIn(timers: Iterable<Timer>, { from, to }: NameRange): Timer[] {
   const [first, end] = [storedText(from), storedText(to)]
   const found: (readonly [string, Timer])[] = []
@@ -104,6 +104,27 @@ export class Timers {
     return undefined
   }
 
+  /** Forgets the timers of a clock. */
+  forget(clock: TimerClock): void {
+    this.#queues[clock].clear()
+    for (const timers of this.#byKey.values())
+      for (const { key, name, clock: own } of timers.values())
+        if (own === clock) this.set({ key, name, due: null })
+  }
+
+  /** Takes the first timer of its clock out of the order, until {@link restore}. */
+  setAside({ clock }: Timer): void {
+    this.#queues[clock].shift()
+  }
+
+  /** Puts all timers back into the order. */
+  restore(): void {
+    this.#queues.event.clear()
+    this.#queues.recorded.clear()
+    for (const timers of this.#byKey.values())
+      for (const timer of timers.values()) this.#queues[timer.clock].push(timer)
+  }
+
   /** The first timer that is due by then, on either clock. It stays. */
   due(until: Clocks): Timer | undefined {
     const [event, recorded] = [this.#due('event', until), this.#due('recorded', until)]
@@ -119,11 +140,7 @@ export class Timers {
   /** Timers that were replaced or removed stay in the queues until they come first. They must not outnumber the others. */
   #compact(): void {
     const count = this.#queues.event.size + this.#queues.recorded.size
-    if (count < 1_000 || count < 4 * this.#size) return
-    this.#queues.event.clear()
-    this.#queues.recorded.clear()
-    for (const timers of this.#byKey.values())
-      for (const timer of timers.values()) this.#queues[timer.clock].push(timer)
+    if (count >= 1_000 && count >= 4 * this.#size) this.restore()
   }
 }
 

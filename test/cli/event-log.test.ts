@@ -56,6 +56,17 @@ async function logOf(events: readonly ResearchEvent[], clock?: () => number) {
   return { file, add: (...more: readonly ResearchEvent[]) => append(store, more) }
 }
 
+/** A function that moves the position of a stream, together with events. */
+function mover(store: ReturnType<typeof sqliteStore>) {
+  return async (stream: string, position: unknown, ...events: readonly ResearchEvent[]) => {
+    const fence = await store.claim(`stream:${stream}`)
+    const [expected = null] = await store.streamPositions([fence.name])
+    const entries = events.map((event) => newEntry(event))
+    await store.append([{ fence, expect: expected, position: JSON.stringify(position), entries }])
+    await store.release(fence)
+  }
+}
+
 const parsed = (stdout: string): { id: string; position: string }[] =>
   stdout
     .split('\n')
@@ -299,6 +310,25 @@ describe('rivulet log remove-reader', () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toBe('rivulet: the log has no process "view:groups": it has "view:\\u001b[2Jgroups"\n')
   })
+
+  it('removes a recording, and names those that there are for an unknown one', async () => {
+    const { file } = await logOf([run('trun_1')])
+    const command = (name: string) => inProcess(['log', 'remove-reader', '--log', file, '--recording', name])
+    expect((await command('old')).stderr).toBe('rivulet: the log has no recording "old": it has none\n')
+    const store = sqliteStore(file)
+    await mover(store)('progress', { new: ['progress/new'], old: ['progress/old'] })
+    await store.close()
+
+    expect(await command('odl')).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: 'rivulet: the log has no recording "odl": it has "new", "old"\n',
+    })
+    expect((await command('old')).stdout).toBe(
+      'The recording old is removed. Event time no longer waits for it.\n',
+    )
+    expect(await command('old')).toMatchObject({ code: 2, stdout: '' })
+  })
 })
 
 describe('rivulet log dead-letters', () => {
@@ -457,13 +487,7 @@ describe('the numbers of a log', () => {
     expect(await printed()).toMatch(/^time {6}event time not known yet$/m)
     const store = sqliteStore(file)
     onTestFinished(() => store.close())
-    const move = async (stream: string, position: unknown, ...events: readonly ResearchEvent[]) => {
-      const fence = await store.claim(`stream:${stream}`)
-      const [expected = null] = await store.streamPositions([fence.name])
-      const entries = events.map((event) => newEntry(event))
-      await store.append([{ fence, expect: expected, position: JSON.stringify(position), entries }])
-      await store.release(fence)
-    }
+    const move = mover(store)
     const hourAgo = Date.now() - 3_600_000
     await move('progress', { 'new\u001B': ['progress/new'], old: ['progress/old'] })
     await move('progress/new', hourAgo + 60_000)
@@ -474,6 +498,8 @@ describe('the numbers of a log', () => {
     expect(await printed()).toMatch(/; goes on without recording old$/m)
     await move('progress/new', hourAgo)
     expect(await printed()).toMatch(/; goes on without recordings new\\u001b, old$/m)
+    await move('progress/new', [hourAgo, [['monitors/m1', '/v1/monitors/m1', hourAgo, null]]])
+    expect(await printed()).toMatch(/^time .*; 1 source is away alone$/m)
   })
 
   it('have the watermark of each process', async () => {

@@ -2,8 +2,9 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { ArgumentError, createClient } from 'rivulet'
 import { memoryStore, openLog } from 'rivulet/log'
 import type { Entry, EventLog } from 'rivulet/log'
-import { expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { entriesOf } from './entries.ts'
+import { monitored } from './record/monitored.ts'
 
 const paid = (id: string) => ({ id, source: '/orders/1', type: 'order.paid', data: {} })
 
@@ -85,6 +86,39 @@ it('leaves time to a recording once the log has one, also one that waits', async
   const count = (await ticksOf(log)).length
   expect((await ticked(log, count + 5)).at(-1)?.data.through).toBe(last.data.through)
   await recording.stop()
+})
+
+describe('time in a log with a recording that has stopped', () => {
+  it('waits for it', async () => {
+    const log = await opened(1)
+    const client = createClient({ apiKey: 'key', baseUrl: 'http://127.0.0.1:9' })
+    const recording = log.record({ client, taskGroups: ['tgrp_1'], tick: 1 })
+    const [last] = (await ticked(log, 3)).slice(-1)
+    await recording.stop()
+    await log.append(paid('1'))
+    const count = (await ticksOf(log)).length
+    const ticks = (await ticked(log, count + 10)).slice(count)
+    expect(new Set(ticks.map(({ data }) => data.through))).toEqual(new Set([last?.data.through]))
+  })
+
+  it('goes on once that has lasted for longer than 15 minutes', async () => {
+    const { client, log: recorded, service, watched, pass, root } = await monitored()
+    const recording = recorded.record({ client, monitors: watched('a'), maxHold: Infinity })
+    await pass(30)
+    await service.stop()
+    await pass(90, 10)
+    await recording.stop()
+    const before = (await ticksOf(recorded)).at(-1)?.data
+    expect(before).toMatchObject({ complete: true })
+    const log = await openLog(root.connect(), { tick: 1 })
+    onTestFinished(() => log.close())
+    await log.append(paid('1'))
+    const count = (await ticksOf(log)).length
+    for (const { data } of (await ticked(log, count + 3)).slice(count)) {
+      expect(data.complete).toBe(false)
+      expect(Date.parse(data.at) - Date.parse(data.through ?? '')).toBe(900_000)
+    }
+  })
 })
 
 it('refuses a wrong time between ticks', async () => {

@@ -18,6 +18,18 @@ async function opened(options: SimulatedStoreOptions = {}, retention: RetentionO
   return { store, log }
 }
 
+/** Data that can be read once. */
+function throwingAgain() {
+  let reads = 0
+  return {
+    get amount() {
+      reads += 1
+      if (reads > 1) throw new Error('boom')
+      return reads
+    },
+  }
+}
+
 /** An event of a kilobyte. */
 const large = (n: number) => ({ ...EVENT, id: `${n}`, data: 'x'.repeat(1_000) })
 
@@ -35,11 +47,31 @@ describe('log.append', () => {
     'alert.acknowledged',
     'log.note',
     'monitors.snapshot',
+    'alret.firing',
+    'taskgroup.status',
+    'task.run_state',
+    'monitr.event_steam',
     'a.b.c.d.e.f.g',
     `a.${'b'.repeat(61)}`,
   ])('refuses the type %j, which a rule could not name either', async (type) => {
     const { log } = await opened()
     await expect(log.append({ ...EVENT, type })).rejects.toMatchObject({ argument: 'event.type' })
+  })
+
+  it.each([
+    'resource.failed',
+    'job.progress',
+    'task.state',
+    'course.live',
+    'blog.tick',
+    'dog.gap',
+    'alarm.firing',
+    'error.seen',
+    'monitors.added',
+  ])('takes the type %s, though one of this package is similar', async (type) => {
+    const { store, log } = await opened()
+    await log.append({ ...EVENT, type })
+    expect(await readAll(store)).toMatchObject([{ type }])
   })
 
   it.each([
@@ -77,7 +109,17 @@ describe('log.append', () => {
     expect(await readAll(store)).toMatchObject([{ source }])
   })
 
-  it.each(['yesterday', '2026-01-31', '', '2026-02-30T12:00:00'])('refuses the time %j', async (time) => {
+  it.each([
+    'yesterday',
+    '2026-01-31',
+    '',
+    '2026-02-20T12:00:00',
+    '2026-02-30T12:00:00Z',
+    '2026-02-29T12:00:00Z',
+    '2100-02-29T12:00:00Z',
+    '2026-04-31T12:00:00+02:00',
+    '2026-01-31T24:00:00Z',
+  ])('refuses the time %j', async (time) => {
     const { log } = await opened()
     await expect(log.append({ ...EVENT, time })).rejects.toMatchObject({ argument: 'event.time' })
   })
@@ -107,6 +149,63 @@ describe('log.append', () => {
     const { store, log } = await opened()
     await expect(log.append([EVENT, { ...EVENT, id: '2', data }])).rejects.toBeInstanceOf(LogValueError)
     expect(await readAll(store)).toEqual([])
+  })
+
+  it.each(['2024-02-29T12:00:00Z', '2000-02-29T23:59:59.999-12:00', '0001-01-31T00:00:00Z'])(
+    'takes the time %j',
+    async (time) => {
+      const { store, log } = await opened()
+      await log.append({ ...EVENT, time })
+      expect(await readAll(store)).toMatchObject([{ time }])
+    },
+  )
+
+  const boom = () => {
+    throw new Error('boom')
+  }
+  const revoked = Proxy.revocable([], {})
+  revoked.revoke()
+
+  it.each([
+    [
+      'a getter that throws',
+      {
+        ...EVENT,
+        get data() {
+          return boom()
+        },
+      },
+    ],
+    [
+      'a getter in its data that throws',
+      {
+        ...EVENT,
+        data: {
+          get amount() {
+            return boom()
+          },
+        },
+      },
+    ],
+    ['a name that is a Proxy', { ...EVENT, id: new Proxy({}, { get: boom, ownKeys: boom }) }],
+    ['a Proxy that throws', new Proxy(EVENT, { ownKeys: boom })],
+    ['data that throws when it is read again', { ...EVENT, data: throwingAgain() }],
+    ['a list that throws', new Proxy([EVENT], { get: boom })],
+    ['a Proxy that was revoked', revoked.proxy],
+  ])('rejects with a typed error for %s, and appends nothing of the call', async (_, event) => {
+    const { store, log } = await opened()
+    const appended = log.append(event as typeof EVENT)
+    await expect(appended).rejects.toMatchObject({ code: expect.stringMatching(/^(argument|log_value)$/) })
+    expect(await readAll(store)).toEqual([])
+  })
+
+  it('names the event that cannot be read', async () => {
+    const { log } = await opened()
+    const event = new Proxy(EVENT, { ownKeys: boom })
+    await expect(log.append([EVENT, event])).rejects.toMatchObject({
+      message: expect.stringContaining('events[1]'),
+      cause: new Error('boom'),
+    })
   })
 
   it('appends an event of 8 million characters', async () => {
@@ -259,5 +358,23 @@ describe('log.append while the log is paused', () => {
     await done.promise
     await job.stop()
     expect(pausedBy).toContain('consumer:mails')
+  })
+
+  it('waits for a consumer of another open log of the same program', async () => {
+    const { store, log } = await opened({}, { maxBytes: MB })
+    const other = await openLog(store.connect(), { retention: { maxBytes: MB } })
+    onTestFinished(() => other.close())
+    const stuck = Promise.withResolvers<void>()
+    const job = log.consume('mails', () => stuck.promise)
+    await log.append(events(1_200))
+    expect((await log.stats()).pausedBy).toBe('consumer:mails')
+
+    await log.append(events(20, 1_200))
+    const call = other.append(events(20, 1_220))
+    expect(await Promise.race([call, turns(200)])).toBeUndefined()
+
+    stuck.resolve()
+    expect(await call).toEqual({ entries: 20, duplicates: 0 })
+    await job.stop()
   })
 })

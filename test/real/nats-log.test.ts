@@ -181,7 +181,10 @@ describe('the opening of a log on a NATS server', () => {
   })
 
   it.each([
-    [1, 'is of an older version (format 1)'],
+    [
+      1,
+      'is of an older version (format 1), which this one cannot read: open it with that one, or use another name',
+    ],
     [99, 'is of a newer version (format 99): update rivulet'],
   ])('refuses a log of format %d, and touches nothing', async (format, problem) => {
     const name = `log-${++logs}`

@@ -94,6 +94,8 @@ const CALLS: readonly UncheckedCall[] = [
   ['runRules', runRules, [log, 'rules.yaml']],
   ['runRules', runRules, [log, rules, { start: 'end' }]],
   ['runRules', runRules, [log, rules, { name: 5 }]],
+  ['runRules', runRules, [log, rules, { after: 'copies' }]],
+  ['runRules', runRules, [log, rules, { after: ['rules'] }]],
   ['testRules', testRules, []],
   ['testRules', testRules, [{}]],
   ['testRules', testRules, [[]]],

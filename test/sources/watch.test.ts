@@ -31,19 +31,21 @@ const detected = (event_group_id: string, monitor_id = 'm'): WebhookDelivery => 
   },
 })
 
+/** The event of an execution, in the list of its monitor. */
+const LISTED = {
+  event_type: 'event_stream',
+  event_id: 'e1',
+  event_group_id: 'x',
+  event_date: null,
+  output: {},
+}
+
 /** A monitor whose list of an execution has its event from the n-th request on, or never. */
 async function laggingMonitor(shownAt: number) {
   let requests = 0
   const baseUrl = await serve((_request, response) => {
     requests += 1
-    const event = {
-      event_type: 'event_stream',
-      event_id: 'e1',
-      event_group_id: 'x',
-      event_date: null,
-      output: {},
-    }
-    answer(response, { events: requests < shownAt ? [] : [event] })
+    answer(response, { events: requests < shownAt ? [] : [LISTED] })
   })
   return { baseUrl, requests: () => requests }
 }
@@ -119,6 +121,29 @@ describe("an execution's events, fetched for a thin webhook", () => {
 
     expect(time.actions).toEqual([])
     expect(requests()).toBe(1)
+  })
+})
+
+describe('a webhook whose expansion fails for now', () => {
+  it('is reported for each attempt, and expanded by a later one', async () => {
+    let requested = 0
+    const baseUrl = await serve((_request, response) => {
+      requested += 1
+      if (requested < 3) return answer(response, { message: 'down' }, 503)
+      answer(response, { events: [LISTED] })
+    })
+    const client = createClient({ baseUrl, apiKey: 'key', initialDelay: 0, retries: 0 })
+    const diagnostics: Diagnostic[] = []
+    client.diagnostics.subscribe((diagnostic) => diagnostics.push(diagnostic))
+
+    const first = await firstValueFrom(client.watch({ webhooks: { deliveries: of(detected('x')) } }))
+
+    expect(first).toMatchObject({ type: 'monitor.event_stream', via: 'webhook' })
+    const retry = { kind: 'expansion_retry', source: '/v1/monitors/m', cause: { status: 503 } }
+    expect(diagnostics).toMatchObject([
+      { ...retry, attempt: 1 },
+      { ...retry, attempt: 2 },
+    ])
   })
 })
 

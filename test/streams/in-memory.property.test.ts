@@ -10,8 +10,7 @@ import type { ProcessError, ProcessFunctions } from 'rivulet/streams'
 import { append } from '../log/append.ts'
 import { readAll } from '../log/conformance/fixture.ts'
 import type { Tally } from '../log/process/interpreter.ts'
-import { appended, randomProcess } from '../log/process/scenario.ts'
-import { tickAt } from '../support/ticks.ts'
+import { appended, randomProcess, timeEvent } from '../log/process/scenario.ts'
 import { change } from '../operators/events.ts'
 
 const START = Date.parse('2026-01-01T00:00:00Z')
@@ -77,13 +76,14 @@ async function recordedLog(
 ): Promise<{ readonly store: MemoryStore; readonly recorded: readonly Entry[] }> {
   let now = START
   const store = memoryStore({ clock: () => now })
-  for (const [number, { monitor, delay, age, kind, program }] of entries.entries()) {
+  for (const [number, each] of entries.entries()) {
+    const { monitor, delay, age, program } = each
     now += delay
     const time = new Date(now - age).toISOString()
-    const event: ResearchEvent =
-      kind === 'tick'
-        ? tickAt(now, now - age, age % 3 !== 0)
-        : { ...change(`${number}:${program}`, `m${monitor}`), time }
+    const event: ResearchEvent = timeEvent(each, now) ?? {
+      ...change(`${number}:${program}`, `m${monitor}`),
+      time,
+    }
     await append(store, [event])
   }
   return { store, recorded: await readAll(store) }

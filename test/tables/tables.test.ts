@@ -35,6 +35,11 @@ describe('a page with marks', () => {
 })
 
 describe('a table of an interface', () => {
+  it('leaves out what is internal', () => {
+    expect(memberNames('ProcessContext')).toContain('append')
+    expect(memberNames('ProcessContext')).not.toContain('waiting')
+  })
+
   it('is refused if a member has no doc comment, or cannot be read', () => {
     const tableOf = (name: string) => interfaceTable('Option', { name, file: undefined, omitted: [] })
 

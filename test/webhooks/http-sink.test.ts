@@ -1,5 +1,6 @@
 import { createServer } from 'node:net'
 import type { Socket } from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { of } from 'rxjs'
 import type { Observable } from 'rxjs'
@@ -351,7 +352,7 @@ describe('a hostile answer to httpSink', () => {
     expect(await ended).toBeLessThan(MAX_IN_BUFFERS)
   })
 
-  it('with a body that stops keeps its status', async () => {
+  it('with a body that stops keeps its status, and is not waited for beyond the timeout', async () => {
     stopTime()
     const start = Promise.withResolvers<void>()
     const body = new ReadableStream({
@@ -361,7 +362,7 @@ describe('a hostile answer to httpSink', () => {
     const fetch = async () => new Response(body, { status: 422 })
     const failed = errorOf(httpSink({ url: 'https://x.example', fetch, timeout: 100 })(entry))
     await start.promise
-    await vi.advanceTimersByTimeAsync(5_000)
+    await vi.advanceTimersByTimeAsync(100)
 
     expect(await failed).toMatchObject({ status: 422, message: 'https://x.example answered with 422: half' })
   })
@@ -490,6 +491,29 @@ describe('a request of httpSink', () => {
     answered.resolve(new Response(new ReadableStream({ cancel: () => cancelled.resolve() })))
 
     await expect(cancelled.promise).resolves.toBeUndefined()
+  })
+
+  it.each([
+    ['nothing', undefined],
+    ['null', null],
+    ['a body that cannot be cancelled', { body: {} }],
+    ['a body that fails when it is cancelled', { body: { cancel: () => Promise.reject(new Error('gone')) } }],
+  ])('leaves no rejection when fetch resolves with %s after its timeout', async (_, late) => {
+    const rejections: unknown[] = []
+    const onRejection = (reason: unknown) => void rejections.push(reason)
+    process.on('unhandledRejection', onRejection)
+    onTestFinished(() => void process.off('unhandledRejection', onRejection))
+    const answered = Promise.withResolvers<Response>()
+    const sink = httpSink({ url: 'https://x.example', timeout: 1, fetch: () => answered.promise })
+    await errorOf(sink(entry))
+
+    // @ts-expect-error A fetch from outside of TypeScript.
+    answered.resolve(late)
+    // Node reports rejections after the microtasks of a turn.
+    await turn()
+    await turn()
+
+    expect(rejections).toEqual([])
   })
 
   it('fails with a typed error when fetch throws', async () => {

@@ -21,6 +21,15 @@ export async function knownReader(
   const ofKind = readers.filter((reader) => reader.kind === kind)
   const found = ofKind.find((reader) => reader.name === name)
   if (found !== undefined) return found
-  const known = ofKind.length === 0 ? 'none' : ofKind.map((each) => JSON.stringify(each.name)).join(', ')
-  throw new UsageError(`the log has no ${kind} ${JSON.stringify(name)}: it has ${known}`)
+  throw unknownName(kind, name, ofKind)
+}
+
+/** The error for a name that the log does not know, with the known names. */
+export function unknownName(
+  kind: string,
+  name: string | undefined,
+  all: readonly { readonly name: string }[],
+): UsageError {
+  const known = all.length === 0 ? 'none' : all.map((each) => JSON.stringify(each.name)).join(', ')
+  return new UsageError(`the log has no ${kind} ${JSON.stringify(name)}: it has ${known}`)
 }

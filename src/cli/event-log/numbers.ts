@@ -93,21 +93,24 @@ async function printReaders(
   }
 }
 
-/** `event time 12 s behind; waits for recording main`. */
+/** `event time 12 s behind; waits for recording main; 2 sources are away alone`. */
 function eventTime(
   { now, through, complete, recordings }: LogStats['time'],
   { paint }: Pick<Output, 'paint'>,
 ): string {
-  const behind =
+  const delay =
     through === null
       ? 'event time not known yet'
       : `event time ${duration(Math.max(0, now - through) / 1_000)} behind`
+  const away = recordings.reduce((sum, { behind }) => sum + behind, 0)
+  const alone = `${count(away)} ${away === 1 ? 'source is' : 'sources are'} away alone`
+  const rest = away === 0 ? '' : `; ${paint('yellow', alone)}`
   const awaited = recordings.filter(({ isAwaited }) => isAwaited).map(({ name }) => oneLine(name, NAME_WIDTH))
-  if (awaited.length === 0) return behind
+  if (awaited.length === 0) return `${delay}${rest}`
   const names = `${awaited.length === 1 ? 'recording' : 'recordings'} ${awaited.join(', ')}`
   return complete
-    ? `${behind}; waits for ${names}`
-    : `${behind}; ${paint('yellow', `goes on without ${names}`)}`
+    ? `${delay}; waits for ${names}${rest}`
+    : `${delay}; ${paint('yellow', `goes on without ${names}`)}${rest}`
 }
 
 /** `consumer    billing  3 behind, 12 s  1 dead letter  runs in process 42 on vm`. */

@@ -7,7 +7,7 @@ import { LOG_OPTION, openLogAt } from '../opened-log.ts'
 import { addCommonOptions, outputOf } from '../options.ts'
 import type { CommonOptions } from '../options.ts'
 import { oneLine } from '../plain.ts'
-import { knownReader, readerOf } from './known-reader.ts'
+import { knownReader, readerOf, unknownName } from './known-reader.ts'
 
 interface RemoveReaderOptions extends CommonOptions {
   readonly log: string
@@ -60,6 +60,9 @@ async function removeReader(options: RemoveReaderOptions, signal: AbortSignal): 
 }
 
 async function removeRecording(log: EventLog, name: string, output: Output): Promise<void> {
+  const { time } = await log.stats()
+  const isKnown = time.recordings.some((each) => each.name === name)
+  if (!isKnown) throw unknownName('recording', name, time.recordings)
   await log.remove({ recording: name })
   if (output.json) return await output.value({ removed: { kind: 'recording', name } })
   await output.line(`The recording ${oneLine(name, 200)} is removed. Event time no longer waits for it.`)

@@ -25,7 +25,7 @@ export interface MonitorsRow {
   readonly since: number
 }
 
-const TYPES = [...typesOf('monitor'), 'stream.gap', ...typesOf('source')] as const
+const TYPES = [...typesOf('monitor'), 'stream.gap', 'source.failed', 'source.live', 'source.lost'] as const
 
 type MonitorEntry = EntryOf<(typeof TYPES)[number]>
 

@@ -20,7 +20,14 @@ export interface NoticeRow {
 const MAX_NOTICE = 16_384
 
 /** The types of events about a source that a notice may have. */
-export const NOTICES = ['error', ...typesOf('stream'), ...typesOf('source'), 'unknown'] as const
+export const NOTICES = [
+  'error',
+  ...typesOf('stream'),
+  'source.failed',
+  'source.live',
+  'source.lost',
+  'unknown',
+] as const
 
 /** Whether the event is worth a notice. The first `source.live` of a source is not. */
 export function isNotice(event: ResearchEvent): boolean {

@@ -54,14 +54,33 @@ const FIELDS = Object.keys({
 } satisfies Record<keyof AppEventOf<string, unknown>, true>)
 
 /**
- * The entry of an event of the application.
+ * The entries of an event of the application, or of several.
  *
- * @param name The event in errors, such as `events[3]`.
- * @param received When it was received, in RFC 3339.
+ * @param received When they were received, in RFC 3339.
  * @throws {ArgumentError} for an event that cannot be right.
- * @throws {LogValueError} for data that is not JSON, or is too large.
+ * @throws {LogValueError} for data that is not JSON, or is too large, and for an event that throws when it is read.
  */
-export function appEntry(log: string, name: string, event: unknown, received: string): NewEntry {
+export function appEntries(log: string, events: unknown, received: string): readonly NewEntry[] {
+  let name = 'events'
+  try {
+    if (!Array.isArray(events)) {
+      name = 'event'
+      return [appEntry(log, name, events, received)]
+    }
+    const list: readonly unknown[] = events
+    return Array.from(list.keys(), (n) => {
+      name = `events[${n}]`
+      return appEntry(log, name, list[n], received)
+    })
+  } catch (cause) {
+    if (cause instanceof ArgumentError || cause instanceof LogValueError) throw cause
+    // A getter, or a trap of a Proxy.
+    throw new LogValueError(log, name, 'it throws when it is read', { cause })
+  }
+}
+
+/** @param name The event in errors, such as `events[3]`. */
+function appEntry(log: string, name: string, event: unknown, received: string): NewEntry {
   checkObject(name, event)
   checkOptions(name, event, FIELDS)
   const { id, source, type, time = null, data } = event

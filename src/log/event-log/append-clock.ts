@@ -1,5 +1,5 @@
 import { Subscription } from 'rxjs'
-import { ACTIVE_INTERVAL, Clock } from '../record/clock.ts'
+import { ACTIVE_INTERVAL, Clock, MAX_HOLD } from '../record/clock.ts'
 import type { ClockTimers } from '../record/clock.ts'
 import { ProgressRegistry } from '../record/progress-registry.ts'
 import type { Recorder } from '../record/recorder.ts'
@@ -8,8 +8,8 @@ import type { Recorder } from '../record/recorder.ts'
 export const APPEND_TICK = 10_000
 
 /**
- * The clock of a log that has events of an application and no recording. An application knows of nothing that is still to come, so its events
- * are complete up to now. Once the log has a recording, that one has the clock.
+ * The clock of a log that has events of an application and no recording that runs. An application knows of nothing that is still to come, so its
+ * events are complete up to now. It waits for a recording that has stopped. Once one runs, that one has the clock.
  */
 export class AppendClock {
   readonly #interval: number
@@ -55,8 +55,7 @@ export class AppendClock {
       registry: new ProgressRegistry(recorder),
       scheduler: TIMERS,
       interval: this.#interval,
-      // It has no part, and ends once there is another: it waits for nothing.
-      maxHold: Infinity,
+      maxHold: MAX_HOLD,
       parts: () => [],
       yields: true,
     })

@@ -89,7 +89,10 @@ export class Appender {
     return counts
   }
 
-  /** Waits while the log is paused, but not for a consumer that runs here: if its handler is what appends, it would wait for itself. */
+  /**
+   * Waits while the log is paused, but not for a consumer that runs here. Its handler may wait for the call, also through a queue or another
+   * task, and so for itself: nothing tells such a call from others.
+   */
   async #room(signal: AbortSignal | undefined): Promise<void> {
     const ending =
       signal === undefined ? this.#closing.signal : AbortSignal.any([this.#closing.signal, signal])

@@ -193,11 +193,13 @@ export interface EventLog extends AsyncDisposable {
    * be there: call it again with the same events. On a NATS server, that is so within 256 events too.
    *
    * Calls of one open log run one after the other: many events in one call are faster than many calls. They wait while the log is paused,
-   * as recordings do, but not for a consumer of the same open log, whose handler may be what appends. `close` rejects calls that wait with
-   * a `LogClosedError`, and completes the others.
+   * as recordings do, but not for a consumer of the same open log: its handler may wait for the call, in ways that cannot be seen. To keep to
+   * `maxBytes` beside a slow consumer, append in another open log. `close` rejects calls that wait with a `LogClosedError`, and completes the
+   * others.
    *
    * Rejects with an `ArgumentError` for an event that cannot be right, such as one with a type or a source of this package. Rejects with a
-   * `LogValueError` for data that is not JSON, and for an event of more than 16 Mi characters. No event of the call is appended then.
+   * `LogValueError` for data that is not JSON, for an event of more than 16 Mi characters, and for one that throws when it is read. No event
+   * of the call is appended then.
    *
    * ```ts
    * import { memoryStore, openLog } from 'rivulet/log'

@@ -2,7 +2,7 @@ import { Observable } from 'rxjs'
 import type { Subscriber } from 'rxjs'
 import { AppendClock } from './append-clock.ts'
 import { Appender } from './append.ts'
-import { appEntry } from './app-event.ts'
+import { appEntries } from './app-event.ts'
 import type { AppEvent } from './app-event.ts'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkInteger, checkOptions, checkSignal, checkText } from '../../protocol/check.ts'
@@ -310,12 +310,7 @@ export class OpenEventLog implements EventLog {
     events: AppEvent | readonly AppEvent[],
     options: { readonly signal?: AbortSignal } = {},
   ): Promise<Pick<Appended, 'entries' | 'duplicates'>> {
-    const given: unknown = events
-    const received = rfc3339(Date.now())
-    const { name } = this.#store
-    const entries = Array.isArray(given)
-      ? Array.from(given, (event, n) => appEntry(name, `events[${n}]`, event, received))
-      : [appEntry(name, 'event', given, received)]
+    const entries = appEntries(this.#store.name, events, rfc3339(Date.now()))
     checkOptions('options', options, ['signal'])
     const { signal } = options
     if (signal !== undefined) checkSignal('signal', signal)

@@ -86,6 +86,7 @@ export async function begin(claimed: Claimed, settings: BeginSettings): Promise<
         'with `migrate` first, or set `rebuild: true`',
     )
   }
+  if (shape !== undefined) throw refused('set `rebuild: true`')
   throw refused('give it `migrate`, which turns each state into one of this version, or `rebuild: true`')
 }
 

@@ -3,6 +3,7 @@ import { processSource } from '../../protocol/log-event.ts'
 import { isObject } from '../../protocol/json.ts'
 import { advanced, parsedTime } from '../../streams/clocks.ts'
 import type { Clocks } from '../../streams/clocks.ts'
+import { holdsPast, leaving } from '../../streams/holds.ts'
 import type { Entry } from '../store/entry.ts'
 import { partName } from '../consume/part-name.ts'
 import { PROCESS_PARTS } from './process-parts.ts'
@@ -28,7 +29,7 @@ export interface ProcessTime {
 
 /** The time before the first entry, or the first one since it comes after these processes. */
 export function timeAfter(after: readonly string[], { clocks, inputs }: ProcessTime): ProcessTime {
-  if (after.length === 0) return { clocks }
+  if (after.length === 0) return { clocks: { ...clocks, holds: holdsPast(clocks.holds, Infinity) } }
   const known = after.flatMap((name) =>
     namesInStore(name).flatMap((each) => {
       const reported = inputs?.processes.get(each)
@@ -56,15 +57,18 @@ export function movedTime(
     entry.recorded,
   )
   const { recorded } = ticked
+  // What the others make of its events is still to come.
+  const holds =
+    entry.type === 'source.caught_up' ? leaving(clocks.holds, entry.source, ticks.through) : ticked.holds
   const processes =
     entry.type === 'log.progress' ? withProgress(after, inputs.processes, entry) : inputs.processes
   if (ticked.event === ticks.through && ticked.complete === ticks.complete && processes === inputs.processes)
-    return { clocks: { ...clocks, recorded }, inputs }
-  const least = after.reduce((time, name) => Math.min(time, throughOf(name, processes)), ticked.event)
-  const event = Math.max(clocks.event, Math.min(least, recorded))
+    return { clocks: { ...clocks, recorded, holds }, inputs }
+  const others = after.reduce((time, name) => Math.min(time, throughOf(name, processes)), Infinity)
+  const event = Math.max(clocks.event, Math.min(ticked.event, others, recorded))
   const complete = ticked.complete && Array.from(processes.values()).every((each) => each.complete)
   return {
-    clocks: { event, recorded, complete },
+    clocks: { event, recorded, complete, holds: holdsPast(holds, others) },
     inputs: { ticks: { through: ticked.event, complete: ticked.complete }, processes },
   }
 }

@@ -202,7 +202,7 @@ export function processSettings<State, Type extends ResearchEventType>(
   checkFunctions(settings)
   if (migrate !== undefined) checkFunction('migrate', migrate)
   checkOneOf('rebuild', settings.rebuild, [true, false, 'available'])
-  checkAfter(name, after)
+  checkAfter('after', name, after)
   checkBoolean('holdsRetention', settings.holdsRetention)
   if (wait !== undefined) checkSignal('wait', wait)
   checkBoolean('share', settings.share)
@@ -229,12 +229,17 @@ export function definitionSettings(
   return { ...processSettings(name, { ...functions, ...options, version, after }), shape, reads }
 }
 
-function checkAfter(process: string, after: readonly string[]): void {
-  if (!Array.isArray(after)) throw new ArgumentError('after', 'an array of names', after)
-  if (after.length > MAX_AFTER) throw new ArgumentError('after', `at most ${MAX_AFTER} names`, after)
+/** Throws an ArgumentError unless these are names of processes that this one can come after. */
+export function checkAfter(argument: string, process: string, after: readonly string[]): void {
+  if (!Array.isArray(after)) throw new ArgumentError(argument, 'an array of names', after)
+  if (after.length > MAX_AFTER) throw new ArgumentError(argument, `at most ${MAX_AFTER} names`, after)
   for (const [n, name] of after.entries()) {
-    checkText(`after[${n}]`, name)
+    checkText(`${argument}[${n}]`, name)
     if (name !== process) continue
-    throw new ArgumentError(`after[${n}]`, `a process other than ${JSON.stringify(process)} itself`, name)
+    throw new ArgumentError(
+      `${argument}[${n}]`,
+      `a process other than ${JSON.stringify(process)} itself`,
+      name,
+    )
   }
 }

@@ -1,4 +1,5 @@
 import { isObject, parseJson } from '../../protocol/json.ts'
+import { holdsOf, holdsText } from '../../streams/holds.ts'
 import type { Position } from '../store/contract.ts'
 import { LogError } from '../errors.ts'
 import type { Inputs, ProcessTime, ReportedProgress } from './inputs.ts'
@@ -42,6 +43,7 @@ export function checkpointOf({ clocks, inputs, ...progress }: Progress): string 
   return JSON.stringify({
     ...progress,
     clocks: [storedTime(clocks.event), storedTime(clocks.recorded), clocks.complete],
+    ...(clocks.holds.size > 0 && { holds: holdsText(clocks.holds) }),
     inputs: inputs && {
       ticks: storedReport(inputs.ticks),
       processes: Array.from(inputs.processes, ([name, reported]) => [name, storedReport(reported)]),
@@ -53,14 +55,19 @@ export function checkpointOf({ clocks, inputs, ...progress }: Progress): string 
 export function progressOf(process: string, checkpoint: string): Progress {
   const parsed = parseJson(checkpoint)
   if (isObject(parsed) && typeof parsed['version'] === 'number' && typeof parsed['start'] === 'string') {
-    const { version, shape, lateness, start, clocks, inputs, rebuild, migration, within } = parsed
+    const { version, shape, lateness, start, clocks, holds, inputs, rebuild, migration, within } = parsed
     const [event, recorded, complete] = Array.isArray(clocks) ? clocks : []
     return {
       version,
       shape: typeof shape === 'string' ? shape : undefined,
       lateness: typeof lateness === 'number' ? lateness : undefined,
       start,
-      clocks: { event: timeOf(event), recorded: timeOf(recorded), complete: complete !== false },
+      clocks: {
+        event: timeOf(event),
+        recorded: timeOf(recorded),
+        complete: complete !== false,
+        holds: holdsOf(holds),
+      },
       inputs: inputsOf(inputs),
       rebuild: typeof rebuild === 'string' ? rebuild : undefined,
       migration: migrationOf(migration),

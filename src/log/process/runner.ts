@@ -1,7 +1,6 @@
 import { firstValueFrom, fromEvent, race, timer as after } from 'rxjs'
 import type { ResearchEvent, ResearchEventType } from '../../protocol/event.ts'
 import { isTimeEventType } from '../../protocol/event-types.ts'
-import type { TimeEventType } from '../../protocol/event-types.ts'
 import type { Observers } from '../../protocol/observers.ts'
 import { NO_TIME } from '../../streams/clocks.ts'
 import type { Clocks } from '../../streams/clocks.ts'
@@ -133,7 +132,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     )
     this.#stop = stop
     this.#states = new States(store.processes, this.#reader)
-    this.#timers = new TimerQueue(store.processes, this.#reader)
+    this.#timers = new TimerQueue(store.processes, this.#reader, settings.lateness)
   }
 
   /** Resolves when the process was stopped or its log closed, and rejects when it failed. Its name is released then. */
@@ -285,9 +284,8 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
 
   /** Appends how far the process is after an entry that moves time, for those that come after it. They read it after the output so far. */
   async #report(fence: Fence, entry: Entry, due: Clocks): Promise<void> {
-    if (!isTimeEntry(entry)) return
-    const { complete } = entry.data
-    const { event: through } = due
+    if (!isTimeEventType(entry.type)) return
+    const { event: through, complete } = due
     const isNews = through > this.#reported.through || complete !== this.#reported.complete
     if (!Number.isFinite(through) || !isNews) return
     this.#reported = { through, complete }
@@ -312,6 +310,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
    * silence. A commit in between leaves the cursor before the entry.
    */
   async #fireTimers(fence: Fence, entry: Entry, until: Clocks, last: Clocks): Promise<void> {
+    this.#timers.release(until)
     while (!this.#stop.aborted) {
       while (!this.#timers.isReadUpTo(until)) {
         // As far as the page goes, so that the store is asked once for each page.
@@ -319,7 +318,11 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
         await this.#states.load(read.map(({ key }) => key))
       }
       const timer = this.#timers.next(until)
-      if (timer === undefined) return
+      if (timer === undefined) {
+        // All that were read may wait.
+        if (this.#timers.isReadUpTo(until)) return
+        continue
+      }
       await this.#runTimer(fence, entry, timer, until)
       if (this.#isTurnOver) await this.#endTurn(fence)
     }
@@ -473,11 +476,6 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
     await this.#states.load([key])
     return this.#states.peek(key) ?? null
   }
-}
-
-/** Whether an entry moves the event time of processes. */
-function isTimeEntry(entry: Entry): entry is Extract<Entry, { readonly type: TimeEventType }> {
-  return isTimeEventType(entry.type)
 }
 
 function effectsOf<State>(run: () => ProcessEffects<State>): ProcessEffects<State> | ProcessError {

@@ -1,5 +1,6 @@
 import type { Clocks } from '../../streams/clocks.ts'
 import { compareTimers, namedIn, timerId, Timers } from '../../streams/timers.ts'
+import { WaitingTimers } from '../../streams/waiting-timers.ts'
 import type { NameRange, Timer, TimerChange, TimerClock } from '../../streams/timers.ts'
 import type { ProcessStore } from '../store/process-store.ts'
 
@@ -26,15 +27,18 @@ export class TimerQueue {
   readonly #store: ProcessStore
   readonly #name: string
   readonly #known = new Timers()
+  readonly #waiting: WaitingTimers
   /** All timers up to this place are known. */
   readonly #read: Record<TimerClock, ReadPlace> = {
     event: { ...placeAt(-Infinity), isAll: true },
     recorded: { ...placeAt(-Infinity), isAll: true },
   }
 
-  constructor(store: ProcessStore, name: string) {
+  /** @param lateness That of the process, in ms. */
+  constructor(store: ProcessStore, name: string, lateness: number) {
     this.#store = store
     this.#name = name
+    this.#waiting = new WaitingTimers(lateness)
   }
 
   /** Whether {@link next} has all timers that it needs. */
@@ -67,9 +71,19 @@ export class TimerQueue {
     return added
   }
 
-  /** The first timer that is due by then. It stays. */
+  /** Lets go of the timers of sources that are no longer waited for. Call it before timers fire. */
+  release(until: Clocks): void {
+    this.#readAgain(this.#waiting.release(until))
+  }
+
+  /** The first timer that fires by then, of those that were read. It stays. */
   next(until: Clocks): Timer | undefined {
-    return this.#known.due(until)
+    for (;;) {
+      const timer = this.#known.due(until)
+      if (timer === undefined || !this.#waiting.takes(timer, until)) return timer
+      // It stays in the store: so any number of them can wait.
+      this.#known.set({ key: timer.key, name: timer.name, due: null })
+    }
   }
 
   /**
@@ -89,8 +103,18 @@ export class TimerQueue {
 
   /** Applies a change. The caller also puts it into the store. */
   set(change: TimerChange): void {
+    this.#readAgain(this.#waiting.changed(change))
     const isKnown = change.due !== null && compareTimers(change, this.#read[change.clock]) <= 0
     this.#known.set(isKnown ? change : { key: change.key, name: change.name, due: null })
+  }
+
+  /** Timers with the clock `event` that are due from this time on are read again. */
+  #readAgain(due: number | undefined): void {
+    if (due === undefined) return
+    const first = this.#known.first('event')?.due ?? due
+    this.#known.forget('event')
+    const place = placeAt(Math.min(due, first) - 1)
+    if (place.due < this.#read.event.due) this.#read.event = { ...place, isAll: true }
   }
 
   #isRead(clock: TimerClock, until: Clocks): boolean {

@@ -12,16 +12,15 @@ export const CLOCK_STREAM = 'clock'
 /** The time between two ticks while events come, in ms. */
 export const ACTIVE_INTERVAL = 1_000
 
+/** Default of `maxHold`, in ms. */
+export const MAX_HOLD = 900_000
+
 /** The progress of a part of this recording. */
 export interface ClockedPart {
   /** The name of the stream whose position is its progress. */
   readonly name: string
-  /**
-   * Stores up to which time it is complete, and returns it, in Unix ms. Undefined while another recording has the part.
-   *
-   * @param next When the next call is expected.
-   */
-  look(now: number, next: number): number | undefined
+  /** Stores up to which time it is complete, and returns it, in Unix ms. Undefined while this recording does not have the part. */
+  look(now: number): number | undefined
 }
 
 /** A clock of the machine, and timers by it. */
@@ -42,7 +41,7 @@ interface ClockSettings {
   readonly maxHold: number
   /** The parts of this recording. */
   readonly parts: () => Iterable<ClockedPart>
-  /** Whether it ends once the log has a recording. Default false. */
+  /** Whether it ends once the progress of a recording changes, so that one runs. Default false. */
   readonly yields?: boolean
 }
 
@@ -52,6 +51,8 @@ interface Tick {
   /** Unix ms; -Infinity if it is not known. */
   readonly through: number
   readonly complete: boolean
+  /** How long it has waited for streams that are behind, in ms. */
+  readonly held: number
 }
 
 /**
@@ -64,14 +65,13 @@ export class Clock {
   #ended = Promise.withResolvers<void>()
   /** The stream of the ticks, while this clock appends them. */
   #stream: RecordedStream | undefined
-  #last: Tick = { number: 0, through: -Infinity, complete: true }
+  #last = tickOf(null)
   /** When the last tick was. */
   #tickedAt: number
-  /** The least progress of all recordings at the last tick, and since when it is that. */
-  #least = -Infinity
+  /** Since when the ticks have waited for streams that are behind. */
   #heldSince: number
-  /** The progress of other recordings at the last look. */
-  #others: readonly number[] = []
+  /** The progress of other recordings at the last look, by the names of their streams; undefined before the first one. */
+  #others: ReadonlyMap<string, number> | undefined
   /** Whether something was recorded since the last look. */
   #isActive = false
   #timer: Subscription | undefined
@@ -106,6 +106,7 @@ export class Clock {
     }
     this.#isOver = false
     this.#due = Infinity
+    this.#others = undefined
     signal.addEventListener('abort', stop, { once: true })
     this.#schedule(interval)
     try {
@@ -113,7 +114,7 @@ export class Clock {
       if (signal.aborted) return
       signal.addEventListener('abort', () => ended.resolve(), { once: true })
       this.#last = tickOf(stream.position)
-      this.#heldSince = scheduler.now()
+      this.#heldSince = scheduler.now() - this.#last.held
       this.#stream = stream
       await ended.promise
     } finally {
@@ -124,8 +125,7 @@ export class Clock {
 
   /** Ticks for the last time. */
   async finish(): Promise<void> {
-    this.#isActive = true
-    if (!this.#isOver) await this.#look()
+    if (!this.#isOver) await this.#look(true)
   }
 
   get #activeInterval(): number {
@@ -143,56 +143,55 @@ export class Clock {
       this.#due = Infinity
       this.#isLooking = true
       this.#look()
+        .catch((error: unknown) => this.#ended.reject(error))
         .then(() => {
           this.#isLooking = false
-          this.#schedule(
-            this.#isActive || this.#others.length > 0 ? this.#activeInterval : this.#settings.interval,
-          )
-        })
-        .catch((error: unknown) => {
-          this.#isLooking = false
-          this.#ended.reject(error)
+          const isActive = this.#isActive || (this.#others?.size ?? 0) > 0
+          this.#schedule(isActive ? this.#activeInterval : this.#settings.interval)
         })
     }, delay)
   }
 
-  async #look(): Promise<void> {
+  async #look(isLast = false): Promise<void> {
     const { recorder, registry, scheduler, interval, parts, yields = false } = this.#settings
     const now = scheduler.now()
     const own = new Map<string, number>()
     for (const part of parts()) {
-      const through = part.look(now, now + this.#activeInterval)
+      const through = part.look(now)
       if (through !== undefined) own.set(part.name, through)
     }
     // Retention has paused the recorder, or the log is behind.
-    if (this.#stream === undefined || recorder.gate.closed) return
+    if (this.#stream === undefined || (recorder.gate.closed && !isLast)) return
     const streams = (await registry.streams()).filter((name) => !own.has(name))
-    if (yields && streams.length > 0) return this.#ended.resolve()
-    const others = streams.length === 0 ? [] : await registry.through(streams)
-    if (others.some((through, n) => through !== this.#others[n])) this.#isActive = true
+    const others = await registry.through(streams)
+    const hasMoved = Array.from(others).some(([name, through]) => through !== this.#others?.get(name))
+    if (yields && hasMoved && this.#others !== undefined) return this.#ended.resolve()
+    if (hasMoved) this.#isActive = true
     this.#others = others
     // A wall clock that was set back does not make the wait longer.
     this.#tickedAt = Math.min(this.#tickedAt, now)
-    if (!this.#isActive && now - this.#tickedAt < interval) return
+    if (!this.#isActive && !isLast && now - this.#tickedAt < interval) return
     this.#isActive = false
-    this.#tick(this.#stream, now, Math.min(now, ...own.values(), ...others))
+    this.#tick(this.#stream, now, Math.min(now, ...own.values(), ...others.values()))
   }
 
   #tick(stream: RecordedStream, now: number, least: number): void {
     const { recorder, maxHold } = this.#settings
-    if (least !== this.#least || now < this.#heldSince) {
-      this.#least = least
-      this.#heldSince = now
-    }
-    const isHeldTooLong = now - this.#heldSince >= maxHold
-    const reached = isHeldTooLong ? now - maxHold : least
-    const through = Math.max(this.#last.through, reached - recorder.ahead)
-    const tick: Tick = { number: this.#last.number + 1, through, complete: !isHeldTooLong }
+    const { ahead } = recorder
+    const last = this.#last
+    // A wall clock that was set back does not make the wait longer.
+    if (least - ahead > last.through || now < this.#heldSince) this.#heldSince = now
+    const held = now - this.#heldSince
+    const reached = held >= maxHold ? now - maxHold : least
+    const through = Math.max(last.through, reached - ahead)
+    // A recording that is new holds time, and what was complete before it stays complete.
+    const complete = through <= least - ahead || (last.complete && through === last.through)
+    const tick: Tick = { number: last.number + 1, through, complete, held }
     this.#last = tick
     this.#tickedAt = now
-    const event = tickEvent(tick.number, now - recorder.ahead, {
+    const event = tickEvent(tick.number, now - ahead, {
       through: Number.isFinite(through) ? through : null,
-      complete: tick.complete,
+      complete,
     })
     stream.tick(event, { text: () => JSON.stringify(tick) })
   }
@@ -201,11 +200,12 @@ export class Clock {
 /** The last tick, by the position of the stream of the ticks. */
 export function tickOf(position: string | null | undefined): Tick {
   const parsed = parseJson(position ?? '')
-  const { number, through, complete }: Record<string, unknown> = isObject(parsed) ? parsed : {}
+  const { number, through, complete, held }: Record<string, unknown> = isObject(parsed) ? parsed : {}
   return {
     number: typeof number === 'number' ? number : 0,
     through: typeof through === 'number' ? through : -Infinity,
     complete: complete !== false,
+    held: typeof held === 'number' && held > 0 ? held : 0,
   }
 }
 

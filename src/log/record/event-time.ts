@@ -1,7 +1,7 @@
 import type { LogStats } from '../store/stats.ts'
 import { CLOCK_STREAM, tickOf } from './clock.ts'
 import { listsIn } from './name-lists.ts'
-import { PROGRESS_STREAM, throughOf } from './progress-registry.ts'
+import { behindIn, PROGRESS_STREAM, throughOf } from './progress-registry.ts'
 
 /**
  * The event time of a log, and the recordings that it waits for.
@@ -13,6 +13,7 @@ export function eventTimeOf(positions: ReadonlyMap<string, string | null>): Omit
   const recordings = Object.entries(listsIn(positions.get(PROGRESS_STREAM))).map(([name, parts]) => ({
     name,
     through: Math.min(...parts.map((part) => throughOf(positions.get(part)))),
+    behind: new Set(parts.flatMap((part) => behindIn(positions.get(part)).map(({ source }) => source))).size,
   }))
   const least = Math.min(...recordings.map((recording) => recording.through))
   return {
@@ -22,6 +23,7 @@ export function eventTimeOf(positions: ReadonlyMap<string, string | null>): Omit
       name: recording.name,
       through: knownTime(recording.through),
       isAwaited: recording.through === least,
+      behind: recording.behind,
     })),
   }
 }

@@ -1,4 +1,4 @@
-import { BehaviorSubject, combineLatest, finalize, isObservable, map } from 'rxjs'
+import { BehaviorSubject, combineLatest, finalize, isObservable, map, tap } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { isObject } from '../../protocol/json.ts'
@@ -24,6 +24,7 @@ export class RecordedList<Entry> {
   readonly lists: Observable<readonly Entry[]>
   readonly #argument: string
   readonly #array: BehaviorSubject<readonly Entry[]> | undefined
+  #hasEmitted = false
   #isComplete = false
 
   constructor(argument: string, given: Watched<Entry>, { sourceOf, isOwn, onComplete }: ListSettings) {
@@ -31,6 +32,7 @@ export class RecordedList<Entry> {
     let all: Observable<readonly Entry[]>
     if (isObservable(given)) {
       all = given.pipe(
+        tap(() => (this.#hasEmitted = true)),
         finalize(() => {
           this.#isComplete = true
           onComplete()
@@ -45,6 +47,11 @@ export class RecordedList<Entry> {
   /** Whether entries may be added by an Observable. */
   get isGrowing(): boolean {
     return this.#array === undefined && !this.#isComplete
+  }
+
+  /** Whether its entries are known: an Observable has to emit the first list, or to end. */
+  get isKnown(): boolean {
+    return this.#array !== undefined || this.#hasEmitted || this.#isComplete
   }
 
   /** Whether it is an array without entries. */

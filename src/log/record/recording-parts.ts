@@ -1,10 +1,19 @@
+import type { ResearchEvent } from '../../protocol/event.ts'
+import { behindEvent, caughtUpEvent } from '../../protocol/log-event.ts'
+import { LogInUseError } from '../errors.ts'
 import { UNDIVIDED } from '../store/sharing-store.ts'
 import type { Partitions } from '../store/sharing-store.ts'
 import type { ClockedPart } from './clock.ts'
-import { moveProgress, throughOf } from './progress-registry.ts'
+import { behindIn, moveProgress, progressPosition, throughOf } from './progress-registry.ts'
 import type { ProgressRegistry } from './progress-registry.ts'
+import type { Pauses } from './pauses.ts'
 import { RecordingProgress } from './recording-progress.ts'
 import type { RecordedStream, Recorder } from './recorder.ts'
+import type { SourceChange } from './streams-behind.ts'
+
+/** What to do if another recording has the part: it may be the same one in another process, or one of other sources. */
+const NAME_ADVICE =
+  'end that recording first, or wait for it with `wait`; recordings of other sources each need a `name` of their own'
 
 /** Settings of {@link RecordingParts}. */
 interface PartSettings {
@@ -15,38 +24,69 @@ interface PartSettings {
   readonly isShared: boolean
   /** Waits for a part that another recording has, until this signal is aborted. Default: that is an error. */
   readonly wait: AbortSignal | undefined
-  readonly now: () => number
+  readonly pauses: Pauses
+  /** Whether it has lists of sources. Otherwise a part is claimed for the first source that {@link Recording.set} adds. */
+  readonly hasLists: boolean
+  /** Whether the sources are known. */
+  readonly isListed: () => boolean
+  /** Called if a part that another recording has taken cannot be claimed again. */
+  readonly onFailure: (error: unknown) => void
+  /** How long processes wait for a source that is behind, in ms. */
+  readonly maxHold: number
 }
 
 /** A part of a recording, and its progress under a claim. */
 class RecordingPart implements ClockedPart {
   readonly progress: RecordingProgress
   readonly name: string
-  /** Resolves once this recording has it. Rejects if another one has. */
-  readonly claimed: Promise<void>
   readonly #settings: PartSettings
   readonly #ending = new AbortController()
   #stream: RecordedStream | undefined
   #saved = -Infinity
+  #claimed: Promise<void> | undefined
+  /** Number of changes of sources. */
+  #changes = 0
 
   constructor(settings: PartSettings, name: string) {
     this.#settings = settings
     this.name = name
-    this.progress = new RecordingProgress(settings.recorder.gate, settings.now)
-    this.claimed = this.#claim()
+    const { pauses, isListed, maxHold } = settings
+    this.progress = new RecordingProgress(pauses, isListed, maxHold)
     // Nobody may wait for it.
-    this.claimed.catch(() => {})
+    if (settings.hasLists) this.claim().catch(() => {})
   }
 
-  look(now: number, next: number): number | undefined {
+  /** Resolves once this recording has it. Rejects if another one has. */
+  claim(): Promise<void> {
+    return (this.#claimed ??= this.#claim())
+  }
+
+  look(now: number): number | undefined {
     const stream = this.#stream
     if (stream === undefined) return undefined
-    const through = this.progress.look(now, next)
+    const through = this.progress.look(now)
+    const { behind } = this.progress
+    // Before the tick that passes a source, and in one transaction with the position.
+    for (const change of behind.takeChanges()) {
+      stream.add(this.#eventOf(change, stream, now), progressPosition(through, behind.all))
+    }
     if (through > this.#saved) {
       this.#saved = through
-      moveProgress(stream, through)
+      moveProgress(stream, through, behind.all)
     }
     return through
+  }
+
+  #eventOf(change: SourceChange, { claim }: RecordedStream, now: number): ResearchEvent {
+    const { source } = change
+    const key = `${this.name}:${claim}:${(this.#changes += 1)}`
+    const { ahead } = this.#settings.recorder
+    if (!change.isBehind) {
+      const through = change.through && change.through - ahead
+      return caughtUpEvent(source, key, through, now - ahead)
+    }
+    const { through, until } = change
+    return behindEvent(source, key, { through: through - ahead, until: until - ahead }, now - ahead)
   }
 
   /** Another recording may have it from now on. */
@@ -56,17 +96,23 @@ class RecordingPart implements ClockedPart {
   }
 
   async #claim(): Promise<void> {
-    const { recorder, wait, isShared } = this.#settings
+    const { recorder, wait, isShared, onFailure } = this.#settings
     const { signal } = this.#ending
     const onFenced = () => {
       this.#stream = undefined
       // It was suspended for longer than its lease: another member has the part, and may leave it.
-      void this.#claim().catch(() => {})
+      this.#claim().catch((error: unknown) => {
+        if (!signal.aborted) onFailure(error)
+      })
     }
     const options = isShared ? { wait, signal, onFenced } : { wait, signal }
-    const stream = await recorder.open(this.name, options)
+    const stream = await recorder.open(this.name, options).catch((error: unknown) => {
+      if (!(error instanceof LogInUseError)) throw error
+      throw new LogInUseError('the log', error.claimed, error.owner, NAME_ADVICE)
+    })
     this.#saved = throughOf(stream.position)
     this.progress.resume(this.#saved)
+    this.progress.behind.resume(behindIn(stream.position))
     this.#stream = stream
   }
 }
@@ -109,7 +155,7 @@ export class RecordingParts {
 
   /** Resolves once this recording has the part of a source. Rejects if another one has. */
   async claimed(source: string): Promise<void> {
-    await this.#partOf(source)?.claimed
+    await this.#partOf(source)?.claim()
     const { registry, name } = this.#settings
     const { count } = this.#partitions
     const streams = Array.from({ length: count }, (_, part) => this.#nameOf(part))

@@ -22,7 +22,8 @@ import { Job } from '../event-log/job.ts'
 import type { LogJob } from '../event-log/job.ts'
 import { UNDIVIDED } from '../store/sharing-store.ts'
 import type { Partitions, SharingStore } from '../store/sharing-store.ts'
-import { checkTick, Clock } from './clock.ts'
+import { Pauses } from './pauses.ts'
+import { checkTick, Clock, MAX_HOLD } from './clock.ts'
 import { ProgressRegistry } from './progress-registry.ts'
 import { RecordingParts } from './recording-parts.ts'
 import { RecordedList } from './recorded-list.ts'
@@ -107,8 +108,8 @@ export interface RecordOptions {
    */
   readonly tick?: number
   /**
-   * How long event time waits for streams that are behind, in ms. Then it goes on without them, and their events are late. At least 1; `Infinity`
-   * waits forever. Default 900,000.
+   * How long event time waits for streams that are behind, in ms, and how long processes wait for a source that is behind alone. Then they go on
+   * without them, and their events are late. At least 1; `Infinity` waits forever. Default 900,000.
    */
   readonly maxHold?: number
 }
@@ -149,6 +150,9 @@ const OPTIONS = Object.keys({
 
 const LISTS = ['monitors', 'taskGroups', 'runs', 'findAlls'] as const satisfies (keyof RecordedLists)[]
 
+/** Maximum length of `name` and `share`, in characters. */
+const MAX_NAME_LENGTH = 256
+
 /** The log that a recording writes into. */
 interface RecordedLog {
   readonly inbox: WebhookInbox
@@ -167,8 +171,8 @@ export function record(log: RecordedLog, options: RecordOptions): Recording {
   const { share, name, wait, tick, maxHold } = options
   const watched = { monitors, taskGroups, runs, findAlls }
   if (wait !== undefined) checkSignal('wait', wait)
-  if (share !== undefined) checkText('share', share)
-  checkName(name)
+  if (share !== undefined) checkName('share', share)
+  if (name !== undefined) checkName('name', name)
   if (tick !== undefined) checkTick('tick', tick)
   if (maxHold !== undefined) checkTick('maxHold', maxHold)
   if (areEmpty(watched) && webhooks === undefined) {
@@ -216,7 +220,7 @@ class RunningRecording {
   #isDone = false
 
   constructor(log: RecordedLog, context: Context, watched: WatchedStreams, options: RecordOptions) {
-    const { webhooks, share, name = share ?? 'main', wait, tick = 10_000, maxHold = 900_000 } = options
+    const { webhooks, share, name = share ?? 'main', wait, tick = 10_000, maxHold = MAX_HOLD } = options
     const { scheduler } = context
     this.#context = context
     this.#isShared = share !== undefined
@@ -236,9 +240,26 @@ class RunningRecording {
     const now = () => scheduler.now()
     const isShared = share !== undefined
     const registry = tick === Infinity ? undefined : new ProgressRegistry(recorder)
-    const parts = registry && new RecordingParts({ recorder, registry, name, isShared, wait: waiting, now })
+    const pauses = new Pauses(recorder.gate, scheduler)
+    if (registry !== undefined) pauses.run(signal)
+    const parts =
+      registry &&
+      new RecordingParts({
+        recorder,
+        registry,
+        name,
+        isShared,
+        wait: waiting,
+        pauses,
+        maxHold,
+        hasLists: LISTS.some((list) => options[list] !== undefined),
+        isListed: () => this.#lists.every(({ isKnown }) => isKnown),
+        onFailure: (error) => this.#ending.reject(error),
+      })
     const drain =
-      webhooks === undefined ? undefined : new WebhookDrain(context, recorder, registry, () => clock?.touch())
+      webhooks === undefined
+        ? undefined
+        : new WebhookDrain(context, recorder, registry, pauses, () => clock?.touch())
     const clock =
       registry &&
       new Clock({
@@ -356,12 +377,15 @@ class RunningRecording {
     }
   }
 
+  get #lists() {
+    return [this.#monitors, this.#taskGroups, this.#runs, this.#findAlls]
+  }
+
   #endIfDone(): void {
     if (this.#isShared || this.#isChanging || this.#drain !== undefined || !this.#upstream.isIdle) return
-    const lists = [this.#monitors, this.#taskGroups, this.#runs, this.#findAlls]
-    if (lists.some(({ isGrowing }) => isGrowing)) return
+    if (this.#lists.some(({ isGrowing }) => isGrowing)) return
     // Emptied by `set`, which may fill them again.
-    if (lists.every(({ isEmpty }) => isEmpty)) return
+    if (this.#lists.every(({ isEmpty }) => isEmpty)) return
     this.#isDone = true
     this.end()
   }
@@ -377,8 +401,9 @@ class RunningRecording {
     const { signal } = this.#stopping
     job?.run(signal).catch((error: unknown) => {
       if (signal.aborted) return
-      // Another recording has its turn.
-      if (this.#isShared && error instanceof FencedError) this.#inBackground(job)
+      // Another recording has its turn. All of them have the same clock.
+      const hasTurns = this.#isShared || job === this.#clock
+      if (hasTurns && error instanceof FencedError) this.#inBackground(job)
       else this.#ending.reject(error)
     })
   }
@@ -389,11 +414,12 @@ function unreadable(cause: StreamPositionError): LogError {
   return new LogError(message, { cause })
 }
 
-function checkName(name: string | undefined): void {
-  if (name === undefined) return
-  checkText('name', name)
+function checkName(argument: string, name: string): void {
+  checkText(argument, name)
   // That is the inbox.
-  if (name === 'webhooks') throw new ArgumentError('name', 'another name', name)
+  if (name === 'webhooks') throw new ArgumentError(argument, 'another name', name)
+  if (name.isWellFormed() && name.length <= MAX_NAME_LENGTH) return
+  throw new ArgumentError(argument, `a well-formed text of at most ${MAX_NAME_LENGTH} characters`, name)
 }
 
 function checkWebhooks(webhooks: unknown, log: RecordedLog): void {

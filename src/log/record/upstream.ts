@@ -61,16 +61,13 @@ export class Upstream {
   }
 
   /** Claims a stream. Resolves with the position from which it resumes. */
-  async open(
-    { name, source, isPolled }: MemberStream,
-    signal: AbortSignal,
-    reopen: () => void,
-  ): Promise<string | undefined> {
+  async open(given: MemberStream, signal: AbortSignal, reopen: () => void): Promise<string | undefined> {
     const { recorder, wait, waitsAgain, drain, parts, now } = this.#settings
+    const { name, source, isPolled } = given
     const member = this.#members.get(signal) ?? this.#join(source, signal)
     const progress = parts?.progressOf(source)
     // Before anything is awaited, so that nothing is complete without it.
-    progress?.join(name, isPolled)
+    progress?.join(given)
     signal.addEventListener('abort', () => progress?.leave(name), { once: true })
     await parts?.claimed(source)
     signal.throwIfAborted()
@@ -83,7 +80,7 @@ export class Upstream {
     const stream = await recorder.open(name, { wait, signal, onFenced })
     follow()
     // What came before is history: a first walk through the past holds nothing.
-    if (stream.position === undefined) progress?.join(name, isPolled, isPolled ? Infinity : now())
+    if (stream.position === undefined) progress?.join(given, isPolled ? Infinity : now())
     this.#streams.set(name, { stream, member, progress, isPolled })
     return stream.position
   }

@@ -19,6 +19,7 @@ import {
 import type { Observable } from 'rxjs'
 import type { PendingDelivery } from '../store/inbox-store.ts'
 import { macrotask } from '../../protocol/macrotask.ts'
+import type { Pauses } from './pauses.ts'
 import type { ClockedPart } from './clock.ts'
 import { moveProgress, throughOf } from './progress-registry.ts'
 import type { ProgressRegistry } from './progress-registry.ts'
@@ -30,9 +31,8 @@ import type { Detection } from '../../protocol/webhook-event.ts'
 import { NotFoundError, RequestError } from '../../transport/errors.ts'
 import type { Context } from '../../sources/context.ts'
 import { openOrAborted } from '../../sources/shapes/backpressure.ts'
-import { withReconnect } from '../../sources/shapes/with-reconnect.ts'
 import { affectsAllSources } from '../../sources/watched-streams.ts'
-import { executionEvents, runResult } from '../../sources/webhook-expansion.ts'
+import { executionEvents, retriedExpansion, runResult } from '../../sources/webhook-expansion.ts'
 import { eventKey, FollowedMonitor, groupKey } from './followed-monitor.ts'
 import { RecentKeys } from './recent-keys.ts'
 import { RequestSlots } from './request-slots.ts'
@@ -66,6 +66,7 @@ const MAX_REMEMBERED = 10_000
 export class WebhookDrain implements ClockedPart {
   readonly name = STREAM
   readonly #registry: ProgressRegistry | undefined
+  readonly #pauses: Pauses
   readonly #context: Context
   readonly #recorder: Recorder
   readonly #onEvent: () => void
@@ -83,23 +84,30 @@ export class WebhookDrain implements ClockedPart {
   #stream: RecordedStream | undefined
   /** When each delivery in work was received, in the order of arrival. */
   readonly #receivedAt = new Set<{ readonly at: number }>()
-  /** Up to when the deliveries were read; undefined while all of them are. */
+  /** Up to when the deliveries were read; undefined if all of them were when they were looked for last. */
   #readUntil: number | undefined = -Infinity
+  /** When they were looked for last. */
+  #readAt = -Infinity
+  /** Aborted to look for deliveries again. */
+  #waiting = new AbortController()
   #through = -Infinity
   /** Resolves when a delivery is no longer in work. */
   #left = Promise.withResolvers<void>()
 
   /**
    * @param registry The log's list of progress. Undefined if nothing is said of how far the inbox is.
+   * @param pauses The same as for the streams of the recording.
    * @param onEvent Called when an event is passed to the recorder.
    */
   constructor(
     context: Context,
     recorder: Recorder,
     registry: ProgressRegistry | undefined,
+    pauses: Pauses,
     onEvent: () => void,
   ) {
     this.#registry = registry
+    this.#pauses = pauses
     this.#context = withoutRetries(context)
     this.#recorder = recorder
     this.#onEvent = onEvent
@@ -127,12 +135,19 @@ export class WebhookDrain implements ClockedPart {
     const stream = this.#stream
     if (stream === undefined) return undefined
     const [oldest] = this.#receivedAt
-    const through = oldest?.at ?? this.#readUntil ?? now - NOTICED
+    const through = oldest?.at ?? this.#readUntil ?? this.#throughWhenEmpty(now)
     if (through > this.#through) {
       this.#through = through
       moveProgress(stream, through)
     }
     return this.#through
+  }
+
+  /** The news of deliveries that were stored during a pause may come late, so the inbox is read again after it. */
+  #throughWhenEmpty(now: number): number {
+    if (this.#pauses.last(now).end <= this.#readAt) return now - NOTICED
+    this.#waiting.abort()
+    return this.#readAt - NOTICED
   }
 
   /** Called after an event of another stream of this recording was passed to the recorder. */
@@ -181,17 +196,24 @@ export class WebhookDrain implements ClockedPart {
     signal: AbortSignal,
   ): Promise<void> {
     const { gate, inbox } = this.#recorder
+    const { scheduler } = this.#context
     let place: string | null = null
     for (;;) {
       await openOrAborted(gate, signal)
       signal.throwIfAborted()
+      const readAt = scheduler.now()
+      this.#waiting = new AbortController()
       const page = await inbox.pending(place, PAGE)
       // A long backlog must not keep other work of the process waiting, such as the receiver.
       await macrotask()
       signal.throwIfAborted()
       if (page.length === 0) {
         this.#readUntil = undefined
-        await inbox.wait(place, signal)
+        this.#readAt = readAt
+        const waiting = this.#waiting.signal
+        await inbox.wait(place, AbortSignal.any([signal, waiting])).catch((error: unknown) => {
+          if (!waiting.aborted) throw error
+        })
       }
       for (const delivery of page) {
         this.#readUntil = delivery.received
@@ -314,7 +336,7 @@ export class WebhookDrain implements ClockedPart {
     event: ResearchEvent,
   ): Observable<readonly ResearchEvent[]> {
     return requests.pipe(
-      withReconnect(this.#context, source),
+      retriedExpansion(this.#context, source),
       toArray(),
       catchError((error: unknown) => {
         if (!(error instanceof RequestError) || affectsAllSources(error)) throw error
@@ -326,7 +348,7 @@ export class WebhookDrain implements ClockedPart {
   }
 }
 
-/** A request that fails frees its slot for others, and is retried by `withReconnect`. */
+/** A request that fails frees its slot for others, and is retried by `retriedExpansion`. */
 function withoutRetries(context: Context): Context {
   const { transport } = context
   const request: typeof transport.request = (given, signal) =>

@@ -50,7 +50,7 @@ export interface SqliteStore extends LogStore {
  *
  * Appended entries survive a crash and a power cut. A reader's cursor survives a crash; a power cut may take it back a little.
  *
- * Methods reject with a `LogFileError` for a file that is damaged, from a newer version, on a network file system, not
+ * Methods reject with a `LogFileError` for a file that is damaged, from another version, on a network file system, not
  * writable, full, or removed while it is open. The file is left as it is.
  *
  * @param file A path on a local disk.

@@ -73,6 +73,8 @@ export interface LogStats {
       readonly through: number | null
       /** Whether event time waits for it: no other recording is further behind. */
       readonly isAwaited: boolean
+      /** The number of its sources that are away alone: event time goes on without them, and processes hold them. */
+      readonly behind: number
     }[]
   }
   /** Webhooks that are stored and not recorded yet: their number, and the size of their bodies in bytes. */

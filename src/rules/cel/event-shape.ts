@@ -245,6 +245,8 @@ export const DATA_SHAPES = {
   },
   'source.live': { lost: 'value' },
   'source.lost': { message: 'value' },
+  'source.behind': { through: 'value', until: 'value' },
+  'source.caught_up': { through: 'value' },
   'log.tick': { at: 'value', through: 'value', complete: 'value' },
   'log.progress': { through: 'value', complete: 'value', part: 'value' },
   'log.clock': { state: 'value', by: 'value', at: 'value' },

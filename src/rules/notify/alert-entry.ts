@@ -16,6 +16,15 @@ type KnownEntry = Entry<EventOf<'alert.known'>>
 /** An event of an alert. */
 export type AlertEntry = FiringEntry | ResolvedEntry | UnknownEntry | KnownEntry
 
+/** The annotations of an alert that fires or has ended. If its rule did not have all events, `incomplete` says so, unless the rule has one. */
+export function annotationsOf({
+  annotations,
+  complete,
+}: (FiringEntry | ResolvedEntry)['data']): Readonly<Record<string, string>> {
+  if (complete !== false) return annotations
+  return { incomplete: 'The rule did not have all events when this alert began.', ...annotations }
+}
+
 /** Maximum size of an alert's labels and annotations, as JSON in bytes. It fits into a state of a process. */
 const MAX_BYTES = 192 * 1024
 

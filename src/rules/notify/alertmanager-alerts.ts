@@ -1,7 +1,8 @@
+import { annotationsOf } from './alert-entry.ts'
 import type { FiringEntry, ResolvedEntry } from './alert-entry.ts'
 import { labelsHash } from './alert-identity.ts'
 import type { Pending } from './alert-reader.ts'
-import type { AlertState } from './alertmanager-process.ts'
+import type { Acceptances, AlertState } from './alertmanager-process.ts'
 
 /** How long an alert that has ended is sent, in ms. */
 const RESOLVED_SENT = 15 * 60_000
@@ -51,7 +52,8 @@ interface Waiting {
 }
 
 /** The alerts that are sent, and the events that wait until they are notified. */
-export class Alerts {
+export class Alerts implements Acceptances {
+  newestAtStart: number | undefined
   readonly #minOpen: number
   readonly #byKey = new Map<string, Alert>()
   /** The waiting events, in the order of the log, in which they are acknowledged: so all events before the reader's cursor were notified. */
@@ -116,10 +118,10 @@ export class Alerts {
     return true
   }
 
-  /** When a receiver first accepted an alert as open, in Unix ms; undefined if it is not known. */
-  openedAt(key: string, episode: string): number | undefined {
+  openedAt(key: string, episode: string): number | null | undefined {
     const alert = this.#byKey.get(key)
-    return alert?.episode === episode ? alert.openedAt : undefined
+    if (alert?.episode !== episode) return undefined
+    return alert.openedAt ?? (alert.refusal === undefined ? undefined : null)
   }
 
   /**
@@ -134,11 +136,11 @@ export class Alerts {
     const isKnown = known?.episode === data.episode
     // An event of an earlier episode has nothing to change.
     if (known !== undefined && !isKnown && known.recorded > recorded) return known
-    const alert = isKnown ? known : alertOf(key, data, recorded)
+    const alert = isKnown ? known : alertOf(key, { ...data, annotations: annotationsOf(data) }, recorded)
     this.#byKey.set(key, alert)
     if (recorded >= alert.recorded) {
       alert.recorded = recorded
-      alert.annotations = data.annotations
+      alert.annotations = annotationsOf(data)
     }
     // A dead letter is handed out again.
     alert.refusal = undefined

@@ -1,5 +1,5 @@
 import type { ProcessOptions } from '../../log/process/process.ts'
-import { checkAlert } from './alert-entry.ts'
+import { annotationsOf, checkAlert } from './alert-entry.ts'
 import { labelsHash } from './alert-identity.ts'
 
 /** The events that the process reads. */
@@ -23,21 +23,28 @@ export interface AlertState {
 /** How long an alert that has ended is kept, in ms: longer than it is sent. */
 const KEPT = 3_600_000
 
-/** How long after its event it is first asked whether a receiver accepted an alert, and how often then, in ms of the log. */
+/** How long after its event it is first asked whether a receiver accepted an alert, and how often then, at first and at last, in ms of the log. */
 const FIRST_ASKED = 1_000
 const ASKED = 5_000
+const LAST_ASKED = 300_000
+
+/** What is known of the receivers: not in the log, so that another run may find it at another entry. */
+export interface Acceptances {
+  /** When a receiver first accepted an alert as open, in Unix ms; undefined if it is not known, and null if the alert is refused. */
+  openedAt(key: string, episode: string): number | null | undefined
+  /** When the newest entry was recorded at the start, in Unix ms: nothing is sent before the process has read it. Undefined until it is known. */
+  readonly newestAtStart: number | undefined
+}
 
 /**
  * The process that stores the alerts that fire, and alerts that have ended for an hour and `minOpen`.
  *
- * It also stores when a receiver accepted an alert, so that this survives a restart. That is not in the log: a timer asks for it, the one
- * thing here that another run may find at another entry.
- *
- * @param openedAt When a receiver accepted an alert, in Unix ms; undefined if it is not known.
+ * It also stores when a receiver accepted an alert, so that this survives a restart. A timer asks for it until the alert is accepted, refused
+ * or forgotten.
  */
 export function alertProcess(
   minOpen: number,
-  openedAt: (key: string, episode: string) => number | undefined,
+  acceptances: Acceptances,
 ): ProcessOptions<AlertState | null, AlertEventType> {
   return {
     version: 1,
@@ -50,13 +57,13 @@ export function alertProcess(
     init: () => null,
     event(state, entry, context) {
       if (entry.type === 'log.gap') return
-      const { labels, annotations, since, episode } = entry.data
+      const { labels, since, episode } = entry.data
       const { recorded, type } = entry
       const isOver = type === 'alert.resolved'
       const opened = state?.episode === episode ? state.opened : undefined
       context.set({
         labels,
-        annotations,
+        annotations: annotationsOf(entry.data),
         since,
         episode,
         recorded,
@@ -74,10 +81,14 @@ export function alertProcess(
         return
       }
       if (state === null) return
-      const opened = openedAt(context.key, state.episode)
+      const opened = acceptances.openedAt(context.key, state.episode)
+      if (opened === null) return
       if (opened !== undefined) return context.set({ ...state, opened })
-      // A process that is catching up passes hours of the log in a moment, in which nobody accepts anything.
-      context.timer('opened', Math.max(context.now() + ASKED, Date.now()))
+      const now = context.now()
+      // A receiver may be down for long.
+      const pause = Math.min(Math.max(now - state.recorded, ASKED), LAST_ASKED)
+      // A process that is catching up passes hours of the log in a moment.
+      context.timer('opened', Math.max(now + pause, acceptances.newestAtStart ?? -Infinity))
     },
     maxStateBytes: 256 * 1024,
     // The reader of the alerts reports it.

@@ -105,10 +105,7 @@ export function notifyAlertmanager(log: EventLog, options: AlertmanagerOptions):
   const sender = new Sender(alerts, (onSent) =>
     endpoints.map((endpoint) => new Peer(endpoint, alerts, peer, onSent)),
   )
-  const states = log.process(
-    name,
-    alertProcess(minOpen, (key, episode) => alerts.openedAt(key, episode)),
-  )
+  const states = log.process(name, alertProcess(minOpen, alerts))
   const reading = { name, types: ['alert.firing', 'alert.resolved'], capacity: 5_000, onProblem } as const
   const reader = readAlerts(log, reading, (pending) => sender.take(pending))
   return jobOf([sender.begin(log, name, states), states, reader])
@@ -235,10 +232,9 @@ class Sender {
    * @returns The position at which the consumer resumes; undefined when it was stopped.
    */
   async #caughtUp(log: EventLog, name: string): Promise<string | undefined> {
-    let newest: number | undefined
     for (let delay = FIRST_LOOK; !this.#stop.signal.aborted; delay = Math.min(LAST_LOOK, 2 * delay)) {
       const stats = await log.stats()
-      newest ??= stats.newest ?? -Infinity
+      const newest = (this.#alerts.newestAtStart ??= stats.newest ?? -Infinity)
       const own = stats.readers.filter((reader) => reader.name === name && reader.owner !== null)
       const consumer = own.find(({ kind }) => kind === 'consumer')
       const oldest = own.find(({ kind }) => kind === 'process')?.oldestUnacknowledged

@@ -4,6 +4,7 @@ import { isObject } from '../../protocol/json.ts'
 import { checkLog } from '../../protocol/check-log.ts'
 import type { EventLog } from '../../log/event-log/event-log.ts'
 import type { LogJob } from '../../log/event-log/job.ts'
+import { annotationsOf } from './alert-entry.ts'
 import type { AlertEntry } from './alert-entry.ts'
 import { readAlerts } from './alert-reader.ts'
 import { jobOf } from './notifier-job.ts'
@@ -74,9 +75,9 @@ function partOf(entry: AlertEntry): Readonly<Record<string, unknown>> {
   if (entry.type === 'alert.known') return {}
   const { since } = entry.data
   if (entry.type === 'alert.unknown') return { since, reason: entry.data.reason }
-  const { annotations, episode } = entry.data
+  const { episode } = entry.data
   const part = entry.type === 'alert.firing' ? { value: entry.data.value } : { reason: entry.data.reason }
-  return { since, ...part, annotations, episode }
+  return { since, ...part, annotations: annotationsOf(entry.data), episode }
 }
 
 /** `firing ErrorBurst{monitor="mon_1"} value 3: three errors` */
@@ -87,8 +88,9 @@ function messageOf(entry: AlertEntry): string {
     .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
   const shown = labels.length === 0 ? '' : `{${labels.join(',')}}`
   const value = 'value' in data && data.value !== null ? ` value ${data.value}` : ''
+  const incomplete = 'complete' in data && data.complete === false ? ' (incomplete)' : ''
   const reason = 'reason' in data ? ` (${data.reason})` : ''
   const summary = 'annotations' in data ? data.annotations['summary'] : undefined
-  const text = `${type.slice('alert.'.length)} ${data.alert}${shown}${value}${reason}`
+  const text = `${type.slice('alert.'.length)} ${data.alert}${shown}${value}${incomplete}${reason}`
   return oneLine(summary === undefined ? text : `${text}: ${summary}`, 2_000)
 }

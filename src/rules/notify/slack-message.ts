@@ -1,3 +1,4 @@
+import { annotationsOf } from './alert-entry.ts'
 import type { AlertEntry } from './alert-entry.ts'
 import { oneLine } from '../../protocol/one-line.ts'
 
@@ -43,8 +44,7 @@ export function slackMessage(entries: readonly AlertEntry[], link?: string): Sla
 function alertText(entry: AlertEntry): string {
   const { type, data } = entry
   const { alert, labels } = data
-  const annotations: Readonly<Record<string, string>> = 'annotations' in data ? data.annotations : {}
-  const { summary, ...others } = annotations
+  const { summary, ...others } = 'annotations' in data ? annotationsOf(data) : {}
   const sign = type === 'alert.firing' ? ':red_circle: Firing' : ':large_green_circle: Resolved'
   const lines = [`${sign} *${escaped(alert, 100)}*${summary === undefined ? '' : ` ${escaped(summary)}`}`]
   const pairs = Object.entries(labels).filter(([name]) => name !== 'alertname')

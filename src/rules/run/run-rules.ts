@@ -3,6 +3,7 @@ import { LogClosedError, LogError } from '../../log/errors.ts'
 import { Job } from '../../log/event-log/job.ts'
 import type { LogJob } from '../../log/event-log/job.ts'
 import type { StartAt } from '../../log/store/contract.ts'
+import { checkAfter } from '../../log/process/process.ts'
 import { checkStart } from '../../log/store/checked-store.ts'
 import { checkOptions, checkSignal, checkText } from '../../protocol/check.ts'
 import { checkLog } from '../../protocol/check-log.ts'
@@ -19,6 +20,11 @@ export interface RunRulesOptions {
    * name resume. Default `end`.
    */
   readonly startAt?: StartAt
+  /**
+   * Names of processes of the same log whose output the rules read, as in `log.process`: event time waits for them, so that nothing is late
+   * because they lag. Default: none.
+   */
+  readonly after?: readonly string[]
   /** Waits while another open log runs rules of this name, until this signal is aborted. Default: an error instead of waiting. */
   readonly wait?: AbortSignal
 }
@@ -62,12 +68,14 @@ export interface RunningRules extends LogJob {
  */
 export function runRules(log: EventLog, rules: RuleSet, options: RunRulesOptions = {}): RunningRules {
   checkLog(log)
-  checkOptions('options', options, ['name', 'startAt', 'wait'])
-  const { name = 'rules', startAt = 'end', wait } = options
+  checkOptions('options', options, ['name', 'startAt', 'after', 'wait'])
+  const { name = 'rules', startAt = 'end', after = [], wait } = options
   checkText('options.name', name)
   checkStart('options.startAt', startAt)
+  checkAfter('options.after', name, after)
   if (wait !== undefined) checkSignal('options.wait', wait)
-  return new RulesJob(log, rules, { name, startAt, ...(wait && { wait }) })
+  // The caller may change the list.
+  return new RulesJob(log, rules, { name, startAt, after: [...after], ...(wait && { wait }) })
 }
 
 /** The rules to run next, and the callbacks of the call that passed them. */
@@ -77,7 +85,7 @@ interface Reload {
 }
 
 /** {@link RunRulesOptions} with their defaults. */
-type RunSettings = RunRulesOptions & Required<Pick<RunRulesOptions, 'name' | 'startAt'>>
+type RunSettings = RunRulesOptions & Required<Pick<RunRulesOptions, 'name' | 'startAt' | 'after'>>
 
 class RulesJob implements RunningRules {
   readonly #log: EventLog
@@ -145,13 +153,14 @@ class RulesJob implements RunningRules {
     this.#interrupt = () => interrupted.abort()
     if (this.#stop.signal.aborted || this.#next.length > 0) interrupted.abort()
     const { signal } = interrupted
-    const { name, startAt, wait } = this.#options
+    const { name, startAt, after, wait } = this.#options
     try {
       await process.prepare(this.#log, name, signal)
       if (this.#stop.signal.aborted) return
       const job = this.#log.process(name, {
         ...process.options(this.#log, name, signal),
         startAt,
+        after,
         ...(wait && { wait }),
       })
       onStart()

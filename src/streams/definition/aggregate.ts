@@ -1,18 +1,18 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
 import { checkObject } from '../../protocol/check.ts'
-import { rfc3339 } from '../../protocol/timestamp.ts'
 import type { WindowResult } from '../../protocol/stage.ts'
-import type { ProcessContext, StreamEntry } from '../process-functions.ts'
+import type { StreamEntry } from '../process-functions.ts'
 import { checkAggregate } from './aggregates.ts'
 import type { Aggregate } from './aggregates.ts'
-import type { Span } from './dropped.ts'
 import { KeyedStream } from './event-stream.ts'
 import { fixedWindows } from './fixed-windows.ts'
 import { placed } from './placed.ts'
-import type { Placed } from './placed.ts'
+import { tallyOf } from './tally.ts'
+import type { WindowKind } from './tally.ts'
 import { sessionWindows } from './session-windows.ts'
 import { checkStageName } from './stage.ts'
 import type { Row, Stage, StageSettings } from './stage.ts'
+import { checkedWindows } from './windows.ts'
 import type { Windows } from './windows.ts'
 
 /** What `data` is for the results of a stage. */
@@ -23,35 +23,6 @@ export interface ResultOf<Name extends string, Values> extends WindowResult {
 
 /** Maximum number of values of a stage. */
 const MAX_VALUES = 100
-
-/** What windows of one kind do with the events of a key. */
-export interface WindowKind<Item, State> {
-  /** The rows that an event is for. */
-  rows(key: string, item: Item, at: Placed): readonly Row<State>[]
-  timer: Stage<unknown, State>['timer']
-}
-
-/** The values of a window that is open. */
-export interface WindowValues {
-  /** The states of the aggregates, in their order. */
-  readonly states: readonly unknown[]
-  /** Number of events without a time of their own. */
-  readonly byArrival?: number | undefined
-}
-
-/** Computes the values of a stage. */
-export interface Tally<Item> {
-  readonly stage: string
-  add(values: WindowValues | undefined, item: Item, at: Placed): WindowValues
-  merge(a: WindowValues, b: WindowValues): WindowValues
-  /** Appends the result of a window. */
-  append(
-    key: string,
-    window: Span,
-    values: WindowValues,
-    context: Pick<ProcessContext<unknown>, 'append' | 'complete'>,
-  ): void
-}
 
 /**
  * Values over the events of each key and window. One result for each window that has an event, once the watermark has passed its end: `window.result`,
@@ -91,7 +62,6 @@ export function aggregate<Item, const Name extends string, Of extends object>(
   values: { readonly [Value in keyof Of]: Aggregate<Item, Of[Value]> },
 ): (stream: KeyedStream<Item>) => Stage<ResultOf<Name, Of>> {
   checkStageName(name)
-  checkObject('windows', windows)
   checkObject('values', values)
   const aggregates: readonly (readonly [string, Aggregate<Item, unknown>])[] = Object.entries(values)
   if (aggregates.length === 0 || aggregates.length > MAX_VALUES) {
@@ -99,12 +69,13 @@ export function aggregate<Item, const Name extends string, Of extends object>(
   }
   for (const [value, given] of aggregates) checkAggregate(`values.${value}`, given)
   const tally = tallyOf(name, aggregates)
-  const kind = windows.kind === 'session' ? sessionWindows(windows, tally) : fixedWindows(windows, tally)
+  const checked = checkedWindows(windows)
+  const kind = checked.kind === 'session' ? sessionWindows(checked, tally) : fixedWindows(checked, tally)
   const kinds = aggregates.map(([value, each]) => [value, each.kind])
   return (stream) => {
     if (!(stream instanceof KeyedStream))
       throw new ArgumentError('aggregate', 'given events with keys: put `keyBy` before it', stream)
-    return stageOf(name, stream, kind, JSON.stringify([windows, kinds]))
+    return stageOf(name, stream, kind, JSON.stringify([checked, kinds]))
   }
 }
 
@@ -126,39 +97,3 @@ function stageOf<Item, State>(
 }
 
 const NO_ROWS: readonly never[] = []
-
-function tallyOf<Item>(
-  stage: string,
-  aggregates: readonly (readonly [string, Aggregate<Item, unknown>])[],
-): Tally<Item> {
-  const initial = (): readonly unknown[] => aggregates.map(([, { init }]) => init())
-  return {
-    stage,
-    add(values, item, { at, isByArrival }) {
-      const before = values?.states ?? initial()
-      const states = aggregates.map(([, each], n) => each.add(before[n], item, at))
-      return valuesOf(states, (values?.byArrival ?? 0) + (isByArrival ? 1 : 0))
-    },
-    merge: (a, b) =>
-      valuesOf(
-        aggregates.map(([, each], n) => each.merge(a.states[n], b.states[n])),
-        (a.byArrival ?? 0) + (b.byArrival ?? 0),
-      ),
-    append(key, { start, end }, { states, byArrival }, context) {
-      const data: WindowResult = {
-        stage,
-        key,
-        start: rfc3339(start),
-        end: rfc3339(end),
-        complete: context.complete,
-        values: Object.fromEntries(aggregates.map(([value, each], n) => [value, each.result(states[n])])),
-        ...(byArrival !== undefined && { byArrival }),
-      }
-      context.append({ type: 'window.result', data })
-    },
-  }
-}
-
-function valuesOf(states: readonly unknown[], byArrival: number): WindowValues {
-  return byArrival === 0 ? { states } : { states, byArrival }
-}

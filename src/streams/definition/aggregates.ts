@@ -141,7 +141,7 @@ export function latest<Item, Value>(
 }
 
 /**
- * A value of each event, in the order in which they came.
+ * A value of each event, in the order in which they came. If sessions become one, the values of the earlier one come first.
  *
  * @param most Maximum number of values of a window, up to 10,000. One more fails as a function that throws. Default 100.
  */

@@ -11,7 +11,7 @@ import type { TimeSpan } from './windows.ts'
 
 /** Settings of {@link define}. */
 export interface DefinitionOptions {
-  /** Version of what it computes, a positive integer. Raise it when results change: the state is then built again. */
+  /** Version of what it computes, a positive integer. Raise it when results change, and start the process with `rebuild`. */
   readonly version: number
   /** How much later than its time an event may come, beyond what the log itself waits for. Default 0. */
   readonly lateness?: TimeSpan
@@ -52,6 +52,9 @@ export interface StageDescription {
 
 /** Maximum number of stages. */
 const MAX_STAGES = 100
+
+/** Maximum number of entries whose rows are known: a log reads as many keys ahead. */
+const MAX_KNOWN = 1_000
 
 /** What the stages of a definition ask for at one row. */
 type RowsOfKey = readonly Row<unknown>[]
@@ -143,7 +146,7 @@ export function define<const Results extends readonly [unknown, ...unknown[]]>(
   ...stages: { readonly [N in keyof Results]: Stage<Results[N]> }
 ): Definition<Results[number]> {
   checkText('name', name)
-  checkOptions('options', options, ['version', 'lateness', 'backfill'])
+  checkOptions('options', options ?? null, ['version', 'lateness', 'backfill'])
   const { version, lateness = 0, backfill = 'ignore' } = options
   checkInteger('version', version, 1)
   checkOneOf('backfill', backfill, ['ignore', 'place'])
@@ -176,32 +179,28 @@ function functionsOf(
   settings: StageSettings,
 ): Definition<unknown>['functions'] & Pick<Definition<unknown>, 'reads'> {
   const byName = new Map(stages.map((stage) => [stage.name, stage]))
-  // `event` is called once for each key, often right after `key`.
-  let last: { readonly entry: StreamEntry; readonly rows: ReadonlyMap<string, RowsOfKey> } | undefined
+  // `event` is called once for each key, and for a log many entries after `key`.
+  const known = new Map<StreamEntry, Rows>()
   const rowsOf = (entry: StreamEntry) => {
-    if (last?.entry === entry) return last.rows
-    const rows = new Map<string, RowsOfKey>()
-    for (const stage of stages) {
-      if (!stage.types.includes(entry.type)) continue
-      for (const row of stage.rows(entry, settings)) {
-        const key = JSON.stringify(row.key)
-        rows.set(key, [...(rows.get(key) ?? []), row])
-      }
-    }
-    last = { entry, rows }
+    const before = known.get(entry)
+    if (before !== undefined) return before
+    const reading = stages.filter(({ types }) => types.includes(entry.type))
+    const rows = new Rows(reading.flatMap((stage) => stage.rows(entry, settings)))
+    if (known.size >= MAX_KNOWN) known.clear()
+    known.set(entry, rows)
     return rows
   }
   return {
     types: [...new Set(stages.flatMap(({ types }) => types))],
     lateness,
-    key: (entry) => [...rowsOf(entry).keys()],
+    key: (entry) => rowsOf(entry).keys,
     init: () => null,
-    event: (state, entry, context) => take(rowsOf(entry).get(context.key) ?? [], state, context),
-    // One range by itself: all between two of them may be too many.
+    event: (state, entry, context) => take(rowsOf(entry).of(context.key), state, context),
+    // Each range by itself: all between two of them may be too many.
     reads: (entry, key) =>
       rowsOf(entry)
-        .get(key)
-        ?.flatMap(({ reads }) => reads ?? []) ?? [],
+        .of(key)
+        .flatMap(({ reads }) => reads ?? []),
     timer(state, due, context, name, data) {
       const key = rowKeyOf(context)
       byName.get(key[0])?.timer(key, state, due, context, name, data)
@@ -209,15 +208,39 @@ function functionsOf(
   }
 }
 
+/** What the stages of a definition ask for at an entry, by row. */
+class Rows {
+  readonly #rows: readonly Row<unknown>[]
+  readonly #keys: readonly string[]
+  #byKey: ReadonlyMap<string, RowsOfKey> | undefined
+
+  constructor(rows: readonly Row<unknown>[]) {
+    this.#rows = rows
+    this.#keys = rows.map(({ key }) => rowText(key))
+  }
+
+  /** The keys of the rows, some of them twice perhaps. */
+  get keys(): readonly string[] {
+    return this.#keys
+  }
+
+  of(key: string): RowsOfKey {
+    if (this.#rows.length === 1) return this.#keys[0] === key ? this.#rows : []
+    this.#byKey ??= Map.groupBy(this.#rows, (row) => rowText(row.key))
+    return this.#byKey.get(key) ?? []
+  }
+}
+
 /** What the stages ask for at one row, one after the other: a table that is read is also written perhaps. */
 function take([first, ...others]: RowsOfKey, state: unknown, context: ProcessContext<unknown>): void {
   if (others.length === 0) return first?.take(state, context)
   let current = state
-  const { key, complete, waiting = [] } = context
+  const { key, complete, waiting, behindUntil } = context
   const shared: ProcessContext<unknown> = {
     key,
     complete,
     waiting,
+    behindUntil,
     now: (clock) => context.now(clock),
     timer: (...given) => context.timer(...given),
     cancel: (name) => context.cancel(name),
@@ -228,6 +251,10 @@ function take([first, ...others]: RowsOfKey, state: unknown, context: ProcessCon
     },
   }
   for (const row of [first, ...others]) row?.take(current, shared)
+}
+
+function rowText([stage, key, part]: RowKey): string {
+  return JSON.stringify(part === undefined ? [stage, key] : [stage, key, part])
 }
 
 function rowKeyOf({ key }: Pick<ProcessContext<unknown>, 'key'>): RowKey {

@@ -30,7 +30,7 @@ export interface JoinResultOf<Name extends string, Left, Right> extends JoinResu
 }
 
 /** An event that waits for partners, as the data of a timer. */
-interface Waiting {
+interface WaitingItem {
   readonly at: number
   readonly item: unknown
   /** Whether it has had a partner. Only if it is a result without one. */
@@ -150,7 +150,7 @@ function pairsOf(name: string, within: number, isLeft: boolean) {
               context.timer(timer, due(from), { clock: 'event', data: { at: from, item: own } })
             }
           }
-          const waiting: Waiting = { at, item, ...(isLeft && side === 'left' && isAlone && { isAlone }) }
+          const waiting: WaitingItem = { at, item, ...(isLeft && side === 'left' && isAlone && { isAlone }) }
           context.timer(`${side} ${timeText(at)} ${hashOf([entry.source, entry.id])}`, due(at), {
             clock: 'event',
             data: waiting,
@@ -171,7 +171,7 @@ function pairsOf(name: string, within: number, isLeft: boolean) {
 }
 
 /** @param data As it was stored. */
-function waitingOf(data: unknown): Waiting {
+function waitingOf(data: unknown): WaitingItem {
   const { at, item, isAlone }: Record<string, unknown> = isObject(data) ? data : {}
   return { at: Number(at), item, isAlone: isAlone === true }
 }

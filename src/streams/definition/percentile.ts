@@ -10,7 +10,7 @@ const ACCURACY = 0.01
 /** A value v is counted in bin `ceil(log v / log GAMMA)`: each value of a bin is within {@link ACCURACY} of its middle. */
 const GAMMA = (1 + ACCURACY) / (1 - ACCURACY)
 
-/** Maximum number of bins: positive values from 1 to 10^17 have 2,000. */
+/** Maximum number of bins of one sign: values from 1 to 10^17 have 2,000. */
 const MAX_BINS = 4_000
 
 /** Numbers by bin, as pairs of the bin and its count, in the order of bins. Negative ones by the bin of their amount. */
@@ -25,14 +25,16 @@ type Bin = readonly [bin: number, count: number]
 /**
  * A percentile of a number of each event, within 1 % of the exact one (of the value with the rank `ceil(p / 100 * count)`). Null without any.
  *
- * It does not depend on the order of the events: numbers are counted in bins whose bounds grow by 2 % (DDSketch). A window has at most 4,000 bins.
+ * It does not depend on the order of the events: numbers are counted in bins whose bounds grow by 2 % (DDSketch). A window has at most 4,000 bins, and as many for
+ * negative numbers.
  *
  * @param p From 0 to 100.
  * @throws ArgumentError for another `p`.
  */
 export function percentile<Item>(value: NumberOf<Item>, p: number): Aggregate<Item, number | null, Sketch> {
   checkFunction('value', value)
-  if (!(p >= 0 && p <= 100)) throw new ArgumentError('p', 'a number from 0 to 100', p)
+  if (typeof p !== 'number' || !(p >= 0 && p <= 100))
+    throw new ArgumentError('p', 'a number from 0 to 100', p)
   return {
     kind: `percentile ${p}`,
     init: () => ({ negative: [], zeros: 0, positive: [] }),
@@ -50,7 +52,7 @@ export function percentile<Item>(value: NumberOf<Item>, p: number): Aggregate<It
       zeros: a.zeros + b.zeros,
       positive: joined(a.positive, b.positive),
     }),
-    result: (sketch) => ranked(sketch, p / 100),
+    result: (sketch) => ranked(sketch, p),
   }
 }
 
@@ -73,14 +75,15 @@ function joined(a: readonly Bin[], b: readonly Bin[]): readonly Bin[] {
   )
 }
 
-function ranked({ negative, zeros, positive }: Sketch, part: number): number | null {
+function ranked({ negative, zeros, positive }: Sketch, p: number): number | null {
   const ascending: readonly (readonly [value: number, count: number])[] = [
     ...negative.toReversed().map(([bin, count]) => [-middleOf(bin), count] as const),
     [0, zeros],
     ...positive.map(([bin, count]) => [middleOf(bin), count] as const),
   ]
   const all = ascending.reduce((sum, [, count]) => sum + count, 0)
-  const rank = Math.max(1, Math.ceil(part * all))
+  // Multiplied first: 0.55 * 100 is more than 55.
+  const rank = Math.max(1, Math.ceil((p * all) / 100))
   let seen = 0
   for (const [value, count] of ascending) {
     seen += count
@@ -91,5 +94,6 @@ function ranked({ negative, zeros, positive }: Sketch, part: number): number | n
 
 /** The value that is within {@link ACCURACY} of all values of a bin. */
 function middleOf(bin: number): number {
-  return (2 * GAMMA ** bin) / (GAMMA + 1)
+  // The upper bound of the last bin is more than a number can be.
+  return Math.min((1 + ACCURACY) * GAMMA ** (bin - 1), Number.MAX_VALUE)
 }

@@ -4,8 +4,8 @@ import type { Span } from './dropped.ts'
 
 const DAY = 86_400_000
 
-/** The earliest time of an event: a service may send any, and a date has no text far before. Year 0, in Unix ms. */
-const EARLIEST = -62_167_219_200_000
+/** The earliest time of an event, the start of year 1: a service may send any, and a window around it must begin in a year that RFC 3339 can write. Unix ms. */
+const EARLIEST = -62_135_596_800_000
 
 /** The place of an event in time. */
 export interface Placed {
@@ -21,7 +21,8 @@ export interface Placed {
 export function placed(entry: StreamEntry): Placed {
   const at = Math.max(timeOf(entry), EARLIEST)
   const { time } = entry
-  return { at, isByArrival: time === null, isWholeDay: time !== null && /^\d{4}-\d{2}-\d{2}$/.test(time) }
+  const hasTime = time !== null && parsedTime(time) !== undefined
+  return { at, isByArrival: !hasTime, isWholeDay: hasTime && /^\d{4}-\d{2}-\d{2}$/.test(time) }
 }
 
 /** Event time, in Unix ms. Of a result of another definition, what the result is about. */

@@ -1,4 +1,4 @@
-import type { Tally, WindowKind, WindowValues } from './aggregate.ts'
+import type { Tally, WindowKind, WindowValues } from './tally.ts'
 import { drop, REPORT, reportDropped } from './dropped.ts'
 import type { WithDropped } from './dropped.ts'
 import { dayOf } from './placed.ts'

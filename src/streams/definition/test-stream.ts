@@ -53,7 +53,7 @@ export interface StreamTest<Result> {
   tick(through: string | number, complete?: boolean): readonly Output<Result>[]
   /** No more events come: all windows end. Returns what this makes the definition emit. */
   end(): readonly Output<Result>[]
-  /** All that the definition has emitted so far. */
+  /** What the definition has emitted so far. */
   readonly outputs: readonly Output<Result>[]
   /** The watermark, in Unix ms; null before the first tick. */
   readonly watermark: number | null
@@ -76,8 +76,8 @@ export interface StreamTest<Result> {
  *   ),
  * )
  * const test = testStream(errors)
- * const data = { type: 'error', error: 'timeout', id: 'e1', date: '2026-01-01T00:00:20Z' } as const
- * test.send({ type: 'monitor.error', time: data.date, data })
+ * const data = { type: 'error', error_message: 'timeout', timestamp: '2026-01-01T00:00:20Z' } as const
+ * test.send({ type: 'monitor.error', time: data.timestamp, data })
  * const [result] = test.tick('2026-01-01T00:01:00Z')
  * console.log(result?.data) // { stage: 'per-minute', key: '/test', …, values: { errors: 1 } }
  * ```
@@ -118,16 +118,17 @@ export function testStream<Result>(definition: Definition<Result>): StreamTest<R
           checkOptions('event', event, EVENT_FIELDS)
           count += 1
           const { type, data, source = '/test', id = String(count), revision = 1, backfill = false } = event
-          const time =
-            event.time === undefined ? rfc3339(Math.max(process.watermark, 0)) : timeText('time', event.time)
-          const at = event.recorded ?? (time === null ? recorded : Date.parse(time))
+          const { time: given = Math.max(process.watermark, 0) } = event
+          const own = given === null ? null : timeOf('time', given)
+          const time = typeof given === 'number' ? rfc3339(given) : given
+          const at = timeOf('recorded', event.recorded ?? own ?? recorded)
           // `type` and `data` belong together by the type of the argument.
           const whole = { id, source, type, time, data, received: '', via: 'app' } as ResearchEvent
           return next(whole, at, { revision, backfill })
         }),
       ),
     tick(through, complete = true) {
-      const at = Date.parse(timeText('through', through) ?? '')
+      const at = timeOf('through', through)
       count += 1
       return taken(
         next(tickEvent(count, Math.max(at, recorded), { through: at, complete }), at, {
@@ -146,9 +147,12 @@ export function testStream<Result>(definition: Definition<Result>): StreamTest<R
   }
 }
 
-function timeText(argument: string, time: string | number | null): string | null {
-  if (time === null) return null
+/** The greatest time that a Date has, in Unix ms. */
+const MAX_TIME = 8.64e15
+
+/** A time in Unix ms. @throws ArgumentError for what is none. */
+function timeOf(argument: string, time: string | number): number {
   const at = typeof time === 'string' ? Date.parse(time) : time
-  if (!Number.isFinite(at)) throw new ArgumentError(argument, 'an RFC 3339 time or Unix time in ms', time)
-  return typeof time === 'string' ? time : rfc3339(time)
+  if (typeof at === 'number' && Math.abs(at) <= MAX_TIME) return at
+  throw new ArgumentError(argument, 'an RFC 3339 time or Unix time in ms', time)
 }

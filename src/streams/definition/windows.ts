@@ -1,4 +1,5 @@
 import { ArgumentError } from '../../protocol/argument-error.ts'
+import { checkObject } from '../../protocol/check.ts'
 import { MAX_DURATION, parseDuration } from '../../protocol/duration.ts'
 
 /** A time span: text such as `90s`, `5m` or `1h30m`, or a number of ms. */
@@ -121,6 +122,15 @@ export function hopping(size: TimeSpan, every: TimeSpan): Windows {
  */
 export function session(gap: TimeSpan): Windows {
   return { kind: 'session', gap: spanOf('gap', gap) }
+}
+
+/** The windows as `tumbling`, `hopping` and `session` make them. @throws ArgumentError for others: they may be an object of the caller. */
+export function checkedWindows(windows: Windows): Windows {
+  checkObject('windows', windows)
+  if (windows.kind === 'session') return session(windows.gap)
+  if (windows.kind === 'tumbling') return tumbling(windows.size)
+  if (windows.kind === 'hopping') return hopping(windows.size, windows.every)
+  throw new ArgumentError('windows', 'what `tumbling`, `hopping` or `session` makes', windows)
 }
 
 /** The time span in ms. @throws ArgumentError for one that is malformed, 0 or too long. */

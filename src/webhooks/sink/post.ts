@@ -11,7 +11,7 @@ export type SinkFetch = (url: string, init: RequestInit) => Promise<Response>
 /** How requests are sent. */
 export interface PostSettings {
   readonly fetch: SinkFetch
-  /** Timeout of one attempt, in ms. */
+  /** Timeout of one attempt with the answer's body, in ms. */
   readonly timeout: number
 }
 
@@ -55,10 +55,13 @@ export async function post(
   }
   const onStop = () => end(stopped())
   stop.addEventListener('abort', onStop)
-  const timer = setTimeout(
-    () => end(new SinkError(origin, `did not answer within ${timeout} ms`, { retryable: true })),
-    timeout,
-  )
+  let isAnswered = false
+  const onTimeout = () => {
+    // The status decides, however slow the body is.
+    if (isAnswered) ended.abort()
+    else end(new SinkError(origin, `did not answer within ${timeout} ms`, { retryable: true }))
+  }
+  const timer = setTimeout(onTimeout, timeout)
   let read: Promise<unknown> = Promise.resolve()
   try {
     const init: RequestInit = {
@@ -68,16 +71,14 @@ export async function post(
       redirect: 'manual',
       signal: ended.signal,
     }
-    // A custom `fetch` may throw, or ignore the signal.
+    // A custom `fetch` may throw, ignore the signal, or resolve with anything.
     const answer = new Promise<Response>((resolve) => resolve(fetch(url, init)))
-    answer.then(
+    answer
       // An answer that came too late would keep its connection.
-      (late) => void (ended.signal.aborted && late.body?.cancel().catch(() => undefined)),
-      () => undefined,
-    )
+      .then((late) => (ended.signal.aborted ? late.body?.cancel() : undefined))
+      .catch(() => undefined)
     const response = await Promise.race([answer, failed.promise])
-    // The status decides, however slow the body is.
-    clearTimeout(timer)
+    isAnswered = true
     const { status } = response
     // Read to its end, so that the connection can be used again.
     const text = beginningOf(response, ended)
@@ -101,8 +102,10 @@ export async function post(
     // The message of an error of `fetch` may have the URL.
     throw new SinkError(origin, `could not be reached${codeOf(error)}`, { retryable: true })
   } finally {
-    clearTimeout(timer)
-    void read.then(() => stop.removeEventListener('abort', onStop))
+    void read.then(() => {
+      clearTimeout(timer)
+      stop.removeEventListener('abort', onStop)
+    })
   }
 }
 

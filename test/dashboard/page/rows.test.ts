@@ -78,6 +78,20 @@ describe('alerts by state', () => {
     expect(alertsByState([['a', row('firing', { unknown: 'gap' })]], NOW).firing[0]?.reason).toBe('gap')
   })
 
+  it('say whether the rule had all events when they began', () => {
+    const { firing } = alertsByState(
+      [
+        ['a', row('firing', { complete: false })],
+        ['b', row('firing', {})],
+      ],
+      NOW,
+    )
+    expect(firing.map(({ id, isComplete }) => [id, isComplete])).toEqual([
+      ['a', false],
+      ['b', true],
+    ])
+  })
+
   it('have resolved ones for a day, the latest first', () => {
     const resolved = (id: string, age: number) =>
       [id, row('resolved', { changed: NOW - age, resolved: 'expired' })] as const

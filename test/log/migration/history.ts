@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import type { ResearchEvent } from 'rivulet'
 import { runEvent } from '../../../src/protocol/event.ts'
 import { checkpointOf } from '../../../src/log/process/progress.ts'
+import { NO_HOLDS } from '../../../src/streams/holds.ts'
 import type { Fence, LogStore, Position } from '../../../src/log/store/contract.ts'
 import type { TimerChange } from '../../../src/streams/timers.ts'
 import { change, taskRun } from '../../operators/events.ts'
@@ -244,7 +245,7 @@ export class Historian {
         checkpoint: checkpointOf({
           version: 1,
           start: this.#at(start % this.#positions.length),
-          clocks: { event: start, recorded: rebuild, complete: start % 2 === 0 },
+          clocks: { event: start, recorded: rebuild, complete: start % 2 === 0, holds: NO_HOLDS },
           rebuild: rebuild % 2 === 0 ? this.#at(rebuild % this.#positions.length) : undefined,
           within:
             within % 2 === 0

@@ -5,8 +5,11 @@ import type { EventLog } from 'rivulet/log'
 import type { LogStore } from 'rivulet/log/store'
 import { sqliteStore } from 'rivulet/log/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { progressEvent } from '../../../src/protocol/log-event.ts'
+import { rfc3339 } from '../../../src/protocol/timestamp.ts'
 import { entriesOf } from '../entries.ts'
 import { append } from '../append.ts'
+import { behindEvent, caughtUpEvent } from '../../../src/protocol/log-event.ts'
 import { scratchFile } from '../sqlite/scratch.ts'
 import { caughtUp, copying, counting, eventAt, lateIn, outputsOf, tickThrough } from './windows.ts'
 
@@ -46,6 +49,40 @@ describe.each([
     await caughtUp(log, 'copies', 'counts')
     expect(await lateIn(log, 'counts')).toBe(0)
     expect(await outputsOf(log, 'counts')).toEqual(windows(0, 310))
+  })
+
+  it('gets nothing late of a process that held a source, which has caught up', async () => {
+    const store = await storeOf()
+    const log = await opened(store)
+    log.process('sums', counting('/s'))
+    let counts = log.process('counts', counting('/processes/sums', { after: ['sums'] }))
+    const now = Date.now()
+    const through = Date.parse(eventAt(12).time ?? '')
+    await append(store, seconds(0, 12))
+    await append(store, [tickThrough(12), behindEvent('/s', '1', { through, until: Infinity }, now)])
+    for (let second = 20; second <= 100; second += 10) await append(store, [tickThrough(second)])
+    await caughtUp(log, 'sums', 'counts')
+    expect(await outputsOf(log, 'sums')).toHaveLength(1)
+    await append(
+      store,
+      seconds(12, 89).filter(({ type }) => type !== 'log.tick'),
+    )
+    await append(store, [caughtUpEvent('/s', '2', now, now)])
+    await caughtUp(log, 'sums', 'counts')
+    await counts.stop()
+    counts = log.process('counts', counting('/processes/sums', { after: ['sums'] }))
+    for (let second = 110; second <= 130; second += 10) {
+      await append(store, [tickThrough(second)])
+      await caughtUp(log, 'sums', 'counts')
+    }
+    await append(store, [tickThrough(200)])
+    await caughtUp(log, 'sums', 'counts')
+    expect(await lateIn(log, 'counts')).toBe(0)
+    expect(await outputsOf(log, 'sums')).toEqual([...windows(0, 80), { from: 80, count: 9 }])
+    expect(await outputsOf(log, 'counts')).toEqual(
+      Array.from({ length: 9 }, (_, n) => ({ from: (n + 1) * 10, count: 1 })),
+    )
+    await counts.stop()
   })
 
   it('is late for nearly all of them without `after`', async () => {
@@ -125,6 +162,26 @@ describe('after', () => {
     await append(store, seconds(20, 60))
     await caughtUp(log, 'copies')
     expect(await progress()).toBe(before)
+  })
+
+  it('is complete as its own time says, whatever the progress of another process says', async () => {
+    const store = memoryStore()
+    const log = await opened(store)
+    const other = (through: number, complete: boolean) =>
+      progressEvent({ process: 'other', part: undefined, through, complete }, `${through}`, {
+        time: null,
+        received: rfc3339(0),
+      })
+    log.process('copies', copying('/s'))
+    log.process('counts', counting('/s', { after: ['copies'] }))
+    await append(store, [tickThrough(10)])
+    await caughtUp(log, 'copies', 'counts')
+    await append(store, [other(1, false), tickThrough(20, false), other(2, true), tickThrough(30)])
+    await caughtUp(log, 'copies', 'counts')
+    const reported = (await entriesOf(log))
+      .filter(({ source, type }) => type === 'log.progress' && source === '/processes/copies')
+      .map(({ data }) => data)
+    expect(reported).toMatchObject([{ complete: true }, { complete: false }, { complete: true }])
   })
 
   it('has the same progress after a new version was built again, and never goes back', async () => {

@@ -57,6 +57,9 @@ export function interpret(entries: readonly Entry[], name: string, process: Plai
   let timers: PlainTimer[] = []
   let watermark = -Infinity
   let isComplete = true
+  /** The sources that are behind. */
+  const holds = new Map<string, { readonly through: number; readonly until: number }>()
+  const holdsFor = (key: string, source: string) => [holds.get(source) ?? [], holds.get(key) ?? []].flat()
   const run = (
     key: string,
     cause: PlainTimer['cause'] & { readonly timer?: string; readonly due?: number },
@@ -65,14 +68,16 @@ export function interpret(entries: readonly Entry[], name: string, process: Plai
     callback: (state: Tally, context: ProcessContext<Tally>) => void,
   ) => {
     const { hops, timer, due, ...origin } = cause
+    const own = holdsFor(key, cause.source)
+    const reached = own.flatMap(({ through, until }) => (recorded < until ? [through] : []))
     const setTimer = (timerName: string, timerDue: number, clock: Clock, data?: unknown) => {
       timers = timers.filter((each) => each.key !== key || each.name !== timerName)
       timers.push({ key, name: timerName, clock, due: timerDue, data, cause: { ...origin, hops } })
     }
     callback(structuredClone(state.get(key)) ?? { seen: 0, trace: 0 }, {
       key,
-      complete: isComplete,
-      now: (clock) => (clock === 'event' ? watermark - process.lateness : recorded),
+      complete: isComplete && own.every(({ until }) => recorded < until),
+      now: (clock) => (clock === 'event' ? Math.min(watermark, ...reached) - process.lateness : recorded),
       set(value) {
         const isSame = JSON.stringify(value ?? undefined) === JSON.stringify(state.get(key))
         if (!isSame) state.delete(key)
@@ -109,6 +114,18 @@ export function interpret(entries: readonly Entry[], name: string, process: Plai
       watermark = Math.max(watermark, Math.min(Date.parse(entry.data.through ?? '1970-01-01'), recorded))
       isComplete = entry.data.complete
     }
+    if (entry.type === 'source.behind') {
+      const { through, until } = entry.data
+      holds.set(source, {
+        through: through === null ? watermark : Math.max(watermark, Date.parse(through)),
+        until: until === null ? Infinity : Date.parse(until),
+      })
+    } else if (entry.type === 'source.caught_up') holds.delete(source)
+    const waits = (timer: PlainTimer) =>
+      timer.clock === 'event' &&
+      holdsFor(timer.key, timer.cause.source).some(
+        ({ through, until }) => recorded < until && timer.due > through - process.lateness,
+      )
     for (;;) {
       const due = timers
         .filter((each) => each.due <= (each.clock === 'event' ? watermark - process.lateness : recorded))
@@ -116,7 +133,11 @@ export function interpret(entries: readonly Entry[], name: string, process: Plai
           (a, b) =>
             a.due - b.due || (a.key < b.key ? -1 : 1) * Number(a.key !== b.key) || (a.name < b.name ? -1 : 1),
         )
-      const [first] = due
+      const first = due.find(
+        (each, at) =>
+          each.clock === 'recorded' ||
+          !due.slice(0, at + 1).some((earlier) => earlier.key === each.key && waits(earlier)),
+      )
       if (first === undefined) break
       timers = timers.filter((each) => each !== first)
       const cause = { ...first.cause, timer: first.name, due: first.due }

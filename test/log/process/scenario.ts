@@ -12,6 +12,8 @@ import { tickAt } from '../../support/ticks.ts'
 import type { OpenWithFaults } from './faulty-logs.ts'
 import { interpret, outputText } from './interpreter.ts'
 import type { PlainProcess, Tally } from './interpreter.ts'
+import { monitorSource } from '../../../src/protocol/event.ts'
+import { behindEvent, caughtUpEvent } from '../../../src/protocol/log-event.ts'
 import { newEntry } from '../../../src/log/store/new-entry.ts'
 
 export const appended = fc.record({
@@ -23,10 +25,34 @@ export const appended = fc.record({
   kind: fc.oneof(
     { weight: 6, arbitrary: fc.constant('new' as const) },
     { weight: 1, arbitrary: fc.constantFrom('tick' as const, 'duplicate' as const, 'backfill' as const) },
+    { weight: 3, arbitrary: fc.constantFrom('tick' as const, 'behind' as const, 'caughtUp' as const) },
   ),
   /** What the process does with it. */
   program: fc.nat({ max: 0xffff }),
 })
+
+/** The event of these kinds; undefined for another kind. */
+export function timeEvent(
+  { monitor, age, kind, program }: typeof appended extends fc.Arbitrary<infer T> ? T : never,
+  now: number,
+): ResearchEvent | undefined {
+  // A source, or what the process may have as a key.
+  const source = program % 3 === 0 ? `m${monitor}` : monitorSource(`m${monitor}`)
+  const through = now - age
+  switch (kind) {
+    case 'tick':
+      return tickAt(now, through, age % 3 !== 0)
+    case 'behind': {
+      const times = { through: program % 5 === 0 ? -Infinity : through }
+      const until = program % 4 === 0 ? Infinity : now + (program % 60)
+      return behindEvent(source, `${now} ${program}`, { ...times, until }, now)
+    }
+    case 'caughtUp':
+      return caughtUpEvent(source, `${now} ${program}`, through, now)
+    default:
+      return undefined
+  }
+}
 
 const step = fc.oneof(
   {
@@ -191,13 +217,15 @@ export async function runScenario(
           await root.append([{ fence: recorder, expect: null, entries: made }])
           made = []
         }
-        for (const { monitor, delay, age, kind, program } of each.entries) {
+        for (const given of each.entries) {
+          const { monitor, delay, age, kind, program } = given
           now += delay
           const time = new Date(now - age).toISOString()
-          const fresh: ResearchEvent =
-            kind === 'tick'
-              ? tickAt(now, now - age, age % 3 !== 0)
-              : { ...change(`${(events += 1)}:${program}`, `m${monitor}`), time, received: time }
+          const fresh: ResearchEvent = timeEvent(given, now) ?? {
+            ...change(`${(events += 1)}:${program}`, `m${monitor}`),
+            time,
+            received: time,
+          }
           const event: ResearchEvent = kind === 'duplicate' && last !== undefined ? last : fresh
           last = event
           made.push(newEntry(event, kind === 'backfill'))

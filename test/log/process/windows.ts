@@ -17,9 +17,9 @@ export function eventAt(seconds: number, source = '/s'): ResearchEvent {
   return { id: `at ${seconds}`, source, type: 'unknown', time, data: {}, received: time, via: 'log' }
 }
 
-/** A tick: everything has come up to so many seconds after the beginning. */
-export function tickThrough(seconds: number): ResearchEvent {
-  return tickAt(Date.now(), BEGIN + seconds * 1_000)
+/** A tick: everything has come up to so many seconds after the beginning, unless it is not `complete`. */
+export function tickThrough(seconds: number, complete = true): ResearchEvent {
+  return tickAt(Date.now(), BEGIN + seconds * 1_000, complete)
 }
 
 /** A process that appends an event for each one of a source, with the same time. */

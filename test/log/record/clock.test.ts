@@ -5,6 +5,7 @@ import { ArgumentError } from 'rivulet'
 import { memoryStore, openLog } from 'rivulet/log'
 import { Recorder } from '../../../src/log/record/recorder.ts'
 import { Clock } from '../../../src/log/record/clock.ts'
+import type { ClockedPart } from '../../../src/log/record/clock.ts'
 import { allEntriesOf, completed, recordingLog, settled, until } from './recording-log.ts'
 import { ProgressRegistry } from '../../../src/log/record/progress-registry.ts'
 
@@ -139,8 +140,55 @@ describe('the ticks of a log', () => {
   )
 })
 
-/** The clock of a recording without streams. */
-function clockOf(recorder: Recorder, scheduler: SchedulerLike, interval: number): Clock {
+describe('the last tick of a recording', () => {
+  /** A clock that ticks, and its part. */
+  const ticking = async () => {
+    const scheduler = new VirtualTimeScheduler()
+    const store = memoryStore()
+    const recorder = new Recorder(store, () => {})
+    const part = { name: 'progress/main', through: 1, look: () => part.through }
+    const clock = clockOf(recorder, scheduler, 1_000, [part])
+    const stopping = new AbortController()
+    const ended = clock.run(stopping.signal)
+    await settled()
+    const pass = (to: number) => {
+      scheduler.maxFrames = to
+      scheduler.flush()
+    }
+    const last = async () => {
+      stopping.abort()
+      await ended
+      await recorder.close()
+      return (await allEntriesOf(await openLog(store))).findLast(({ type }) => type === 'log.tick')
+    }
+    return { recorder, part, clock, pass, last }
+  }
+  const through = (ms: number) => ({ data: { through: new Date(ms).toISOString() } })
+
+  it('comes also while a tick is under way', async () => {
+    const { part, clock, pass, last } = await ticking()
+    pass(1_000)
+    part.through = 2
+    await clock.finish()
+    expect(await last()).toMatchObject(through(2))
+  })
+
+  it('comes also while the log is behind', async () => {
+    const { recorder, part, clock, last } = await ticking()
+    recorder.gate.close()
+    part.through = 0
+    await clock.finish()
+    expect(await last()).toMatchObject(through(0))
+  })
+})
+
+/** The clock of a recording with these parts. */
+function clockOf(
+  recorder: Recorder,
+  scheduler: SchedulerLike,
+  interval: number,
+  parts: readonly ClockedPart[] = [],
+): Clock {
   const registry = new ProgressRegistry(recorder)
-  return new Clock({ recorder, registry, scheduler, interval, maxHold: Infinity, parts: () => [] })
+  return new Clock({ recorder, registry, scheduler, interval, maxHold: Infinity, parts: () => parts })
 }

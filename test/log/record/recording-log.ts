@@ -12,7 +12,19 @@ import { answer, queryOf } from '../../support/serve.ts'
 import { simulatedStore } from '../../../src/log/memory/store.ts'
 
 /** Time that a test moves. */
-class TestTime extends VirtualTimeScheduler {
+export class TestTime extends VirtualTimeScheduler {
+  #suspended = 0
+
+  constructor() {
+    super()
+    this.now = () => this.frame + this.#suspended
+  }
+
+  /** The process is suspended: its timers are late by this time, in ms. */
+  suspend(duration: number): void {
+    this.#suspended += duration
+  }
+
   advance(duration: number): void {
     const end = this.frame + duration
     this.maxFrames = end
@@ -140,7 +152,8 @@ export async function recordingLog(options: ClientOptions = {}, root = simulated
     onTestFinished(() => log.close())
     return { store, log }
   }
-  const { store, log } = await open()
+  const store = root.connect()
+  const { log } = await open(store)
   return {
     service,
     client,

@@ -351,7 +351,7 @@ describe('a detection of another monitor', () => {
     'that fails for a while is retried with backoff, blocks none, and is recorded then, with %i retries',
     async (retries) => {
       const setup = await recordingLog({ retries })
-      const { client, log, service, time, put, pending, entries, isDrained } = setup
+      const { client, log, service, time, diagnostics, put, pending, entries, isDrained } = setup
       service.monitors.set('ill', ['g0']).set(
         'well',
         Array.from({ length: 30 }, (_, n) => `w${n}`),
@@ -370,6 +370,9 @@ describe('a detection of another monitor', () => {
       // Time stands still, so none is tried again.
       expect(service.requests.filter((path) => path.includes('/ill/'))).toHaveLength(30)
       expect(await pending()).toHaveLength(30)
+      const waiting = diagnostics.filter(({ kind }) => kind === 'expansion_retry')
+      expect(waiting).toHaveLength(30)
+      expect(waiting[0]).toMatchObject({ source: '/v1/monitors/ill', cause: { status: 503 } })
       isIll = false
       service.monitors.set(
         'ill',

@@ -143,7 +143,7 @@ describe('a file that cannot be a log is refused and left as it is', () => {
     [
       'a log of an earlier version',
       'PRAGMA user_version = 1',
-      /earlier version \(1, this one knows \d+\): use that version/,
+      /earlier version \(1, this one knows \d+\): use that version of rivulet to read it, and a new file with this one$/,
     ],
     [
       'a log of the first version, whose header says nothing',

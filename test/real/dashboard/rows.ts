@@ -862,7 +862,7 @@ function logStatus(now: number): DashboardStatus {
         now,
         through: now - 2_000,
         complete: true,
-        recordings: [{ name: 'main', through: now - 2_000, isAwaited: true }],
+        recordings: [{ name: 'main', through: now - 2_000, isAwaited: true, behind: 0 }],
       },
     },
     can: { search: true, addRuns: true, documents: true },

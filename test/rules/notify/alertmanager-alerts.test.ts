@@ -76,20 +76,20 @@ it('ends alerts that an earlier run opened in the order of their times, whatever
 
 it('asks once for each alert whether it was accepted while it catches up', async () => {
   let asked = 0
+  const begin = Date.UTC(2001, 0, 1)
   const {
     version: _,
     where: _where,
     key,
     event: called,
     ...others
-  } = alertProcess(360_000, () => void asked++)
+  } = alertProcess(360_000, { openedAt: () => void asked++, newestAtStart: begin + 86_400_000 })
   const placed = <Of extends object>(entry: Of) => ({ ...entry, position: '' })
   const functions: ProcessFunctions<AlertState | null, 'alert.firing' | 'alert.resolved' | 'log.gap'> = {
     ...others,
     key: (entry) => key(placed(entry)),
     event: (state, entry, context) => called(state, placed(entry), context),
   }
-  const begin = Date.now() - 86_400_000
   const events = Array.from({ length: 1_000 }, (_event, n) => {
     const { firing, resolved } = episodeOf({ alert: `A${n}` })
     const event = { ...(n % 2 === 0 ? firing : resolved), recorded: begin + n * 10_000 }

@@ -523,6 +523,33 @@ describe('alertmanager', () => {
     expect(over.some(isOpen)).toBe(false)
   })
 
+  it('says in an annotation that the rule did not have all events, unless the rule has such an annotation', async () => {
+    const receiver = await Receiver.start(likeAlertmanager)
+    const { open, append } = alertLog()
+    const log = await open()
+    const { job } = await start(log, { urls: receiver.url, minOpen: 60_000 })
+    const annotations = { incomplete: 'own' }
+    await append(
+      episodeOf({ alert: 'Gap', complete: false }).firing,
+      episodeOf({ alert: 'Own', complete: false, annotations }).firing,
+    )
+    const incomplete = (name: string) => (received: readonly Received[]) =>
+      received.flatMap(alertsOf).find(({ labels }) => labels['alertname'] === name)?.annotations['incomplete']
+
+    expect(await receiver.until(incomplete('Gap'))).toBe(
+      'The rule did not have all events when this alert began.',
+    )
+    expect(await receiver.until(incomplete('Own'))).toBe('own')
+
+    // The state of the process has it as well.
+    await job.stop()
+    const again = await Receiver.start(likeAlertmanager)
+    await start(log, { urls: again.url, minOpen: 60_000 })
+    expect(await again.until(incomplete('Gap'))).toBe(
+      'The rule did not have all events when this alert began.',
+    )
+  })
+
   it('sends the newest annotations of an alert that fires', async () => {
     const receiver = await Receiver.start()
     const { open, append } = alertLog()

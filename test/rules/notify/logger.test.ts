@@ -4,7 +4,11 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { alertLog, episodeOf, inactiveOf, isReading, knownOf, unknownOf } from './alerts.ts'
 import type { AlertLoggerOptions } from '../../../src/rules/notify/logger.ts'
 
-async function linesOf(count: number, options: (write: (line: string) => void) => AlertLoggerOptions) {
+async function linesOf(
+  count: number,
+  options: (write: (line: string) => void) => AlertLoggerOptions,
+  complete = true,
+) {
   const lines: string[] = []
   const { promise, resolve } = Promise.withResolvers<void>()
   const { open, append } = alertLog()
@@ -18,7 +22,13 @@ async function linesOf(count: number, options: (write: (line: string) => void) =
   )
   onTestFinished(() => job.stop())
   await isReading(log, 'alert-log')
-  const given = { alert: 'Burst', labels: { monitor: 'mon_1' }, value: 3, since: '2026-01-02T03:04:05.000Z' }
+  const given = {
+    alert: 'Burst',
+    labels: { monitor: 'mon_1' },
+    value: 3,
+    complete,
+    since: '2026-01-02T03:04:05.000Z',
+  }
   const { firing, resolved } = episodeOf({ ...given, annotations: { summary: 'three\u001B[31m\nerrors' } })
   await append(...inactiveOf(given), firing, unknownOf(given), knownOf(given), resolved)
   await promise
@@ -41,6 +51,15 @@ describe('notifyLogger', () => {
     expect(unknown).toMatchObject({ level: 40, reason: 'gap', msg: 'unknown Burst{monitor="mon_1"} (gap)' })
     expect(known).toMatchObject({ level: 30, msg: 'known Burst{monitor="mon_1"}' })
     expect(resolved).toMatchObject({ level: 30, reason: 'condition' })
+  })
+
+  it('says that the rule of an alert did not have all events', async () => {
+    const lines = await linesOf(1, (write) => ({ logger: pino({}, { write }) }), false)
+
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+      annotations: { incomplete: 'The rule did not have all events when this alert began.' },
+      msg: 'firing Burst{monitor="mon_1"} value 3 (incomplete): three [31m errors',
+    })
   })
 
   it('writes a line to stderr for each event, without control characters', async () => {

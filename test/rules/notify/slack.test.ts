@@ -51,6 +51,21 @@ describe('slack', () => {
     ])
   })
 
+  it('says that the rule of an alert did not have all events', async () => {
+    const receiver = await Receiver.start()
+    const { open, append } = alertLog()
+    await start(await open(), receiver)
+    const since = '2026-01-02T03:04:05.000Z'
+    await append(episodeOf({ alert: 'Gap', since, complete: false }).firing)
+
+    const [request] = await receiver.requests(1)
+
+    expect(request && textsOf(request)[1]).toBe(
+      ':red_circle: Firing *Gap* Gap happens\n' +
+        `incomplete: The rule did not have all events when this alert began.\nsince ${since}`,
+    )
+  })
+
   it('leaves out alerts that ended before they could be notified, if it is to ignore the past, and none that was notified', async () => {
     const receiver = await Receiver.start()
     const { open, append } = alertLog()

@@ -30,7 +30,7 @@ describe('alertWebhook', () => {
     const receiver = await Receiver.start()
     const { open, append } = alertLog()
     await start(await open(), receiver)
-    const { pending, firing, resolved } = episodeOf({ alert: 'A' })
+    const { pending, firing, resolved } = episodeOf({ alert: 'A', complete: false })
     const between = [unknownOf({ alert: 'A' }), knownOf({ alert: 'A' })]
     await append(...inactiveOf({ alert: 'B' }), pending, firing, ...between, resolved)
 

@@ -8,6 +8,7 @@ import type { Rule } from '../../../src/rules/rule.ts'
 import { readAll } from '../../log/conformance/fixture.ts'
 import { change } from '../../operators/events.ts'
 import { ruleStatus } from '../../../src/rules/run/rule-status.ts'
+import { copying, eventAt } from '../../log/process/windows.ts'
 import { ruleLog } from './rule-log.ts'
 
 const burst: Rule = {
@@ -63,6 +64,38 @@ describe('rules over a log', () => {
     runRules(at.log, set(burst), { name: 'all', startAt: 'start' })
     await at.caughtUp('all')
     expect(await at.alerts()).toHaveLength(2)
+  })
+
+  it('wait for the processes that they come after, so that the output of one that lags counts', async () => {
+    const at = await ruleLog()
+    const copied: Rule = {
+      ...burst,
+      alert: 'Copied',
+      on: ['unknown'],
+      count: { over: '10m', gte: 3, when: "source == '/processes/copies'" },
+      key: { process: 'source' },
+    }
+    runRules(at.log, set(copied), { after: ['copies'] })
+    runRules(at.log, set({ ...copied, alert: 'Alone' }), { name: 'alone' })
+    await at.caughtUp()
+    for (const minute of [1, 2, 3]) await at.append(minute, eventAt(minute))
+    await at.tick(30)
+    await at.caughtUp('alone')
+    expect(await at.alerts()).toEqual([])
+
+    at.log.process('copies', copying('/s'))
+    for (const minute of [31, 32, 33]) {
+      await at.append(minute)
+      await at.caughtUp('copies')
+    }
+    await at.caughtUp()
+    await at.caughtUp('alone')
+
+    // For the rules alone, the windows of these events were over.
+    expect(await at.alerts()).toEqual([
+      'firing Copied /processes/copies',
+      'resolved Copied /processes/copies: condition',
+    ])
   })
 
   it('count events that have waited while nothing ran', async () => {

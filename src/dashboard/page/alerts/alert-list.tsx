@@ -62,7 +62,7 @@ export function AlertList({
 }
 
 function AlertItem({ alert }: { readonly alert: ShownAlert }): ReactNode {
-  const { state, name, labels, summary, description, value, since, until, reason } = alert
+  const { state, name, labels, summary, description, value, since, until, reason, isComplete } = alert
   const [tone, icon] = LOOKS[state]
   return (
     <li className="alert">
@@ -95,6 +95,7 @@ function AlertItem({ alert }: { readonly alert: ShownAlert }): ReactNode {
           </ul>
         )}
         {reason !== undefined && <p className="muted small">{REASONS[reason] ?? visible(words(reason))}</p>}
+        {!isComplete && <p className="muted small">Its rule did not have all events when it began.</p>}
       </div>
       <div className="alert-side">
         {value !== null && (

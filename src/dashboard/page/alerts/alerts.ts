@@ -18,6 +18,8 @@ export interface ShownAlert {
   readonly until: number | undefined
   /** The reason why it is over, or why its state is unknown. */
   readonly reason: string | undefined
+  /** Whether its rule had all events when it began. */
+  readonly isComplete: boolean
 }
 
 /** How long resolved alerts are shown, in ms. */
@@ -56,6 +58,8 @@ function fromRow(key: string, row: AlertRow): ShownAlert {
     since: instantOf(row.since),
     until: row.state === 'resolved' ? row.changed : undefined,
     reason: row.resolved ?? row.unknown ?? undefined,
+    // Programs can append an alert without it.
+    isComplete: row.complete !== false,
   }
 }
 

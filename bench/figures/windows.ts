@@ -1,0 +1,220 @@
+import { deepStrictEqual } from 'node:assert/strict'
+import { copyFileSync } from 'node:fs'
+import { join as joinPath } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { from as fromList } from 'rxjs'
+import type { ResearchEvent } from 'rivulet'
+import { eventTime, openLog } from 'rivulet/log'
+import type { EventLog, LogJob } from 'rivulet/log'
+import { sqliteStore } from 'rivulet/log/sqlite'
+import {
+  aggregate,
+  count,
+  define,
+  from,
+  hopping,
+  inMemory,
+  join,
+  keyBy,
+  map,
+  session,
+  sum,
+  tumbling,
+  where,
+} from 'rivulet/streams'
+import type { Definition, Windows } from 'rivulet/streams'
+import { tickEvent } from '../../src/protocol/log-event.ts'
+import { fixedByHand, pairsByHand, sessionsByHand } from '../by-hand/windows.ts'
+import type { PairByHand, WindowByHand } from '../by-hand/windows.ts'
+import { result } from '../figure.ts'
+import { detection, fillLog } from '../filled-log.ts'
+import type { Measure, Result } from '../figure.ts'
+import { alternately, perProcessorSecond, perSecond } from '../rounds.ts'
+
+const EVENTS = 50_000
+const KEYS = 1_000
+/** Time between two events, in ms. */
+const STEP = 10
+/** Number of events between two ticks. */
+const TICK = 100
+const START = Date.UTC(2026, 0, 1)
+
+const MINUTE = 60_000
+
+/**
+ * - `windows-tumbling`, `windows-hopping`, `windows-session`: events per second through a count and a sum of windows of a minute in memory, with
+ *   1,000 keys and a tick for each 100 events, against a bare loop with a `Map` that computes the same. Hopping: each event is in 6 windows.
+ * - `join`: the same for pairs of events of two kinds within 5 s.
+ * - `windows-log`: entries per second through `log.process(definition)` over SQLite, against `log.process` with the same state by hand.
+ */
+export const measure: Measure = async (folder) => {
+  const entries = entriesOf(EVENTS)
+  return [
+    await windows('windows-tumbling', entries, tumbling('1m'), () =>
+      fixedByHand(entries, MINUTE, MINUTE, valueOf),
+    ),
+    await windows('windows-hopping', entries, hopping('1m', '10s'), () =>
+      fixedByHand(entries, MINUTE, MINUTE / 6, valueOf),
+    ),
+    await windows('windows-session', entries, session('15s'), () => sessionsByHand(entries, 15_000, valueOf)),
+    await joins(entries),
+    await durable(folder),
+  ]
+}
+
+function valueOf({ id }: Pick<ResearchEvent, 'id'>): number {
+  return id.length
+}
+
+/** Events of many keys, some ms late, with their ticks. */
+function entriesOf(events: number): readonly ResearchEvent[] {
+  const entries: ResearchEvent[] = []
+  for (let n = 0; n < events; n++) {
+    const at = START + n * STEP
+    if (n % TICK === 0) entries.push(tickEvent(n, at, { through: at - 1_000, complete: true }))
+    // Keys come in bursts, so that there are sessions.
+    const key = (Math.floor(n / 20_000) * 7 + ((n * 31) % KEYS)) % KEYS
+    const time = new Date(at).toISOString()
+    entries.push({ ...detection(n, `monitor_${key}`), time, received: time })
+  }
+  const end = START + events * STEP + 10 * MINUTE
+  return [...entries, tickEvent(events, end, { through: end, complete: true })]
+}
+
+const counted = (
+  windowsOf: Windows,
+): Definition<{ readonly values: { readonly count: number; readonly sum: number } }> =>
+  define(
+    'bench',
+    { version: 1 },
+    from('monitor.event_stream').pipe(
+      keyBy(({ source }) => source),
+      aggregate('values', windowsOf, { count: count(), sum: sum(valueOf) }),
+    ),
+  )
+
+async function windows(
+  name: string,
+  entries: readonly ResearchEvent[],
+  windowsOf: Windows,
+  byHand: () => readonly WindowByHand[],
+): Promise<Result> {
+  let ours: readonly WindowByHand[] = []
+  let theirs: readonly WindowByHand[] = []
+  const definition = counted(windowsOf)
+  const mine = () => {
+    const found: WindowByHand[] = []
+    ours = found
+    return perProcessorSecond(EVENTS, () => {
+      fromList(entries)
+        .pipe(inMemory(definition))
+        .subscribe((event) => {
+          if (event.type !== 'window.result') return
+          const { key, start, values } = Object(event.data)
+          found.push([String(key), Date.parse(String(start)), Number(values.count), Number(values.sum)])
+        })
+    })
+  }
+  const other = () => perProcessorSecond(EVENTS, () => void (theirs = byHand()))
+  const { ratio, ...details } = await alternately(mine, other, { rounds: 5, warmUp: 1 })
+  deepStrictEqual(sorted(ours), sorted(theirs))
+  return result(name, ratio, undefined, { ...details, results: ours.length, unit: 'events/s' })
+}
+
+function sorted<Row extends readonly (string | number)[]>(rows: readonly Row[]): readonly string[] {
+  return rows.map((row) => row.join(' ')).toSorted()
+}
+
+const isLeft = ({ id }: Pick<ResearchEvent, 'id'>) => id.endsWith('0') || id.endsWith('5')
+
+async function joins(entries: readonly ResearchEvent[]): Promise<Result> {
+  let ours: readonly PairByHand[] = []
+  let theirs: readonly PairByHand[] = []
+  const side = (isWanted: boolean) =>
+    from('monitor.event_stream').pipe(
+      where((event) => isLeft(event) === isWanted),
+      map(({ source, id }) => ({ source: source.slice(0, -1), id })),
+      keyBy(({ source }) => source),
+    )
+  const short = entries.map((entry) => ({ ...entry, source: entry.source.slice(0, -1) }))
+  const definition = define(
+    'bench',
+    { version: 1 },
+    side(true).pipe(join('pairs', side(false), { within: '5s' })),
+  )
+  const mine = () => {
+    const found: PairByHand[] = []
+    ours = found
+    return perProcessorSecond(EVENTS, () => {
+      fromList(entries)
+        .pipe(inMemory(definition))
+        .subscribe((event) => {
+          if (event.type === 'join.result') found.push([event.data.left.id, event.data.right.id])
+        })
+    })
+  }
+  const other = () => perProcessorSecond(EVENTS, () => void (theirs = pairsByHand(short, 5_000, isLeft)))
+  const { ratio, ...details } = await alternately(mine, other, { rounds: 5, warmUp: 1 })
+  deepStrictEqual(sorted(ours), sorted(theirs))
+  return result('join', ratio, undefined, { ...details, results: ours.length, unit: 'events/s' })
+}
+
+const STORED = 50_000
+const NAME = 'windows'
+
+async function durable(folder: string): Promise<Result> {
+  const filled = joinPath(folder, 'filled.db')
+  const entries = entriesOf(STORED).slice(0, STORED)
+  await fillLog(filled, STORED, (n) => entries[n] ?? detection(n, 'm'))
+  let runs = 0
+  const run = (start: (log: EventLog) => LogJob) => async () => {
+    runs += 1
+    const file = joinPath(folder, `${runs}.db`)
+    copyFileSync(filled, file)
+    const log = await openLog(sqliteStore(file))
+    const rate = await perSecond(STORED, async () => {
+      const job = start(log)
+      for (let isDone = false; !isDone;) {
+        await setTimeout(5)
+        const [reader] = (await log.stats()).readers
+        isDone = reader?.lag.entries === 0
+      }
+      await job.stop()
+    })
+    await log.close()
+    return rate
+  }
+  const ours = run((log) =>
+    log.process(
+      define(
+        NAME,
+        { version: 1 },
+        from('monitor.event_stream').pipe(
+          keyBy(({ source }) => source),
+          aggregate('values', tumbling('1m'), { count: count(), sum: sum(valueOf) }),
+        ),
+      ),
+    ),
+  )
+  const theirs = run((log) =>
+    log.process(NAME, {
+      version: 1,
+      types: ['monitor.event_stream'],
+      key: (entry) => JSON.stringify([entry.source, Math.floor(eventTime(entry) / MINUTE) * MINUTE]),
+      init: () => ({ count: 0, sum: 0 }),
+      event(state, entry, context) {
+        const end = Number(JSON.parse(context.key)[1]) + MINUTE
+        if (end <= context.now('event')) return
+        context.set({ count: state.count + 1, sum: state.sum + valueOf(entry) })
+        if (state.count === 0) context.timer('close', end, { clock: 'event' })
+      },
+      timer(state, due, context) {
+        const [key] = JSON.parse(context.key)
+        context.append({ type: 'unknown', data: { key, end: due, ...state } })
+        context.set(null)
+      },
+    }),
+  )
+  const { ratio, ...details } = await alternately(ours, theirs, { rounds: 5, warmUp: 1 })
+  return result('windows-log', ratio, { atLeast: 0.9 }, { ...details, unit: 'entries/s' })
+}
