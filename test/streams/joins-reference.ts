@@ -5,7 +5,7 @@
 import type { StreamEntry } from 'rivulet/streams'
 
 /** What a stream makes of an entry: nothing, or an item with its key. */
-export type Pick = (entry: StreamEntry) => { readonly key: string; readonly item: unknown } | undefined
+type Picked = (entry: StreamEntry) => { readonly key: string; readonly item: unknown } | undefined
 
 export type PlainStage =
   | {
@@ -13,11 +13,11 @@ export type PlainStage =
       readonly name: string
       readonly isLeft: boolean
       readonly within: number
-      readonly left: Pick
-      readonly right: Pick
+      readonly left: Picked
+      readonly right: Picked
     }
-  | { readonly does: 'table'; readonly name: string; readonly of: Pick }
-  | { readonly does: 'enrich'; readonly name: string; readonly table: string; readonly of: Pick }
+  | { readonly does: 'table'; readonly name: string; readonly of: Picked }
+  | { readonly does: 'enrich'; readonly name: string; readonly table: string; readonly of: Picked }
 
 export interface PlainDefinition {
   readonly name: string
