@@ -67,8 +67,7 @@ export class MemoryProcess<State, Input extends StreamInput, Stored, Output> {
       const state = this.#states.get(key) ?? null
       const call = state === null && this.#isFull ? this.#settings.full : undefined
       try {
-        const range = core.namesRead(entry, key)
-        const running = range && this.#timers.named(key, range)
+        const running = core.namesRead(entry, key).flatMap((range) => this.#timers.named(key, range))
         this.#apply(key, core.event(occasion, entry, key, state, running, call))
       } catch (error) {
         this.#fail(error)

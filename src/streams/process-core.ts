@@ -13,6 +13,8 @@ import type { NameRange, Timer } from './timers.ts'
 /** Maximum number of keys of one entry. */
 const MAX_KEYS = 10_000
 
+const NO_NAMES: readonly NameRange[] = []
+
 /** The place of a call, for the error if it fails. */
 type Place = ConstructorParameters<typeof ProcessError>[1]
 
@@ -59,9 +61,9 @@ export class ProcessCore<State, Input, Stored, Output> {
     }
   }
 
-  /** The names of the timers that {@link event} needs; undefined for none. */
-  namesRead(entry: Input, key: string): NameRange | undefined {
-    return this.#functions.reads?.(entry, key)
+  /** The names of the timers that {@link event} needs. */
+  namesRead(entry: Input, key: string): readonly NameRange[] {
+    return this.#functions.reads?.(entry, key) ?? NO_NAMES
   }
 
   /**

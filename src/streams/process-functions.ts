@@ -85,7 +85,7 @@ export interface ProcessContext<State> {
       readonly data?: unknown
     },
   ): void
-  /** Timers of the key with data that run, in the order of their names: those that a definition asks for. @internal */
+  /** Timers of the key that run, in the order of their names: those that a definition asks for. @internal */
   readonly waiting?: readonly WaitingTimer[]
   /** When the next of the sources that are behind is no longer waited for, by the clock `recorded`; undefined if none is behind. @internal */
   readonly behindUntil?: number | undefined
@@ -161,8 +161,8 @@ export interface ProcessFunctions<
 
 /** {@link ProcessFunctions} with their defaults. */
 export type FunctionSettings<State, Input> = ProcessFunctions<State, ResearchEventType, Input> & {
-  /** The names of the timers of the key that `event` reads, as `waiting`. Default: none. */
-  readonly reads?: ((entry: Input, key: string) => NameRange | undefined) | undefined
+  /** The names of the timers of the key that `event` reads, as `waiting`: ranges that do not overlap. Default: none. */
+  readonly reads?: ((entry: Input, key: string) => readonly NameRange[]) | undefined
 } & Required<Pick<ProcessFunctions<State>, 'lateness' | 'maxStateBytes' | 'onError'>>
 
 /** The defaults of {@link ProcessFunctions}. */

@@ -1,6 +1,6 @@
-import { from as fromList, lastValueFrom, toArray } from 'rxjs'
-import type { ResearchEvent } from 'rivulet'
 import {
+  aggregate,
+  count,
   define,
   enrich,
   from,
@@ -8,8 +8,8 @@ import {
   keyBy,
   latestBy,
   map,
-  orderByTime,
   testStream,
+  tumbling,
   where,
 } from 'rivulet/streams'
 import type { TestEvent } from 'rivulet/streams'
@@ -49,11 +49,11 @@ interface Joined {
 
 const told = (outputs: readonly { readonly type: string; readonly data: unknown }[]) =>
   outputs.map(({ type, data }) => {
-    const { left, right, time, count } = data as Partial<Joined>
+    const { left, right, time, count: dropped } = data as Partial<Joined>
     const n = (item: Item | null | undefined) => item?.n ?? null
     return type === 'join.result'
       ? `${n(left)}-${n(right)}@${(Date.parse(time ?? '') - T) / 1_000}`
-      : `${type} ${count}`
+      : `${type} ${dropped}`
   })
 
 it('pairs events of a key within the time, whichever comes first', () => {
@@ -106,27 +106,202 @@ it('enriches events by the row that a table has when they come', () => {
   expect(() => define('known', { version: 1 }, known)).toThrow(/its table "table"/)
 })
 
-it('puts events in the order of their time', async () => {
-  const at = (seconds: number): ResearchEvent => {
-    const time = new Date(T + seconds * 1_000).toISOString()
-    return {
-      id: String(seconds),
-      source: '/s',
-      type: 'unknown',
-      time,
-      data: {},
-      received: new Date(T + 1e6).toISOString(),
-      via: 'app',
-    }
+it('has pairs of events that are exactly `within` apart, and none that are 1 ms more', () => {
+  const test = testStream(pairs('inner'))
+  test.send(event('l', 10, 1))
+  expect(told(test.send(event('r', 0, 2), event('r', 20, 3)))).toEqual(['1-2@10', '1-3@20'])
+  expect(told(test.send(event('r', -0.001, 4), event('r', 20.001, 5)))).toEqual([])
+})
+
+it('takes an event at the watermark, and leaves out one that is 1 ms before it', () => {
+  const test = testStream(pairs('inner'))
+  test.send(event('l', 0, 1))
+  test.tick(T + 10_000)
+  expect(told(test.send(event('r', 9.999, 2), event('r', 10, 3)))).toEqual(['1-3@10'])
+  expect(told(test.end())).toEqual(['stage.dropped 1'])
+})
+
+it('waits for `lateness` more before an event has no partner', () => {
+  const definition = define(
+    'pairs',
+    { version: 1, lateness: '5s' },
+    keyed('l').pipe(join('pairs', keyed('r'), { within: '10s', kind: 'left' })),
+  )
+  const test = testStream(definition)
+  test.send(event('l', 0, 1))
+  expect(told(test.tick(T + 15_000))).toEqual([])
+  expect(told(test.send(event('r', 10, 2), event('l', 20, 3)))).toEqual(['1-2@10', '3-2@20'])
+  expect(told(test.send(event('l', 21, 4)))).toEqual([])
+  expect(told(test.tick(T + 36_000))).toEqual([])
+  expect(told(test.tick(T + 36_001))).toEqual(['4-null@21'])
+})
+
+it('says of an event without a partner whether all events had come', () => {
+  const test = testStream(pairs('left'))
+  test.send(event('l', 0, 1), event('l', 20, 2))
+  const complete = (outputs: typeof test.outputs) =>
+    outputs.map(({ data }) => ('complete' in data ? data.complete : undefined))
+  expect(complete(test.tick(T + 10_001, false))).toEqual([false])
+  expect(complete(test.tick(T + 30_001))).toEqual([true])
+})
+
+it('pairs the events of a stream that is joined with itself, each with the others and none with itself', () => {
+  const self = define('self', { version: 1 }, keyed('l').pipe(join('self', keyed('l'), { within: '10s' })))
+  const test = testStream(self)
+  expect(told(test.send(event('l', 0, 1)))).toEqual([])
+  expect(told(test.send(event('l', 5, 2)))).toEqual(['2-1@5', '1-2@5'])
+  expect(told(test.end())).toEqual([])
+})
+
+it('has no partner in an event that both streams have, but in the others', () => {
+  const all = from('unknown').pipe(map(({ data }) => data as Item))
+  const byKey = all.pipe(keyBy(({ key }) => key))
+  const left = define(
+    'both',
+    { version: 1 },
+    byKey.pipe(join('both', byKey, { within: '10s', kind: 'left' })),
+  )
+  const test = testStream(left)
+  test.send(event('l', 0, 1))
+  expect(told(test.tick(T + 10_001))).toEqual(['1-null@0'])
+})
+
+it('reports the events of a day without a time, which have no place beside others', () => {
+  const test = testStream(pairs('inner'))
+  test.send({ ...event('l', 0, 1), time: '2026-01-01', recorded: T + 1_000 } as TestEvent)
+  const [report] = test.end()
+  expect(report?.data).toEqual({
+    stage: 'pairs',
+    key: 'k',
+    start: '2026-01-01T00:00:00.000Z',
+    end: '2026-01-02T00:00:00.000Z',
+    reason: 'whole_day',
+    count: 1,
+  })
+})
+
+it('pairs an event with 256 others, and none of them if there are more', () => {
+  const test = testStream(pairs('left'))
+  for (let n = 0; n < 256; n++) test.send(event('l', 0, n))
+  expect(test.send(event('r', 10, 0))).toHaveLength(256)
+  test.send(event('l', 1, 256))
+  expect(() => test.send(event('r', 5, 1))).toThrow(/appends 257 events: at most 256/)
+  expect(told(test.end())).toEqual([])
+})
+
+it('places results of a window in their window, beside other events', () => {
+  const perMinute = define(
+    'per-minute',
+    { version: 1 },
+    keyed('l').pipe(aggregate('n', tumbling('1m'), { n: count() })),
+  )
+  const counts = from(perMinute).pipe(
+    map(({ data }) => ({ key: data.key, n: data.values.n })),
+    keyBy(({ key }) => key),
+  )
+  const joined = define('joined', { version: 1 }, counts.pipe(join('joined', keyed('r'), { within: '1s' })))
+  expect(joined.after).toEqual(['per-minute'])
+  const test = testStream(joined)
+  const data = {
+    stage: 'n',
+    key: 'k',
+    start: new Date(T).toISOString(),
+    end: new Date(T + 60_000).toISOString(),
+    complete: true,
+    values: { n: 3 },
   }
-  const ordered = async (...seconds: number[]) => {
-    const late: string[] = []
-    const order = orderByTime<ResearchEvent>({ lateness: 2_000, onLate: ({ id }) => late.push(id) })
-    const events = await lastValueFrom(fromList(seconds.map(at)).pipe(order, toArray()))
-    return [events.map(({ id }) => Number(id)), late.map(Number)]
+  test.send({ type: 'window.result', source: perMinute.source, time: T + 60_000, data })
+  expect(told(test.send(event('r', 58.999, 1), event('r', 58.998, 2), event('r', 60.999, 3)))).toEqual([
+    '3-1@59.999',
+    '3-3@60.999',
+  ])
+})
+
+it('enriches an event that is in the table by itself, if the table comes first', () => {
+  const table = from('unknown').pipe(
+    map(({ data }) => data as Item),
+    latestBy('table', ({ key }) => key),
+  )
+  const known = from('unknown').pipe(
+    map(({ data }) => data as Item),
+    keyBy(({ key }) => key),
+    enrich('known', table),
+  )
+  const before = testStream(define('known', { version: 1 }, table, known))
+  const after = testStream(define('known', { version: 1 }, known, table))
+  const events = [event('e', 0, 1), event('e', 1, 2), event('e', 0, 3)]
+  expect(told(before.send(...events))).toEqual(['1-1@0', '2-2@1', '3-2@0'])
+  expect(told(after.send(...events))).toEqual(['1-null@0', '2-1@1', '3-2@0'])
+})
+
+it('keeps the event that happened last, of one time the one that came last, with revisions and the past', () => {
+  const table = items('t').pipe(latestBy('table', ({ key }) => key))
+  const test = testStream(define('table', { version: 1 }, table))
+  const row = () => Object(test.state.get('["table","k"]')).item.n
+  const after = (...events: readonly TestEvent[]) => {
+    test.send(...events)
+    return row()
   }
-  expect(await ordered(1, 3, 2, 5, 4)).toEqual([[1, 2, 3, 4, 5], []])
-  expect(await ordered(1, 5, 2, 3)).toEqual([[1, 2, 3, 5], []])
-  expect(await ordered(1, 5, 6, 2)).toEqual([[1, 2, 5, 6], []])
-  expect(await ordered(1, 5, 9, 2)).toEqual([[1, 5, 9], [2]])
+  expect(after(event('t', 5, 1), event('t', 5, 2))).toBe(2)
+  expect(after(event('t', 4, 3))).toBe(2)
+  expect(after({ ...event('t', 5, 4), id: '2', revision: 2 })).toBe(4)
+  expect(after({ ...event('t', 4, 5), id: '3', revision: 2 })).toBe(4)
+  expect(after({ ...event('t', 6, 6), backfill: true })).toBe(6)
+})
+
+it('joins the events of a first walk into the past if they are to be placed, and no revision', () => {
+  const joinOf = (backfill: 'ignore' | 'place') =>
+    testStream(
+      define(
+        'pairs',
+        { version: 1, backfill },
+        keyed('l').pipe(join('pairs', keyed('r'), { within: '10s' })),
+      ),
+    )
+  const past = { ...event('l', 0, 1), id: 'past', backfill: true }
+  for (const [backfill, results] of [
+    ['ignore', []],
+    ['place', ['1-2@1']],
+  ] as const) {
+    const test = joinOf(backfill)
+    expect(told(test.send(past, { ...past, revision: 2 }, event('r', 1, 2)))).toEqual(results)
+  }
+})
+
+it('refuses wrong arguments at the call', () => {
+  const table = items('t').pipe(latestBy('table', ({ key }) => key))
+  const counted = keyed('l').pipe(aggregate('n', tumbling('1m'), { n: count() }))
+  const right = keyed('r')
+  const wrong: readonly (readonly [RegExp, () => unknown])[] = [
+    [/`?name`?/, () => join('', right, { within: 1 })],
+    [/within/, () => join('pairs', right, { within: 0 })],
+    [/within/, () => join('pairs', right, { within: Number.NaN })],
+    [/within/, () => join('pairs', right, { within: '367d' })],
+    // @ts-expect-error An option that is missing.
+    [/within/, () => join('pairs', right, {})],
+    // @ts-expect-error There is no such option.
+    [/until/, () => join('pairs', right, { within: 1, until: 2 })],
+    // @ts-expect-error There is no such kind.
+    [/kind/, () => join('pairs', right, { within: 1, kind: 'outer' })],
+    // @ts-expect-error It has no keys.
+    [/right/, () => join('pairs', items('r'), { within: 1 })],
+    // @ts-expect-error It has no keys.
+    [/`keyBy` before it/, () => items('l').pipe(join('pairs', right, { within: 1 }))],
+    // @ts-expect-error It is no function.
+    [/key/, () => latestBy('table', 'key')],
+    [/name/, () => latestBy('x'.repeat(101), () => 'key')],
+    // @ts-expect-error It is no table.
+    [/a table, as/, () => enrich('known', counted)],
+    // @ts-expect-error It is no table.
+    [/a table, as/, () => enrich('known', undefined)],
+    // @ts-expect-error It has no keys.
+    [/`keyBy` before it/, () => items('e').pipe(enrich('known', table))],
+  ]
+  for (const [message, call] of wrong) expect(call).toThrow(message)
+})
+
+it('refuses a table of the same name that is another one', () => {
+  const tableOf = () => items('t').pipe(latestBy('table', ({ key }) => key))
+  const known = keyed('e').pipe(enrich('known', tableOf()))
+  expect(() => define('known', { version: 1 }, tableOf(), known)).toThrow(/its table "table"/)
 })

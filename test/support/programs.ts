@@ -5,6 +5,7 @@ const ROOT = resolve(import.meta.dirname, '../..')
 
 /** The programs that tests start as processes, again and again. */
 export const PROGRAMS = [
+  'examples/pipeline/service.js',
   'test/e2e/killed-service-process.ts',
   'test/e2e/recording-process.ts',
   'test/gateway/soak/gateway-process.ts',

@@ -343,8 +343,10 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
 
   async #runEvent(fence: Fence, entry: EntryOf<Type>, key: string, occasion: Occasion): Promise<void> {
     const state = await this.#stateOf(key)
-    const range = this.#core.namesRead(entry, key)
-    const running = range && (await this.#timers.named(key, range, this.#batch.timersOf(key)))
+    const running: Timer[] = []
+    for (const range of this.#core.namesRead(entry, key)) {
+      running.push(...(await this.#timers.named(key, range, this.#batch.timersOf(key))))
+    }
     const effects = this.#observed(entry, () => this.#core.event(occasion, entry, key, state, running))
     if (effects instanceof ProcessError) await this.#fail(fence, effects, entry)
     else await this.#apply(fence, key, effects)

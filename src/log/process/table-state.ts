@@ -1,8 +1,8 @@
 import { concatMap } from 'rxjs'
 import type { Observable } from 'rxjs'
 import { ArgumentError } from '../../protocol/argument-error.ts'
-import { checkText } from '../../protocol/check.ts'
 import { Definition } from '../../streams/definition/define.ts'
+import { isTable } from '../../streams/definition/table.ts'
 import type { Latest, Table } from '../../streams/definition/table.ts'
 import type { Position } from '../store/contract.ts'
 import type { StoredStates } from '../store/process-store.ts'
@@ -38,22 +38,24 @@ export function tableState<Item>(
 ): TableState<Item> {
   if (!(definition instanceof Definition))
     throw new ArgumentError('definition', 'what `define` makes', definition)
-  const { name } = table
-  if (!definition.describe().some((stage) => stage.name === name)) {
-    throw new ArgumentError('table', `a stage of the definition ${JSON.stringify(definition.name)}`, name)
+  if (!isTable(table)) throw new ArgumentError('table', 'a table, as `latestBy` makes it', table)
+  const { name, shape } = table
+  if (!definition.describe().some((stage) => stage.name === name && JSON.stringify(stage.shape) === shape)) {
+    throw new ArgumentError('table', `a table of the definition ${JSON.stringify(definition.name)}`, name)
   }
+  const prefix = `[${JSON.stringify(name)},`
   // The process has stored what the table has taken, which is of this type.
   const state = new StoredProcessState<Latest & { readonly item: Item }>(states, definition.name)
   return {
     async get(key) {
-      checkText('key', key)
+      if (typeof key !== 'string') throw new ArgumentError('key', 'a key', key)
       return (await state.get(JSON.stringify([name, key])))?.item
     },
     changes: (...given) =>
       state.changes(...given).pipe(
         concatMap(({ key, state: latest, position }) => {
-          const [stage, own, part]: readonly unknown[] = JSON.parse(key)
-          if (stage !== name || part !== undefined || latest === null) return []
+          if (!key.startsWith(prefix) || latest === null) return []
+          const [, own]: readonly unknown[] = JSON.parse(key)
           return [{ key: String(own), item: latest.item, position }]
         }),
       ),

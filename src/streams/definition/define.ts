@@ -5,7 +5,6 @@ import { processSource } from '../../protocol/log-event.ts'
 import { hashOf } from '../effects.ts'
 import type { FunctionSettings, ProcessContext, ProcessFunctions, StreamEntry } from '../process-functions.ts'
 import { RefusedEffect } from '../refused-effect.ts'
-import type { NameRange } from '../timers.ts'
 import type { Row, RowKey, Stage, StageSettings } from './stage.ts'
 import { spanOf } from './windows.ts'
 import type { TimeSpan } from './windows.ts'
@@ -163,12 +162,10 @@ export function define<const Results extends readonly [unknown, ...unknown[]]>(
       throw new ArgumentError(`stages[${n}]`, 'a stage whose name no other one has', stage.name)
     if (stage.after.includes(name))
       throw new ArgumentError(`stages[${n}]`, 'a stage that reads other results than its own', name)
-    if (stage.table !== undefined && !all.some((each) => each.name === stage.table)) {
-      throw new ArgumentError(
-        `stages[${n}]`,
-        `in a definition with its table ${JSON.stringify(stage.table)}`,
-        stage.name,
-      )
+    const { table } = stage
+    if (table !== undefined && !stages.some((each: unknown) => each === table)) {
+      const expected = `in a definition with its table ${JSON.stringify(table.name)}`
+      throw new ArgumentError(`stages[${n}]`, expected, stage.name)
     }
     names.add(stage.name)
   }
@@ -199,7 +196,11 @@ function functionsOf(
     key: (entry) => rowsOf(entry).keys,
     init: () => null,
     event: (state, entry, context) => take(rowsOf(entry).of(context.key), state, context),
-    reads: (entry, key) => rangeOf(rowsOf(entry).of(key)),
+    // Each range by itself: all between two of them may be too many.
+    reads: (entry, key) =>
+      rowsOf(entry)
+        .of(key)
+        .flatMap(({ reads }) => reads ?? []),
     timer(state, due, context, name, data) {
       const key = rowKeyOf(context)
       byName.get(key[0])?.timer(key, state, due, context, name, data)
@@ -250,17 +251,6 @@ function take([first, ...others]: RowsOfKey, state: unknown, context: ProcessCon
     },
   }
   for (const row of [first, ...others]) row?.take(current, shared)
-}
-
-/** The names of the timers that are read at one row. */
-function rangeOf(rows: RowsOfKey): NameRange | undefined {
-  const ranges = rows.flatMap(({ reads }) => reads ?? [])
-  const [first, ...others] = ranges
-  if (first === undefined) return undefined
-  return others.reduce(
-    (all, { from, to }) => ({ from: from < all.from ? from : all.from, to: to > all.to ? to : all.to }),
-    first,
-  )
 }
 
 function rowText([stage, key, part]: RowKey): string {

@@ -26,7 +26,7 @@ export interface Stage<Result, State = unknown> {
   /** What it does, as a text: the same text has the same state. @internal */
   readonly shape: string
   /** The table of the same definition whose rows it reads. @internal */
-  readonly table?: string
+  readonly table?: Stage<unknown>
   /** Never there: it says the type of the results. @internal */
   readonly result?: () => Result
   /** @internal */

@@ -23,6 +23,14 @@ export interface Table<Item> extends Stage<never, Latest> {
   readonly item?: () => Item
 }
 
+const SHAPE = '{"table":"latest"}'
+
+/** Whether it is a table, and no other stage. */
+export function isTable(stage: unknown): boolean {
+  const { shape }: Partial<Stage<unknown>> = Object(stage)
+  return shape === SHAPE
+}
+
 /**
  * A table: the event of each key that happened last, and of several at one time the one that came last. It takes a more complete duplicate of an event, and
  * events of a first walk into the past.
@@ -65,7 +73,7 @@ export function latestBy<Item>(
         },
       ]
     }
-    return { name, types: origin.types, after: origin.after, shape: '{"table":"latest"}', rows, timer() {} }
+    return { name, types: origin.types, after: origin.after, shape: SHAPE, rows, timer() {} }
   }
 }
 
@@ -100,8 +108,7 @@ export function enrich<Item, Known, const Name extends string>(
   table: Table<Known>,
 ): (stream: KeyedStream<Item>) => Stage<JoinResultOf<Name, Item, Known | null>> {
   checkStageName(name)
-  if (typeof Object(table).rows !== 'function')
-    throw new ArgumentError('table', 'a table, as `latestBy` makes it', table)
+  if (!isTable(table)) throw new ArgumentError('table', 'a table, as `latestBy` makes it', table)
   return (stream) => {
     if (!(stream instanceof KeyedStream))
       throw new ArgumentError('enrich', 'given events with keys: put `keyBy` before it', stream)
@@ -111,7 +118,7 @@ export function enrich<Item, Known, const Name extends string>(
       types: origin.types,
       after: origin.after,
       shape: JSON.stringify({ enrich: table.name }),
-      table: table.name,
+      table,
       rows(entry, { backfill }) {
         if (entry.revision > 1 || (entry.backfill && backfill === 'ignore')) return []
         const item = select(entry)
