@@ -12,11 +12,12 @@ import * as fc from 'fast-check'
 import type { ResearchEvent } from 'rivulet'
 import { Gate, gateOf, underGate } from 'rivulet/operators'
 import { orderByTime } from 'rivulet/streams'
-import type { OrderOptions } from 'rivulet/streams'
 import { describe, expect, it } from 'vitest'
 import { inVirtualTime } from '../operators/virtual-time.ts'
 
 const T = Date.UTC(2026, 0, 1)
+
+type OrderOptions = Parameters<typeof orderByTime<ResearchEvent>>[0]
 
 /** An event at a second of the day. */
 function at(second: number, id = String(second)): ResearchEvent {
@@ -28,7 +29,7 @@ function at(second: number, id = String(second)): ResearchEvent {
 const ids = (events: readonly ResearchEvent[]) => events.map(({ id }) => id).join(' ')
 
 /** The ids of events at these seconds, as they are emitted. */
-async function ordered(seconds: readonly number[], options: Partial<OrderOptions<ResearchEvent>> = {}) {
+async function ordered(seconds: readonly number[], options: Partial<OrderOptions> = {}) {
   const events = seconds.map((second) => at(second))
   const settings = { lateness: '2s', ...options }
   return ids(await lastValueFrom(fromList(events).pipe(orderByTime(settings), toArray())))
