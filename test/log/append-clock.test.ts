@@ -125,3 +125,24 @@ it('refuses a wrong time between ticks', async () => {
   await expect(openLog(memoryStore(), { tick: 0 })).rejects.toThrow(ArgumentError)
   await expect(openLog(memoryStore(), { tick: Number.NaN })).rejects.toThrow(ArgumentError)
 })
+
+it('goes on once all sources of a recording have ended, so that timers of its last events fire', async () => {
+  const log = await opened(1)
+  const client = createClient({
+    baseUrl: 'http://127.0.0.1',
+    apiKey: null,
+    fetch: async () => Response.json({ error: { message: 'it is gone' } }, { status: 404 }),
+  })
+  const fired = Promise.withResolvers<void>()
+  log.process('end', {
+    version: 1,
+    types: ['source.failed'],
+    key: ({ source }) => source,
+    init: () => null,
+    event: (_state, { recorded }, context) => context.timer('end', recorded + 1_000, { clock: 'event' }),
+    timer: () => fired.resolve(),
+  })
+  await log.record({ client, monitors: ['monitor_1'] }).done
+  await fired.promise
+  expect((await entriesOf(log)).map(({ type }) => type)).toContain('source.failed')
+})

@@ -8,8 +8,8 @@ import type { Recorder } from '../record/recorder.ts'
 export const APPEND_TICK = 10_000
 
 /**
- * The clock of a log that has events of an application and no recording that runs. An application knows of nothing that is still to come, so its
- * events are complete up to now. It waits for a recording that has stopped. Once one runs, that one has the clock.
+ * The clock of a log that has events of an application, or of recordings whose sources have ended, and no recording that runs. Nothing is known that is still
+ * to come, so they are complete up to now. It waits for a recording that has stopped. Once one runs, that one has the clock.
  */
 export class AppendClock {
   readonly #interval: number
@@ -25,7 +25,7 @@ export class AppendClock {
     this.#recorder = recorder
   }
 
-  /** Called when the application appends. */
+  /** Called when the application appends, or a recording has ended because its sources have. */
   touch(): void {
     if (this.#interval === Infinity || this.#closing.signal.aborted) return
     this.#running?.clock.touch()

@@ -300,10 +300,15 @@ export class OpenEventLog implements EventLog {
   record(options: RecordOptions): Recording {
     const { inbox } = this
     const { sharing } = this.#store
-    return record(
-      { inbox, sharing, recorder: (onFailure, reports) => this.recorder(onFailure, reports) },
-      options,
-    )
+    const log = {
+      inbox,
+      sharing,
+      recorder: (onFailure: (error: unknown) => void, reports: RecorderReports) =>
+        this.recorder(onFailure, reports),
+      // Windows of its last events end while the log is open.
+      onDone: () => this.#appendClock.touch(),
+    }
+    return record(log, options)
   }
 
   async append(

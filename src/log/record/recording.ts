@@ -158,6 +158,8 @@ interface RecordedLog {
   readonly inbox: WebhookInbox
   readonly sharing: SharingStore
   readonly recorder: (onFailure: (error: unknown) => void, reports: RecorderReports) => Recorder
+  /** Called once all sources of the recording have ended: it ticks no more. */
+  readonly onDone: () => void
 }
 
 /**
@@ -201,6 +203,7 @@ class RecordingJob extends Job implements Recording {
 class RunningRecording {
   readonly #context: Context
   readonly #recorder: Recorder
+  readonly #onDone: () => void
   readonly #isShared: boolean
   readonly #drain: WebhookDrain | undefined
   readonly #clock: Clock | undefined
@@ -223,6 +226,7 @@ class RunningRecording {
     const { webhooks, share, name = share ?? 'main', wait, tick = 10_000, maxHold = MAX_HOLD } = options
     const { scheduler } = context
     this.#context = context
+    this.#onDone = log.onDone
     this.#isShared = share !== undefined
     const onFailure = (error: unknown) => {
       this.#failure = { error }
@@ -394,6 +398,7 @@ class RunningRecording {
   async #leave(): Promise<void> {
     await this.#clock?.finish()
     await this.#parts?.forget()
+    if (this.#clock !== undefined) this.#onDone()
   }
 
   /** Runs a job until the recording ends. */
