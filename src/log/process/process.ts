@@ -222,9 +222,11 @@ const DEFINITION_OPTIONS = Object.keys({
 
 /** The settings of a process that computes a definition. Throws an ArgumentError for an invalid one. */
 export function definitionSettings(
-  { name, version, after, functions, reads, shape }: Definition<unknown>,
+  definition: Definition<unknown>,
   options: DefinitionProcessOptions,
 ): ProcessSettings<unknown, ResearchEventType> {
+  // Not in the parameters, which are in the declarations of the package: they leave out what is internal.
+  const { name, version, after, functions, reads, shape } = definition
   checkOptions('options', options, DEFINITION_OPTIONS)
   return { ...processSettings(name, { ...functions, ...options, version, after }), shape, reads }
 }
