@@ -4,6 +4,7 @@ import { processSource } from '../protocol/log-event.ts'
 import { rfc3339 } from '../protocol/timestamp.ts'
 import { clocksOf } from './clocks.ts'
 import type { Clocks } from './clocks.ts'
+import { isAwaited } from './holds.ts'
 import type { OutputEvent, ProcessContext, WaitingTimer } from './process-functions.ts'
 import { RefusedEffect } from './refused-effect.ts'
 import { timerBytes } from './sizes.ts'
@@ -151,9 +152,11 @@ export class CallbackEffects<State, Stored, Output> implements ProcessContext<St
   }
 
   get behindUntil(): number | undefined {
-    const { holds } = this.#occasion.clocks
-    if (holds.size === 0) return undefined
-    return Array.from(holds.values()).reduce((first, { until }) => Math.min(first, until), Infinity)
+    const { holds, recorded } = this.#occasion.clocks
+    let first: number | undefined
+    for (const hold of holds.values())
+      if (isAwaited(hold, recorded)) first = Math.min(first ?? Infinity, hold.until)
+    return first
   }
 
   get waiting(): readonly WaitingTimer[] {

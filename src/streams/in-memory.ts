@@ -93,7 +93,8 @@ export function inMemory<State, Type extends ResearchEventType = ResearchEventTy
  * Computes a definition over a stream of events, in memory, and emits its results: those of `log.process` over the same entries.
  *
  * Event time goes by the ticks of a log, which are entries of it. Without them, it goes by nothing until the source completes: then all windows end.
- * So a definition over the past, `log.read` or any list of events, needs no time. With `watermark: 'arrival'`, it goes by the clock instead.
+ * So a definition over the past, `log.read` or any list of events, needs no time. For a definition that reads the results of another one, it goes by nothing
+ * even with ticks. With `watermark: 'arrival'`, it goes by the clock instead.
  *
  *     source:   --a--b-----c--|
  *               inMemory(countPerWindow)
@@ -153,7 +154,7 @@ function isOfDefinition(given: OfFunctions | OfDefinition): given is OfDefinitio
 const MEMORY_OPTIONS = ['maxKeys', 'onDeadLetter', 'scheduler']
 
 function definitionInMemory(
-  { name, functions, reads }: Definition<unknown>,
+  { name, after, functions, reads }: Definition<unknown>,
   options: DefinitionInMemoryOptions = {},
 ): OperatorFunction<StreamInput, ResearchEvent> {
   checkOptions('options', options, [...MEMORY_OPTIONS, 'watermark'])
@@ -161,7 +162,10 @@ function definitionInMemory(
   checkOneOf('watermark', watermark, ['ticks', 'arrival'])
   const onError = onDeadLetter === undefined ? 'stop' : 'dead-letter'
   const isTimed = watermark === 'ticks' ? () => true : undefined
-  return running(
+  // The results of other definitions may come after the tick that has ended their windows.
+  const isRead =
+    after.length > 0 && watermark === 'ticks' ? ({ type }: StreamInput) => type !== 'log.tick' : () => true
+  const run = running(
     name,
     { ...FUNCTION_DEFAULTS, ...functions, reads, onError },
     asComputed<unknown>(),
@@ -171,6 +175,7 @@ function definitionInMemory(
       isEnded: true,
     },
   )
+  return (source) => source.pipe(filter(isRead), run)
 }
 
 /** @param timing How its time moves, as for {@link inTime}. */

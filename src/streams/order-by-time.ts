@@ -93,9 +93,8 @@ class OrderedBuffer<Event extends StreamInput> {
       this.#onLate(event)
       return []
     }
-    // Most events come in order: the search begins at the end.
-    const before = this.#waiting.findLastIndex((each) => each.at <= at)
-    this.#waiting.splice(before + 1, 0, { at, event })
+    const place = firstIndex(this.#waiting, (each) => each.at > at)
+    this.#waiting.splice(place, 0, { at, event })
     this.#latest = Math.max(this.#latest, at)
     const until = this.#latest - this.#lateness
     const first = firstIndex(this.#waiting, (each) => each.at > until)

@@ -1,4 +1,5 @@
-import { compareStored, storedText } from '../protocol/stored-text.ts'
+import { firstIndex } from '../protocol/first-index.ts'
+import { compareStored, originalText, storedText } from '../protocol/stored-text.ts'
 import type { Clocks } from './clocks.ts'
 
 /** The clock that a timer's `due` is compared with: the watermark, or the time of recording. */
@@ -43,15 +44,52 @@ export interface NameRange {
   readonly to: string
 }
 
-/** The timers of a key whose names are in a range, in the order of their names. */
-export function namedIn(timers: Iterable<Timer>, { from, to }: NameRange): Timer[] {
-  const [first, end] = [storedText(from), storedText(to)]
-  const found: (readonly [string, Timer])[] = []
-  for (const timer of timers) {
-    const name = storedText(timer.name)
-    if (compareStored(name, first) >= 0 && compareStored(name, end) < 0) found.push([name, timer])
+/** The timers of a key in memory, by name. */
+export class KeyTimers {
+  readonly #byName = new Map<string, Timer>()
+  /** The names as they are stored, in order; undefined until they are read, since most keys have one timer. */
+  #names: string[] | undefined
+
+  get size(): number {
+    return this.#byName.size
   }
-  return found.toSorted(([a], [b]) => compareStored(a, b)).map(([, timer]) => timer)
+
+  get(name: string): Timer | undefined {
+    return this.#byName.get(name)
+  }
+
+  all(): Iterable<Timer> {
+    return this.#byName.values()
+  }
+
+  set(timer: Timer): void {
+    const { name } = timer
+    if (this.#names !== undefined && !this.#byName.has(name)) {
+      const stored = storedText(name)
+      this.#names.splice(placeOf(this.#names, stored), 0, stored)
+    }
+    this.#byName.set(name, timer)
+  }
+
+  delete(name: string): void {
+    if (!this.#byName.delete(name) || this.#names === undefined) return
+    this.#names.splice(placeOf(this.#names, storedText(name)), 1)
+  }
+
+  /** Timers whose names are in a range, in the order of their names: at most so many. */
+  named({ from, to }: NameRange, limit = Infinity): Timer[] {
+    this.#names ??= Array.from(this.#byName.keys(), storedText).toSorted(compareStored)
+    const first = placeOf(this.#names, storedText(from))
+    const end = placeOf(this.#names, storedText(to))
+    return this.#names
+      .slice(first, Math.min(end, first + limit))
+      .flatMap((name) => this.#byName.get(originalText(name)) ?? [])
+  }
+}
+
+/** The index of a name among names in order, or where it belongs. */
+function placeOf(names: readonly string[], name: string): number {
+  return firstIndex(names, (each) => compareStored(each, name) >= 0)
 }
 
 /** The text is different for each key and name. */
@@ -61,7 +99,7 @@ export function timerId({ key, name }: Pick<Timer, 'key' | 'name'>): string {
 
 /** Timers in memory, in the order in which they fire. One for each key and name. */
 export class Timers {
-  readonly #byKey = new Map<string, Map<string, Timer>>()
+  readonly #byKey = new Map<string, KeyTimers>()
   #size = 0
   readonly #queues: Readonly<Record<TimerClock, TimerHeap>> = {
     event: new TimerHeap(),
@@ -81,8 +119,8 @@ export class Timers {
       timers?.delete(name)
       if (timers?.size === 0) this.#byKey.delete(key)
     } else {
-      if (timers === undefined) this.#byKey.set(key, (timers = new Map()))
-      timers.set(name, change)
+      if (timers === undefined) this.#byKey.set(key, (timers = new KeyTimers()))
+      timers.set(change)
       this.#queues[change.clock].push(change)
     }
     this.#size += (timers?.size ?? 0) - before
@@ -91,7 +129,7 @@ export class Timers {
 
   /** Timers of a key, in the order of their names. */
   named(key: string, range: NameRange): readonly Timer[] {
-    return namedIn(this.#byKey.get(key)?.values() ?? [], range)
+    return this.#byKey.get(key)?.named(range) ?? []
   }
 
   /** The first timer of a clock. */
@@ -108,7 +146,7 @@ export class Timers {
   forget(clock: TimerClock): void {
     this.#queues[clock].clear()
     for (const timers of this.#byKey.values())
-      for (const { key, name, clock: own } of timers.values())
+      for (const { key, name, clock: own } of timers.all())
         if (own === clock) this.set({ key, name, due: null })
   }
 
@@ -122,7 +160,7 @@ export class Timers {
     this.#queues.event.clear()
     this.#queues.recorded.clear()
     for (const timers of this.#byKey.values())
-      for (const timer of timers.values()) this.#queues[timer.clock].push(timer)
+      for (const timer of timers.all()) this.#queues[timer.clock].push(timer)
   }
 
   /** The first timer that is due by then, on either clock. It stays. */

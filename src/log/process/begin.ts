@@ -154,7 +154,7 @@ async function migrated(
       const next = migratedState(name, key, state, (value) => migrate(value, from, key))
       const size = stateBytes({ key, state: next })
       if (bytes + size > MAX_EFFECT_BYTES) {
-        await save({ ...progress, version, migration }, changed)
+        await save({ ...progress, version, shape: undefined, migration }, changed)
         changed = []
         bytes = 0
       }
@@ -164,7 +164,10 @@ async function migrated(
       bytes += size
     }
     migration = { from, after: page.position, until }
-    await save({ ...progress, version, migration: page.isEnd ? undefined : migration }, changed)
+    await save(
+      { ...progress, version, shape: undefined, migration: page.isEnd ? undefined : migration },
+      changed,
+    )
     if (page.isEnd) return progress
   }
 }

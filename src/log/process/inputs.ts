@@ -97,6 +97,9 @@ function withProgress(
   // An earlier version of it may have been further.
   if (reader === undefined) return before
   const furthest = Math.max(now.get(reader)?.through ?? -Infinity, at)
+  const undivided = now.get(whole)
+  // It was divided since: its parts know what is missing.
+  if (reader !== whole && undivided !== undefined) now.set(whole, { ...undivided, complete: true })
   return now.set(reader, { through: furthest, complete: complete !== false })
 }
 

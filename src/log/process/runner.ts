@@ -194,9 +194,11 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
   /** Entries that were deleted are an entry of their own, unless its type is not wanted. */
   #checkGap({ gap }: Page): void {
     if (gap === undefined) return
-    const { rebuild, holdsRetention, types } = this.#settings
+    const { rebuild, holdsRetention, types, shape } = this.#settings
     const wanted: readonly string[] | undefined = types
-    if (wanted?.includes('log.gap') === false) throw new LogGapError(`process:${this.#name}`, gap)
+    // A definition has no function for it.
+    if (shape === undefined && wanted?.includes('log.gap') === false)
+      throw new LogGapError(`process:${this.#name}`, gap)
     const isStrict = holdsRetention && rebuild !== 'available'
     if (this.#progress.rebuild === undefined || !isStrict) return
     throw new LogError(

@@ -1,5 +1,5 @@
 import type { Clocks } from '../../streams/clocks.ts'
-import { compareTimers, namedIn, timerId, Timers } from '../../streams/timers.ts'
+import { compareTimers, KeyTimers, timerId, Timers } from '../../streams/timers.ts'
 import { WaitingTimers } from '../../streams/waiting-timers.ts'
 import type { NameRange, Timer, TimerChange, TimerClock } from '../../streams/timers.ts'
 import type { ProcessStore } from '../store/process-store.ts'
@@ -93,12 +93,13 @@ export class TimerQueue {
    */
   async named(key: string, range: NameRange, changes: Iterable<TimerChange>): Promise<readonly Timer[]> {
     const stored = await this.#store.keyTimers(this.#name, key, range, MAX_NAMED)
-    const timers = new Map(stored.map((timer) => [timer.name, timer]))
+    const timers = new KeyTimers()
+    for (const timer of stored) timers.set(timer)
     for (const change of changes) {
       if (change.due === null) timers.delete(change.name)
-      else timers.set(change.name, change)
+      else timers.set(change)
     }
-    return namedIn(timers.values(), range)
+    return timers.named(range)
   }
 
   /** Applies a change. The caller also puts it into the store. */

@@ -52,7 +52,7 @@ export class Processes {
   }
 
   keyTimers(name: string, key: string, range: NameRange, limit: number): Timer[] {
-    return this.#processes.get(name)?.timers.named(key, range).slice(0, limit) ?? []
+    return this.#processes.get(name)?.timers.named(key, range, limit) ?? []
   }
 
   end(name: string): Position {

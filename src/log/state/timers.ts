@@ -1,11 +1,11 @@
-import { compareTimers, namedIn } from '../../streams/timers.ts'
+import { compareTimers, KeyTimers } from '../../streams/timers.ts'
 import type { NameRange, Timer, TimerChange } from '../../streams/timers.ts'
 import type { TimersOptions } from '../store/process-store.ts'
 import { firstIndex } from '../../protocol/first-index.ts'
 
 /** The timers of a process, in their order. */
 export class Timers {
-  readonly #byKey = new Map<string, Map<string, Timer>>()
+  readonly #byKey = new Map<string, KeyTimers>()
   readonly #sorted: Readonly<Record<Timer['clock'], Timer[]>> = { event: [], recorded: [] }
 
   read({ clock, until, after, limit }: TimersOptions): Timer[] {
@@ -16,8 +16,8 @@ export class Timers {
     return end === -1 ? found : found.slice(0, end)
   }
 
-  named(key: string, range: NameRange): Timer[] {
-    return namedIn(this.#byKey.get(key)?.values() ?? [], range)
+  named(key: string, range: NameRange, limit: number): Timer[] {
+    return this.#byKey.get(key)?.named(range, limit) ?? []
   }
 
   all(): readonly Timer[] {
@@ -26,7 +26,7 @@ export class Timers {
 
   set(timer: TimerChange): void {
     const { key, name } = timer
-    const names = this.#byKey.get(key) ?? new Map<string, Timer>()
+    const names = this.#byKey.get(key) ?? new KeyTimers()
     const earlier = names.get(name)
     if (earlier !== undefined) {
       const timers = this.#sorted[earlier.clock]
@@ -36,7 +36,7 @@ export class Timers {
     if (timer.due !== null) {
       const timers = this.#sorted[timer.clock]
       timers.splice(indexOf(timers, timer), 0, timer)
-      names.set(name, timer)
+      names.set(timer)
     }
     if (names.size > 0) this.#byKey.set(key, names)
     else this.#byKey.delete(key)

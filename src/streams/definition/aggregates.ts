@@ -141,12 +141,12 @@ export function latest<Item, Value>(
 }
 
 /**
- * A value of each event, in the order in which they came. If sessions become one, the values of the earlier one come first.
+ * A value of each event, in the order in which they came; undefined is left out. If sessions become one, the values of the earlier one come first.
  *
  * @param most Maximum number of values of a window, up to 10,000. One more fails as a function that throws. Default 100.
  */
 export function collect<Item, Value>(
-  value: (item: Item) => Value,
+  value: (item: Item) => Value | undefined,
   most = 100,
 ): Aggregate<Item, readonly Value[], readonly Value[]> {
   checkFunction('value', value)
@@ -158,7 +158,10 @@ export function collect<Item, Value>(
   return {
     kind: 'collect',
     init: () => [],
-    add: (state, item) => bounded([...state, value(item)]),
+    add(state, item) {
+      const next = value(item)
+      return next === undefined ? state : bounded([...state, next])
+    },
     merge: (a, b) => bounded([...a, ...b]),
     result: (state) => state,
   }

@@ -53,9 +53,6 @@ export interface StageDescription {
 /** Maximum number of stages. */
 const MAX_STAGES = 100
 
-/** Maximum number of entries whose rows are known: a log reads as many keys ahead. */
-const MAX_KNOWN = 1_000
-
 /** What the stages of a definition ask for at one row. */
 type RowsOfKey = readonly Row<unknown>[]
 
@@ -180,13 +177,12 @@ function functionsOf(
 ): Definition<unknown>['functions'] & Pick<Definition<unknown>, 'reads'> {
   const byName = new Map(stages.map((stage) => [stage.name, stage]))
   // `event` is called once for each key, and for a log many entries after `key`.
-  const known = new Map<StreamEntry, Rows>()
+  const known = new WeakMap<StreamEntry, Rows>()
   const rowsOf = (entry: StreamEntry) => {
     const before = known.get(entry)
     if (before !== undefined) return before
     const reading = stages.filter(({ types }) => types.includes(entry.type))
     const rows = new Rows(reading.flatMap((stage) => stage.rows(entry, settings)))
-    if (known.size >= MAX_KNOWN) known.clear()
     known.set(entry, rows)
     return rows
   }

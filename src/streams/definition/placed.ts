@@ -30,7 +30,9 @@ function timeOf(entry: StreamEntry): number {
   const at = eventTime(entry)
   // A window includes its last moment, and not its end: then the result is in a longer window that ends with it.
   if (entry.type === 'window.result') return at - 1
-  return entry.type === 'join.result' ? Math.min(parsedTime(entry.data.time) ?? at, at) : at
+  if (entry.type !== 'join.result') return at
+  // Without a partner, it comes once the watermark has passed the last moment of one. At an earlier time, it would be late.
+  return entry.cause?.timer === undefined ? Math.min(parsedTime(entry.data.time) ?? at, at) : at - 1
 }
 
 /** The place of a time among the names of timers: the same length for each time, in their order. */

@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
+import { from as fromList, lastValueFrom, toArray } from 'rxjs'
 import { ArgumentError } from 'rivulet'
 import type { ResearchEvent } from 'rivulet'
 import { memoryStore, openLog, ProcessVersionError } from 'rivulet/log'
@@ -10,11 +11,14 @@ import {
   define,
   from,
   hopping,
+  inMemory,
+  join,
   keyBy,
   ProcessError,
   session,
   sum,
   tumbling,
+  where,
 } from 'rivulet/streams'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { at, fromReadings, readings, short } from '../../streams/definitions/readings.ts'
@@ -312,4 +316,94 @@ describe('a definition over the results of another one', () => {
       `a 0-3600: ${minutes(0, 60).join(' ')}`.split(' ').toSorted(),
     ])
   })
+})
+
+describe('a definition that reads another one', () => {
+  const chained = () => {
+    const minutes = readings(tumbling('1m'))
+    const fives = define(
+      'fives',
+      { version: 1 },
+      from(minutes).pipe(
+        keyBy(({ data }) => data.key),
+        aggregate('fives', tumbling('5m'), { minutes: count() }),
+      ),
+    )
+    return { minutes, fives }
+  }
+  const counts = (outputs: readonly { readonly type: string; readonly data: unknown }[]) =>
+    outputs.map(({ type, data }) => [type, Object(Object(data).values).minutes])
+
+  it('has the same values in memory as over the log, at the end', async () => {
+    const { store, log } = await opened()
+    const { minutes, fives } = chained()
+    await append(store, [tick(0)])
+    const jobs = [log.process(minutes), log.process(fives)]
+    for (let minute = 0; minute < 10; minute++) {
+      await append(store, [...events(minute * 60), tick(minute * 60 + 60)])
+      await caughtUp(log, 'readings', 'fives')
+    }
+    await append(store, [tick(700)])
+    await caughtUp(log, 'readings', 'fives')
+    for (const job of jobs) await job.stop()
+    const entries = await entriesOf(log)
+    const appended = entries.filter(
+      ({ type, cause }) => type === 'window.result' && cause?.process === 'fives',
+    )
+    const inOnePass = await lastValueFrom(fromList(entries).pipe(inMemory(fives), toArray()))
+    expect(counts(appended)).toEqual([
+      ['window.result', 5],
+      ['window.result', 5],
+    ])
+    expect(counts(inOnePass)).toEqual(counts(appended))
+  })
+
+  it('has the results of a left join without a partner in its windows, and none of them late', async () => {
+    const { store, log } = await opened()
+    const of = (isLeft: boolean) =>
+      fromReadings().pipe(
+        where(({ number }) => (number ?? 0) % 2 === (isLeft ? 0 : 1)),
+        keyBy(({ key }) => key),
+      )
+    const pairs = define(
+      'pairs',
+      { version: 1 },
+      of(true).pipe(join('pairs', of(false), { within: '10m', kind: 'left' })),
+    )
+    const lonely = define(
+      'lonely',
+      { version: 1 },
+      from(pairs).pipe(
+        keyBy(({ data }) => data.key),
+        aggregate('minutes', tumbling('1m'), { alone: count(({ data }) => data.right === null) }),
+      ),
+    )
+    const jobs = [log.process(pairs), log.process(lonely)]
+    await append(store, [tick(0), ...events(0, 60, 120)])
+    for (let minute = 1; minute < 20; minute++) {
+      await append(store, [tick(minute * 60)])
+      await caughtUp(log, 'pairs', 'lonely')
+    }
+    for (const job of jobs) await job.stop()
+    const entries = await entriesOf(log)
+    const results = entries.flatMap(({ type, data }) => (type === 'window.result' ? [data] : []))
+    expect(results.map(({ start, values }) => [Date.parse(start) - at(0), values['alone']])).toEqual([
+      [600_000, 1],
+      [660_000, 1],
+      [720_000, 1],
+    ])
+    expect(entries.filter(({ type }) => type === 'stage.dropped')).toEqual([])
+  })
+})
+
+it('goes on after entries that were deleted before it has read them, if it does not hold them', async () => {
+  const { store, log } = await opened(memoryStore())
+  const definition = readings(tumbling('1m'))
+  await append(store, [...events(1), tick(0)])
+  await run(log, log.process(definition, { holdsRetention: false }))
+  await append(store, [...events(2, 3, 4), tick(50)])
+  await store.retention.trim({ limit: 4 })
+  await append(store, [...events(5), tick(100)])
+  await run(log, log.process(definition, { holdsRetention: false }))
+  expect(await resultsOf(log)).toHaveLength(1)
 })

@@ -237,6 +237,15 @@ describe('collect', () => {
     expect(() => sessions.send(reading(20))).toThrow(/collect: a window has more than 2 values/)
   })
 
+  it('leaves out undefined, and keeps null', () => {
+    expect(
+      valueOf(
+        collect(({ number: n }: Reading) => (n === 1 ? undefined : n === 2 ? null : n)),
+        numbered(1, 2, 3),
+      ),
+    ).toEqual([null, 3])
+  })
+
   it('stops the process at a value that is not JSON', () => {
     const test = testOf(collect(() => new Map()))
     expect(() => test.send(reading(1))).toThrow(/its state is not JSON/)
