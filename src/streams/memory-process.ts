@@ -152,7 +152,7 @@ export class MemoryProcess<State, Input extends StreamInput, Stored, Output> {
     else if (state !== undefined) this.#states.set(key, state)
     for (const change of timers) {
       this.#timers.set(change)
-      if (this.#waiting.changed(change) !== undefined) this.#timers.restore()
+      if (this.#waiting.changed(change) !== undefined) this.#timers.restoreKey(change.key)
     }
     if (outputs.length > 0) this.#output.push(...outputs)
   }

@@ -155,6 +155,11 @@ export class Timers {
     this.#queues[clock].shift()
   }
 
+  /** Puts the timers of a key back into the order. One that is there twice fires once, since it is gone then. */
+  restoreKey(key: string): void {
+    for (const timer of this.#byKey.get(key)?.all() ?? []) this.#queues[timer.clock].push(timer)
+  }
+
   /** Puts all timers back into the order. */
   restore(): void {
     this.#queues.event.clear()
