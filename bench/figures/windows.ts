@@ -2,7 +2,7 @@ import { deepStrictEqual } from 'node:assert/strict'
 import { copyFileSync } from 'node:fs'
 import { join as joinPath } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { from as fromList } from 'rxjs'
+import { filter, from as fromList } from 'rxjs'
 import type { ResearchEvent } from 'rivulet'
 import { eventTime, openLog } from 'rivulet/log'
 import type { EventLog, LogJob } from 'rivulet/log'
@@ -22,7 +22,7 @@ import {
   tumbling,
   where,
 } from 'rivulet/streams'
-import type { Definition, Windows } from 'rivulet/streams'
+import type { Definition, ResultEvent, Windows } from 'rivulet/streams'
 import { tickEvent } from '../../src/protocol/log-event.ts'
 import { fixedByHand, pairsByHand, sessionsByHand } from '../by-hand/windows.ts'
 import type { PairByHand, WindowByHand } from '../by-hand/windows.ts'
@@ -81,9 +81,7 @@ function entriesOf(events: number): readonly ResearchEvent[] {
   return [...entries, tickEvent(events, end, { through: end, complete: true })]
 }
 
-const counted = (
-  windowsOf: Windows,
-): Definition<{ readonly values: { readonly count: number; readonly sum: number } }> =>
+const counted = (windowsOf: Windows) =>
   define(
     'bench',
     { version: 1 },
@@ -93,27 +91,23 @@ const counted = (
     ),
   )
 
-async function windows(
+/** Compares the rows of a definition in memory with those of a loop by hand, and how long both take. */
+async function compared<Data, Row extends readonly (string | number)[]>(
   name: string,
   entries: readonly ResearchEvent[],
-  windowsOf: Windows,
-  byHand: () => readonly WindowByHand[],
-): Promise<Result> {
-  let ours: readonly WindowByHand[] = []
-  let theirs: readonly WindowByHand[] = []
-  const definition = counted(windowsOf)
+  definition: Definition<Data>,
+  rowOf: (result: ResultEvent<Data>) => Row,
+  byHand: () => readonly Row[],
+) {
+  let ours: Row[] = []
+  let theirs: readonly Row[] = []
   const mine = () => {
-    const found: WindowByHand[] = []
-    ours = found
-    return perProcessorSecond(EVENTS, () => {
-      fromList(entries)
-        .pipe(inMemory(definition))
-        .subscribe((event) => {
-          if (event.type !== 'window.result') return
-          const { key, start, values } = Object(event.data)
-          found.push([String(key), Date.parse(String(start)), Number(values.count), Number(values.sum)])
-        })
-    })
+    ours = []
+    const run = fromList(entries).pipe(
+      inMemory(definition),
+      filter((event): event is ResultEvent<Data> => event.type !== 'stage.dropped'),
+    )
+    return perProcessorSecond(EVENTS, () => run.subscribe((event) => ours.push(rowOf(event))))
   }
   const other = () => perProcessorSecond(EVENTS, () => void (theirs = byHand()))
   const { ratio, ...details } = await alternately(mine, other, { rounds: 5, warmUp: 1 })
@@ -125,11 +119,23 @@ function sorted<Row extends readonly (string | number)[]>(rows: readonly Row[]):
   return rows.map((row) => row.join(' ')).toSorted()
 }
 
+const windows = (
+  name: string,
+  entries: readonly ResearchEvent[],
+  windowsOf: Windows,
+  byHand: () => readonly WindowByHand[],
+) =>
+  compared(
+    name,
+    entries,
+    counted(windowsOf),
+    ({ data: { key, start, values } }): WindowByHand => [key, Date.parse(start), values.count, values.sum],
+    byHand,
+  )
+
 const isLeft = ({ id }: Pick<ResearchEvent, 'id'>) => id.endsWith('0') || id.endsWith('5')
 
-async function joins(entries: readonly ResearchEvent[]): Promise<Result> {
-  let ours: readonly PairByHand[] = []
-  let theirs: readonly PairByHand[] = []
+function joins(entries: readonly ResearchEvent[]): Promise<Result> {
   const side = (isWanted: boolean) =>
     from('monitor.event_stream').pipe(
       where((event) => isLeft(event) === isWanted),
@@ -137,26 +143,13 @@ async function joins(entries: readonly ResearchEvent[]): Promise<Result> {
       keyBy(({ source }) => source),
     )
   const short = entries.map((entry) => ({ ...entry, source: entry.source.slice(0, -1) }))
-  const definition = define(
-    'bench',
-    { version: 1 },
-    side(true).pipe(join('pairs', side(false), { within: '5s' })),
+  return compared(
+    'join',
+    entries,
+    define('bench', { version: 1 }, side(true).pipe(join('pairs', side(false), { within: '5s' }))),
+    ({ data: { left, right } }): PairByHand => [left.id, right.id],
+    () => pairsByHand(short, 5_000, isLeft),
   )
-  const mine = () => {
-    const found: PairByHand[] = []
-    ours = found
-    return perProcessorSecond(EVENTS, () => {
-      fromList(entries)
-        .pipe(inMemory(definition))
-        .subscribe((event) => {
-          if (event.type === 'join.result') found.push([event.data.left.id, event.data.right.id])
-        })
-    })
-  }
-  const other = () => perProcessorSecond(EVENTS, () => void (theirs = pairsByHand(short, 5_000, isLeft)))
-  const { ratio, ...details } = await alternately(mine, other, { rounds: 5, warmUp: 1 })
-  deepStrictEqual(sorted(ours), sorted(theirs))
-  return result('join', ratio, undefined, { ...details, results: ours.length, unit: 'events/s' })
 }
 
 const STORED = 50_000

@@ -25,7 +25,7 @@ export interface JoinResult {
   readonly left: unknown
   /** Null if there is none. */
   readonly right: unknown
-  /** Whether what is missing had not come: false if a stream was waited for in vain, as in `log.tick`. */
+  /** False if `right` may be null because a stream was waited for in vain, as in `log.tick`. */
   readonly complete: boolean
 }
 

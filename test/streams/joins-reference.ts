@@ -69,8 +69,8 @@ const causeOf = ({ source, id, revision }: StreamEntry, due: number | null = nul
 
 /** When an event happened: no later than it was recorded. */
 function timeOf({ time, received, recorded }: StreamEntry): number {
-  const told = [time, received].map((text) => (text === null ? Number.NaN : Date.parse(text)))
-  return Math.min(told.find((at) => !Number.isNaN(at)) ?? recorded, recorded)
+  const given = [time, received].map((text) => (text === null ? Number.NaN : Date.parse(text)))
+  return Math.min(given.find((at) => !Number.isNaN(at)) ?? recorded, recorded)
 }
 
 const isDay = ({ time }: StreamEntry) => time !== null && time.length === 10 && time.split('-').length === 3

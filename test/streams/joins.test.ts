@@ -47,7 +47,7 @@ interface Joined {
   readonly count: number
 }
 
-const told = (outputs: readonly { readonly type: string; readonly data: unknown }[]) =>
+const short = (outputs: readonly { readonly type: string; readonly data: unknown }[]) =>
   outputs.map(({ type, data }) => {
     const { left, right, time, count: dropped } = data as Partial<Joined>
     const n = (item: Item | null | undefined) => item?.n ?? null
@@ -59,31 +59,31 @@ const told = (outputs: readonly { readonly type: string; readonly data: unknown 
 it('pairs events of a key within the time, whichever comes first', () => {
   const test = testStream(pairs('inner'))
   expect(
-    told(test.send(event('l', 0, 1), event('r', 10, 2), event('r', 11, 3), event('r', 5, 4, 'other'))),
+    short(test.send(event('l', 0, 1), event('r', 10, 2), event('r', 11, 3), event('r', 5, 4, 'other'))),
   ).toEqual(['1-2@10'])
-  expect(told(test.send(event('l', 21, 5)))).toEqual(['5-3@21'])
-  expect(told(test.end())).toEqual([])
+  expect(short(test.send(event('l', 21, 5)))).toEqual(['5-3@21'])
+  expect(short(test.end())).toEqual([])
   expect(test.state.size).toBe(0)
 })
 
 it('gives what has no partner once the watermark has passed the time of one, and not before', () => {
   const test = testStream(pairs('left'))
-  expect(told(test.send(event('l', 0, 1), event('l', 1, 2), event('r', 11, 3)))).toEqual(['2-3@11'])
-  expect(told(test.tick(T + 10_000))).toEqual([])
-  expect(told(test.send(event('r', 10, 4)))).toEqual(['1-4@10', '2-4@10'])
-  expect(told(test.send(event('l', 12, 5)))).toEqual(['5-4@12', '5-3@12'])
-  expect(told(test.send(event('l', 21, 6)))).toEqual(['6-3@21'])
-  expect(told(test.send(event('l', 30, 7)))).toEqual([])
-  expect(told(test.tick(T + 40_000))).toEqual([])
-  expect(told(test.tick(T + 40_001))).toEqual(['7-null@30'])
+  expect(short(test.send(event('l', 0, 1), event('l', 1, 2), event('r', 11, 3)))).toEqual(['2-3@11'])
+  expect(short(test.tick(T + 10_000))).toEqual([])
+  expect(short(test.send(event('r', 10, 4)))).toEqual(['1-4@10', '2-4@10'])
+  expect(short(test.send(event('l', 12, 5)))).toEqual(['5-4@12', '5-3@12'])
+  expect(short(test.send(event('l', 21, 6)))).toEqual(['6-3@21'])
+  expect(short(test.send(event('l', 30, 7)))).toEqual([])
+  expect(short(test.tick(T + 40_000))).toEqual([])
+  expect(short(test.tick(T + 40_001))).toEqual(['7-null@30'])
 })
 
 it('leaves out and reports an event that the watermark has passed', () => {
   const test = testStream(pairs('inner'))
   test.send(event('l', 0, 1))
   test.tick(T + 5_000)
-  expect(told(test.send(event('r', 4, 2), event('r', 3, 3)))).toEqual([])
-  expect(told(test.tick(T + 100_000))).toEqual(['stage.dropped 2'])
+  expect(short(test.send(event('r', 4, 2), event('r', 3, 3)))).toEqual([])
+  expect(short(test.tick(T + 100_000))).toEqual(['stage.dropped 2'])
 })
 
 it('fails for an event with more partners than a call may append', () => {
@@ -96,8 +96,8 @@ it('enriches events by the row that a table has when they come', () => {
   const table = items('t').pipe(latestBy('table', ({ key }) => key))
   const known = keyed('e').pipe(enrich('known', table))
   const test = testStream(define('known', { version: 1 }, table, known))
-  expect(told(test.send(event('e', 0, 1)))).toEqual(['1-null@0'])
-  expect(told(test.send(event('t', 5, 2), event('e', 6, 3), event('t', 4, 4), event('e', 7, 5)))).toEqual([
+  expect(short(test.send(event('e', 0, 1)))).toEqual(['1-null@0'])
+  expect(short(test.send(event('t', 5, 2), event('e', 6, 3), event('t', 4, 4), event('e', 7, 5)))).toEqual([
     '3-2@6',
     '5-2@7',
   ])
@@ -109,16 +109,16 @@ it('enriches events by the row that a table has when they come', () => {
 it('has pairs of events that are exactly `within` apart, and none that are 1 ms more', () => {
   const test = testStream(pairs('inner'))
   test.send(event('l', 10, 1))
-  expect(told(test.send(event('r', 0, 2), event('r', 20, 3)))).toEqual(['1-2@10', '1-3@20'])
-  expect(told(test.send(event('r', -0.001, 4), event('r', 20.001, 5)))).toEqual([])
+  expect(short(test.send(event('r', 0, 2), event('r', 20, 3)))).toEqual(['1-2@10', '1-3@20'])
+  expect(short(test.send(event('r', -0.001, 4), event('r', 20.001, 5)))).toEqual([])
 })
 
 it('takes an event at the watermark, and leaves out one that is 1 ms before it', () => {
   const test = testStream(pairs('inner'))
   test.send(event('l', 0, 1))
   test.tick(T + 10_000)
-  expect(told(test.send(event('r', 9.999, 2), event('r', 10, 3)))).toEqual(['1-3@10'])
-  expect(told(test.end())).toEqual(['stage.dropped 1'])
+  expect(short(test.send(event('r', 9.999, 2), event('r', 10, 3)))).toEqual(['1-3@10'])
+  expect(short(test.end())).toEqual(['stage.dropped 1'])
 })
 
 it('waits for `lateness` more before an event has no partner', () => {
@@ -129,11 +129,11 @@ it('waits for `lateness` more before an event has no partner', () => {
   )
   const test = testStream(definition)
   test.send(event('l', 0, 1))
-  expect(told(test.tick(T + 15_000))).toEqual([])
-  expect(told(test.send(event('r', 10, 2), event('l', 20, 3)))).toEqual(['1-2@10', '3-2@20'])
-  expect(told(test.send(event('l', 21, 4)))).toEqual([])
-  expect(told(test.tick(T + 36_000))).toEqual([])
-  expect(told(test.tick(T + 36_001))).toEqual(['4-null@21'])
+  expect(short(test.tick(T + 15_000))).toEqual([])
+  expect(short(test.send(event('r', 10, 2), event('l', 20, 3)))).toEqual(['1-2@10', '3-2@20'])
+  expect(short(test.send(event('l', 21, 4)))).toEqual([])
+  expect(short(test.tick(T + 36_000))).toEqual([])
+  expect(short(test.tick(T + 36_001))).toEqual(['4-null@21'])
 })
 
 it('says of an event without a partner whether all events had come', () => {
@@ -148,9 +148,9 @@ it('says of an event without a partner whether all events had come', () => {
 it('pairs the events of a stream that is joined with itself, each with the others and none with itself', () => {
   const self = define('self', { version: 1 }, keyed('l').pipe(join('self', keyed('l'), { within: '10s' })))
   const test = testStream(self)
-  expect(told(test.send(event('l', 0, 1)))).toEqual([])
-  expect(told(test.send(event('l', 5, 2)))).toEqual(['2-1@5', '1-2@5'])
-  expect(told(test.end())).toEqual([])
+  expect(short(test.send(event('l', 0, 1)))).toEqual([])
+  expect(short(test.send(event('l', 5, 2)))).toEqual(['2-1@5', '1-2@5'])
+  expect(short(test.end())).toEqual([])
 })
 
 it('has no partner in an event that both streams have, but in the others', () => {
@@ -163,7 +163,7 @@ it('has no partner in an event that both streams have, but in the others', () =>
   )
   const test = testStream(left)
   test.send(event('l', 0, 1))
-  expect(told(test.tick(T + 10_001))).toEqual(['1-null@0'])
+  expect(short(test.tick(T + 10_001))).toEqual(['1-null@0'])
 })
 
 it('reports the events of a day without a time, which have no place beside others', () => {
@@ -186,7 +186,7 @@ it('pairs an event with 256 others, and none of them if there are more', () => {
   expect(test.send(event('r', 10, 0))).toHaveLength(256)
   test.send(event('l', 1, 256))
   expect(() => test.send(event('r', 5, 1))).toThrow(/appends 257 events: at most 256/)
-  expect(told(test.end())).toEqual([])
+  expect(short(test.end())).toEqual([])
 })
 
 it('places results of a window in their window, beside other events', () => {
@@ -211,7 +211,7 @@ it('places results of a window in their window, beside other events', () => {
     values: { n: 3 },
   }
   test.send({ type: 'window.result', source: perMinute.source, time: T + 60_000, data })
-  expect(told(test.send(event('r', 58.999, 1), event('r', 58.998, 2), event('r', 60.999, 3)))).toEqual([
+  expect(short(test.send(event('r', 58.999, 1), event('r', 58.998, 2), event('r', 60.999, 3)))).toEqual([
     '3-1@59.999',
     '3-3@60.999',
   ])
@@ -230,8 +230,8 @@ it('enriches an event that is in the table by itself, if the table comes first',
   const before = testStream(define('known', { version: 1 }, table, known))
   const after = testStream(define('known', { version: 1 }, known, table))
   const events = [event('e', 0, 1), event('e', 1, 2), event('e', 0, 3)]
-  expect(told(before.send(...events))).toEqual(['1-1@0', '2-2@1', '3-2@0'])
-  expect(told(after.send(...events))).toEqual(['1-null@0', '2-1@1', '3-2@0'])
+  expect(short(before.send(...events))).toEqual(['1-1@0', '2-2@1', '3-2@0'])
+  expect(short(after.send(...events))).toEqual(['1-null@0', '2-1@1', '3-2@0'])
 })
 
 it('keeps the event that happened last, of one time the one that came last, with revisions and the past', () => {
@@ -264,7 +264,7 @@ it('joins the events of a first walk into the past if they are to be placed, and
     ['place', ['1-2@1']],
   ] as const) {
     const test = joinOf(backfill)
-    expect(told(test.send(past, { ...past, revision: 2 }, event('r', 1, 2)))).toEqual(results)
+    expect(short(test.send(past, { ...past, revision: 2 }, event('r', 1, 2)))).toEqual(results)
   }
 })
 

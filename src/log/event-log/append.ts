@@ -91,7 +91,7 @@ export class Appender {
 
   /**
    * Waits while the log is paused, but not for a consumer that runs here. Its handler may wait for the call, also through a queue or another
-   * task, and so for itself: nothing tells such a call from others.
+   * task, and so for itself: such a call cannot be distinguished from others.
    */
   async #room(signal: AbortSignal | undefined): Promise<void> {
     const ending =

@@ -321,7 +321,7 @@ export class ProcessRunner<State, Type extends ResearchEventType> {
       }
       const timer = this.#timers.next(until)
       if (timer === undefined) {
-        // All that were read may wait.
+        // Each timer that was read may wait for a source that is behind.
         if (this.#timers.isReadUpTo(until)) return
         continue
       }

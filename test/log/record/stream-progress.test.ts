@@ -208,7 +208,7 @@ describe('the progress of many streams', () => {
   })
 
   it.each(['an event', 'a beat'])(
-    'has to catch up again after a suspension, of which %s tells first',
+    'has to catch up again after a suspension, that %s shows first',
     (first) => {
       const time = new TestTime()
       const suspended = new Pauses(new Gate(), time)

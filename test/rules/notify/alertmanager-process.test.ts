@@ -52,7 +52,7 @@ describe('the process of alertmanager', () => {
     expect(await opened()).toBe(5_000)
   })
 
-  it('asks less and less often for an alert that nobody accepts', async () => {
+  it('asks less and less often for an alert that is not accepted', async () => {
     const { asked, pass } = await running(() => undefined)
     await pass(HOUR)
     expect(asked.slice(0, 5)).toEqual([1_000, 6_000, 12_000, 24_000, 48_000])

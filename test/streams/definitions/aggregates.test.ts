@@ -172,7 +172,7 @@ it.each([
 })
 
 describe('distinct', () => {
-  it('tells a text from a number', () => {
+  it('distinguishes a text from a number', () => {
     const values: readonly (string | number)[] = ['1', 1, '1', 1, '']
     const of = distinct<Reading>((item) => values[item.number ?? 0])
     expect(valueOf(of, numbered(0, 1, 2, 3, 4))).toBe(3)
