@@ -176,15 +176,14 @@ function functionsOf(
   settings: StageSettings,
 ): Definition<unknown>['functions'] & Pick<Definition<unknown>, 'reads'> {
   const byName = new Map(stages.map((stage) => [stage.name, stage]))
-  // `event` is called once for each key, and for a log many entries after `key`.
-  const known = new WeakMap<StreamEntry, Rows>()
+  // `event` is called once for each key of an entry.
+  let last: { readonly entry: StreamEntry; readonly rows: Rows } | undefined
   const rowsOf = (entry: StreamEntry) => {
-    const before = known.get(entry)
-    if (before !== undefined) return before
-    const reading = stages.filter(({ types }) => types.includes(entry.type))
-    const rows = new Rows(reading.flatMap((stage) => stage.rows(entry, settings)))
-    known.set(entry, rows)
-    return rows
+    if (last?.entry !== entry) {
+      const reading = stages.filter(({ types }) => types.includes(entry.type))
+      last = { entry, rows: new Rows(reading.flatMap((stage) => stage.rows(entry, settings))) }
+    }
+    return last.rows
   }
   return {
     types: [...new Set(stages.flatMap(({ types }) => types))],
