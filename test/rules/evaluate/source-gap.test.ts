@@ -16,8 +16,9 @@ const N = '/v1/monitors/n'
 const busy: PlainRule = {
   when: { bit: 0 },
   windows: [{ kind: 'count', when: null, over: HOUR, gte: 2 }],
-  isKeyed: false,
+  keyedBy: 'nothing',
   isPerEvent: false,
+  reads: 'events',
   resolveWhen: null,
   after: HOUR,
   for: 10 * MINUTE,
