@@ -168,6 +168,8 @@ class OneKey {
     }
     if (!this.#isUnknown) return false
     if (t === this.#gap + Math.max(this.#reach, this.#rule.for)) return true
+    const pulse = this.#pulses.at(-1)
+    if (pulse !== undefined && !this.#isResolved(pulse) && t === pulse.t + this.#rule.after) return true
     return window.steps.slice(0, -1).some((_, step) => {
       const begun = this.#applied.findLastIndex((_each, at) => this.#way(window, step, at) !== undefined)
       const [first = NaN] = this.#way(window, step, begun) ?? []
