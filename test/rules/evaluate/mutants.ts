@@ -250,12 +250,6 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
     text: 'gap <= time - reach',
     replacement: 'true',
   },
-  'a window that begins at a gap is incomplete': {
-    kind: 'not_then',
-    file: 'timeline.ts',
-    text: 'gap <= time - reach',
-    replacement: 'gap < time - reach',
-  },
   'a change is incomplete after a gap': {
     kind: 'changed',
     file: 'timeline.ts',
@@ -309,12 +303,6 @@ export const ENGINE_MUTANTS: Readonly<Record<string, EngineMutant>> = {
     file: 'timeline.ts',
     text: '!this.#context.complete || time < (state.gap ?? -Infinity)',
     replacement: '!this.#context.complete',
-  },
-  'the `for` of an unknown alert goes on': {
-    kind: 'not_then',
-    file: 'timeline.ts',
-    text: 'if (state.undecidedUntil !== undefined && state.fired === undefined && rule.for > 0) return',
-    replacement: '',
   },
   'a gap concerns rules with other keys': {
     kind: 'min',
