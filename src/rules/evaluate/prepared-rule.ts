@@ -70,7 +70,7 @@ export function prepareRule(rule: CompiledRule): PreparedRule {
   }
 }
 
-/** Whether each state of the rule is that of one source, which may have gaps. To a rule that reads `stream.gap`, a gap is an event. */
+/** Whether each state of the rule is that of one source, which may have gaps. To a rule that names `stream.gap`, a gap is only an event. */
 function isOfSource({ key, isPerEvent, types }: CompiledRule): boolean {
   const [first] = key
   return (

@@ -1,18 +1,8 @@
 /** Evaluates a rule about absence by its definition: at each move of the watermark, from what is known of each source. Shares no code with the engine. */
 import type { PlainRule, PlainWindow, Sample } from './plain-rule.ts'
-import type { Transition } from './reference.ts'
+import type { Moment, Transition } from './reference.ts'
 
 const MINUTE = 60_000
-
-/** An event that was recorded, or a move of the time, in ms after the base. */
-export interface Moment {
-  readonly recorded: number
-  readonly sample?: Sample
-  /** The time up to which everything has come; absent if this says nothing of it. */
-  readonly through?: number
-  /** Whether that is true; absent if this says nothing of it. */
-  readonly complete?: boolean
-}
 
 /** The transitions of each source, and what is said of all of them. */
 export function absenceReference(
@@ -93,12 +83,13 @@ class OneSource {
       this.#lookAt = next + MINUTE
     } else {
       this.#unknown = undefined
+      const isNew = alert === undefined
       this.#alert ??= { since: next, fired: false }
       delete this.#alert.quiet
       if (!this.#alert.fired && next >= this.#alert.since + wait) {
         this.#alert.fired = true
         this.#say('firing', next)
-      }
+      } else if (isNew) this.#say('pending', next)
     }
     return true
   }
@@ -170,11 +161,12 @@ class OneSource {
     this.#alert = undefined
   }
 
-  #say(type: 'firing' | 'resolved', silentUntil: number, reason?: string): void {
+  #say(type: Exclude<Transition['type'], 'unknown'>, silentUntil: number, reason?: string): void {
     const since = this.#alert?.since ?? NaN
     const value = (silentUntil - since + this.#within) / 1_000
     const events = this.#newest === undefined ? [] : [this.#newest.id]
-    this.#out.push({ type, key: this.#key, since, value, events, ...(reason !== undefined && { reason }) })
+    const more = reason === undefined ? {} : { reason }
+    this.#out.push({ type, key: this.#key, since, value, complete: true, events, ...more })
   }
 
   get #key(): string {

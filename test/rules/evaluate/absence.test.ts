@@ -11,8 +11,9 @@ const source = '/v1/monitors/m'
 const silent: PlainRule = {
   when: null,
   windows: [{ kind: 'absence', within: 1_000, of: new Set([source]) }],
-  isKeyed: false,
+  keyedBy: 'nothing',
   isPerEvent: false,
+  reads: 'events',
   resolveWhen: null,
   after: 0,
   for: 0,

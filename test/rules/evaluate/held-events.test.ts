@@ -37,7 +37,8 @@ const backlogs: readonly Sample[] = ['/even', '/odd'].flatMap((source, odd) =>
 
 /** The alerts of the definitions. */
 function expected(rule: PlainRule): readonly Transition[] {
-  return reference(rule, backlogs, 4 * BACKLOG).map((each) => Object.assign(each, { key: '{"key":"a"}' }))
+  const moments = backlogs.map((sample) => ({ recorded: CAUGHT_UP, sample }))
+  return reference(rule, moments, 4 * BACKLOG).map((each) => Object.assign(each, { key: '{"key":"a"}' }))
 }
 
 describe.each([

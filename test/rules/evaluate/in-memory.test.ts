@@ -115,7 +115,7 @@ describe('rules in memory', () => {
   })
 
   it('give events of the same id from two sources an alert each, per event', () => {
-    const each: PlainRule = { ...burst, windows: [], isKeyed: false, isPerEvent: true, after: 5 }
+    const each: PlainRule = { ...burst, windows: [], keyedBy: 'nothing', isPerEvent: true, after: 5 }
     const driver = new InMemoryRules([compiled(each)], viewOf)
     const output = ['/s', '/t'].flatMap((source) => driver.arrive(event('1', 0, 'a', 1, source)))
     expect(output.map(({ data }) => data.key)).toEqual([

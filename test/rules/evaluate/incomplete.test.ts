@@ -13,8 +13,9 @@ const source = '/v1/monitors/m'
 const busy: PlainRule = {
   when: { bit: 0 },
   windows: [{ kind: 'count', when: null, over: 60 * MINUTE, gte: 2 }],
-  isKeyed: false,
+  keyedBy: 'nothing',
   isPerEvent: false,
+  reads: 'events',
   resolveWhen: null,
   after: 60 * MINUTE,
   for: 10 * MINUTE,

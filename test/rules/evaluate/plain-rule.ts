@@ -29,6 +29,8 @@ export interface Sample {
   readonly revision: number
   readonly backfill: 'no' | 'dated' | 'undated'
   readonly fields: Fields
+  /** For a gap of the source: the times of the events before and after it, if they are known. */
+  readonly gap?: { readonly from: number | null; readonly to: number | null }
 }
 
 /** A condition: a bit of an event; with `changed`, only where its value is another one than before. */
@@ -89,8 +91,10 @@ export type PlainWindow =
 export interface PlainRule {
   readonly when: Condition | null
   readonly windows: readonly PlainWindow[]
-  readonly isKeyed: boolean
+  readonly keyedBy: 'nothing' | 'field' | 'source'
   readonly isPerEvent: boolean
+  /** To one that reads events alone, a gap of a source is no event. One that names no types reads everything. */
+  readonly reads: 'events' | 'events and gaps' | 'everything'
   readonly resolveWhen: Condition | null
   readonly after: number
   readonly for: number
@@ -108,9 +112,11 @@ class FieldsView implements EventView {
   readonly isCut = false
   readonly work = { left: Infinity }
   readonly fields: Fields
+  readonly source: string
 
-  constructor(fields: Fields) {
+  constructor(fields: Fields, source: string) {
     this.fields = fields
+    this.source = source
   }
 }
 
@@ -145,6 +151,13 @@ const oneOrMore = expression('one or more', ({ values }) => {
   return values.length === 1 && first !== undefined ? first : values
 })
 
+/** Each rule that has it as its only key has a state for each source. */
+const sourceOf: Expression = {
+  text: 'source',
+  watched: [],
+  evaluate: (view) => (view instanceof FieldsView ? view.source : new Problem('missing', 'source')),
+}
+
 const number = expression('number', (fields) => numberOf(fields) ?? undefined)
 
 const valueOf = expression('value', ({ value }) => value ?? undefined)
@@ -153,6 +166,18 @@ function condition({ bit, changed = false }: Condition): Expression {
   const holds = ({ bits }: Fields) => (bits & (1 << bit)) !== 0
   if (!changed) return expression(`bit ${bit}`, holds)
   return expression(`bit ${bit} && changed(value)`, (fields, [is = false]) => holds(fields) && is, [valueOf])
+}
+
+const TYPES: Readonly<Record<PlainRule['reads'], CompiledRule['types']>> = {
+  events: new Set(['unknown', 'task_run.state']),
+  'events and gaps': new Set(['unknown', 'task_run.state', 'stream.gap']),
+  everything: undefined,
+}
+
+const KEYS: Readonly<Record<PlainRule['keyedBy'], CompiledRule['key']>> = {
+  nothing: [],
+  field: [{ name: 'key', value: expression('key', ({ key }) => key ?? undefined) }],
+  source: [{ name: 'source', value: sourceOf }],
 }
 
 /** The rule as the engine takes it. */
@@ -186,11 +211,11 @@ export function compiled(rule: PlainRule, name = 'R'): CompiledRule {
   return {
     name,
     group: null,
-    types: new Set(['unknown', 'task_run.state']),
+    types: TYPES[rule.reads],
     version: '00000001',
     when: optional(rule.when),
     windows: rule.windows.map(windowOf),
-    key: rule.isKeyed ? [{ name: 'key', value: expression('key', ({ key }) => key ?? undefined) }] : [],
+    key: KEYS[rule.keyedBy],
     isPerEvent: rule.isPerEvent,
     labels: new Map([['team', template('research')]]),
     annotations: new Map([['summary', template('it is so')]]),
@@ -206,13 +231,15 @@ const fieldsOf = new WeakMap<RuleInput, Fields>()
 
 /** What expressions see of an event of {@link inputOf}. */
 export function viewOf(event: RuleInput): EventView {
-  return new FieldsView(fieldsOf.get(event) ?? { bits: 0, key: null, value: null, values: [] })
+  const fields = fieldsOf.get(event) ?? { bits: 0, key: null, value: null, values: [] }
+  return new FieldsView(fields, event.source)
 }
 
 const text = (at: number) => new Date(BASE + at).toISOString()
 
 /** The event of a sample. */
-export function inputOf({ id, source, type, at, recorded, revision, backfill, fields }: Sample): RuleInput {
+export function inputOf(sample: Sample): RuleInput {
+  const { id, source, type, at, recorded, revision, backfill, fields, gap } = sample
   const envelope = {
     id,
     source,
@@ -224,7 +251,8 @@ export function inputOf({ id, source, type, at, recorded, revision, backfill, fi
     revision,
     backfill: backfill !== 'no',
   }
-  const event = withData(envelope, type, backfill === 'dated' ? text(at).slice(0, 10) : undefined)
+  const date = backfill === 'dated' ? text(at).slice(0, 10) : undefined
+  const event = type === 'stream.gap' ? gapOf(envelope, gap) : withData(envelope, type, date)
   fieldsOf.set(event, fields)
   return event
 }
@@ -246,10 +274,16 @@ const CANCELLED = cancelledEvent(
 
 type Rest = Omit<RuleInput, 'type' | 'data' | 'cause' | 'cursor'>
 
+function gapOf(rest: Rest, gap: Sample['gap']): RuleInput {
+  const { from, to } = gap ?? { from: null, to: null }
+  const textOf = (at: number | null) => (at === null ? null : text(at))
+  const data = { from: textOf(from), to: textOf(to), reason: 'expired' }
+  return { ...rest, type: 'stream.gap', time: null, data }
+}
+
 function withData(rest: Rest, type: RuleInput['type'], date: string | undefined): RuleInput {
   if (type === 'source.live') return { ...rest, type, data: { lost: null } }
   if (type === 'source.lost') return { ...rest, type, data: { message: 'refused' } }
-  if (type === 'stream.gap') return { ...rest, type, data: { from: null, to: null, reason: 'expired' } }
   if (type === 'monitor.cancelled') return { ...rest, type, data: CANCELLED }
   if (type === 'log.gap') return { ...rest, type, data: { from: '1', to: '2' } }
   if (type !== 'task_run.state') return { ...rest, type: 'unknown', data: { event_date: date } }
@@ -269,8 +303,9 @@ export function countRule(over: number, gte: number): PlainRule {
   return {
     when: { bit: 0 },
     windows: [{ kind: 'count', when: null, over, gte }],
-    isKeyed: true,
+    keyedBy: 'field',
     isPerEvent: false,
+    reads: 'events',
     resolveWhen: null,
     after: 0,
     for: 0,

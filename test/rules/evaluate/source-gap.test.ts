@@ -16,8 +16,9 @@ const N = '/v1/monitors/n'
 const busy: PlainRule = {
   when: { bit: 0 },
   windows: [{ kind: 'count', when: null, over: HOUR, gte: 2 }],
-  isKeyed: false,
+  keyedBy: 'nothing',
   isPerEvent: false,
+  reads: 'events',
   resolveWhen: null,
   after: HOUR,
   for: 10 * MINUTE,
@@ -139,6 +140,16 @@ describe('a gap of the source', () => {
       'unknown gap 3',
       'known',
     ])
+  })
+
+  it('begins the `for` of a sequence again when it is known', () => {
+    const rule = { ...alone, for: 2 * MINUTE, lateness: 10 * MINUTE }
+    // One is pending since minute 6. Another one waits for `not_then`, and an event of before the gap is evaluated after it.
+    const entries = [event(1), event(6.5), event(7.5, { bits: 2 }), tick(17), gap(18), tick(18)]
+    const unknown = ['pending 6', 'unknown gap 18', 'inactive 6']
+    expect(alertsOf(entries, rule)).toEqual(unknown)
+    expect(alertsOf([...entries, tick(30)], rule)).toEqual([...unknown, 'pending 19 incomplete', 'known'])
+    expect(alertsOf([...entries, tick(30), tick(31)], rule).at(-1)).toBe('firing 19 incomplete')
   })
 
   it('stays unknown while time is not complete', () => {

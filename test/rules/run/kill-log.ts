@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { monitorEvent } from 'rivulet'
+import { gapEvent, monitorEvent, monitorSource } from 'rivulet'
 import { memoryStore, openLog } from 'rivulet/log'
 import type { ResearchEvent } from 'rivulet'
 import type { LogStore } from 'rivulet/log/store'
@@ -14,6 +14,9 @@ export const BEGIN = Date.UTC(2026, 0, 1)
 
 /** Maximum number of events of an append. */
 const APPEND = 50
+
+/** The number of monitors. */
+const MONITORS = 10
 
 /** Events that were appended together with a tick, and when. */
 export interface RecordedEvents {
@@ -51,13 +54,34 @@ export async function record(
   }
 }
 
-/** An event of one of ten monitors. Some come late. */
+/** Appends a gap of each monitor. */
+export async function recordGaps(
+  store: LogStore,
+  recorded: RecordedEvents[],
+  clock: { now: number },
+): Promise<void> {
+  clock.now += 1_000
+  const gaps = Array.from({ length: MONITORS }, (_, n) => gapOf(`m${n}`, clock.now))
+  const events = [...gaps, tickAt(clock.now)]
+  recorded.push({ events, recorded: clock.now })
+  await append(store, events)
+}
+
+/** The events of a monitor of the last minute are missing. */
+function gapOf(monitor: string, now: number): ResearchEvent {
+  const [from, to] = [now - 60_000, now].map((at) => new Date(at).toISOString())
+  const data = { from: from ?? null, to: to ?? null, reason: 'the service no longer has them' }
+  return gapEvent(monitorSource(monitor), data, 'poll', `${now}`, now)
+}
+
+/** An event of a monitor. Some come late. */
 function eventOf(n: number, now: number, random: () => number): ResearchEvent {
-  const monitor = `m${Math.floor(random() * 10)}`
+  const monitor = `m${Math.floor(random() * MONITORS)}`
   const kind = random()
   const at = now - (random() < 0.2 ? Math.floor(random() * 40_000) : 0)
   const time = new Date(at).toISOString()
   const received = new Date(now).toISOString()
+  if (kind < 0.005) return gapOf(monitor, now)
   if (kind < 0.6) {
     const output = { type: 'text', content: `${n}`, basis: [] } as const
     const detection = {
@@ -104,6 +128,9 @@ export async function withoutKill(recorded: readonly RecordedEvents[], rules: nu
   return await alertsOf(store)
 }
 
+/** An alert as a text that says that events may be missing. */
+const SHOWS_GAP = /"complete":false|"reason":"gap"/
+
 /** How the alerts differ. */
 export function compared(killed: readonly string[], expected: readonly string[]) {
   const [had, wanted] = [new Set(killed), new Set(expected)]
@@ -111,6 +138,7 @@ export function compared(killed: readonly string[], expected: readonly string[])
   const wrong = killed.filter((alert) => !wanted.has(alert))
   return {
     transitions: expected.length,
+    of_gaps: expected.filter((alert) => SHOWS_GAP.test(alert)).length,
     lost: lost.length,
     doubled: killed.length - had.size,
     wrong: wrong.length,

@@ -38,6 +38,16 @@ const kinds: readonly ((n: number) => Omit<Rule, 'alert'>)[] = [
     key,
     resolve: { after: '3m' },
   }),
+  (n) => ({
+    sequence: {
+      steps: ["type == 'monitor.error'"],
+      not_then: "type == 'monitor.completion'",
+      within: `${1 + n}m`,
+    },
+    key,
+    for: '30s',
+    resolve: { after: '10m' },
+  }),
   (n) => ({ absence: { on: ALL, within: `${3 + n}m` }, lateness: '10s' }),
 ]
 

@@ -1,6 +1,7 @@
 /**
  * Runs rules over the log in a file, and kills itself at a commit of a transaction. Arguments: the file, the number of rules, the
- * number of the commit, 0 for none, and whether it dies `before` or `after` it. A message ends it once it has read everything.
+ * number of the commit, 0 for none, and whether it dies `before` or `after` it. The message `next` makes it the next commit, and is answered.
+ * The message `end` ends it once it has read everything.
  */
 import { flushCompileCache } from 'node:module'
 import { setTimeout } from 'node:timers/promises'
@@ -13,14 +14,15 @@ import { rulesToKill } from './kill-rules.ts'
 // It may be killed before its end, where Node would store this.
 flushCompileCache()
 
-const [file = '', rules = '', dieAt = '0', moment = 'before'] = process.argv.slice(2)
+const [file = '', rules = '', first = '0', moment = 'before'] = process.argv.slice(2)
+let dieAt = Number(first)
 let commits = 0
 
 class Connection extends DatabaseSync {
   #isWriting = false
 
   override exec(sql: string): void {
-    const isLast = sql === 'COMMIT' && this.#isWriting && (commits += 1) === Number(dieAt)
+    const isLast = sql === 'COMMIT' && this.#isWriting && (commits += 1) === dieAt
     if (isLast && moment === 'before') process.kill(process.pid, 'SIGKILL')
     super.exec(sql)
     if (isLast) process.kill(process.pid, 'SIGKILL')
@@ -39,7 +41,12 @@ const running = runRules(log, rulesToKill(Number(rules)), {
   startAt: 'start',
   wait: new AbortController().signal,
 })
-process.once('message', async () => {
+process.on('message', async (message) => {
+  if (message === 'next') {
+    dieAt = commits + 1
+    process.send?.(message)
+    return
+  }
   while ((await store.reader('process:rules'))?.cursor !== (await store.positionAt('end')))
     await setTimeout(20)
   await running.stop()

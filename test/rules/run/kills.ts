@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 import { sqliteStore } from 'rivulet/log/sqlite'
 import { randomOf } from '../../../bench/random.ts'
 import { programFiles } from '../../support/programs.ts'
-import { alertsOf, BEGIN, compared, hasRead, record, withoutKill } from './kill-log.ts'
+import { alertsOf, BEGIN, compared, hasRead, record, recordGaps, withoutKill } from './kill-log.ts'
 import type { RecordedEvents } from './kill-log.ts'
 
 /** What is killed, and how often. */
@@ -25,8 +25,12 @@ export interface KillResult {
   readonly kills: number
   /** How many of the kills came at a commit of the rules; the others came while they waited for events. */
   readonly kills_at_commits: number
+  /** How many kills came at the commit of gaps of all sources. */
+  readonly kills_at_gaps: number
   /** Number of alert events of the run without a kill. */
   readonly transitions: number
+  /** Those that say that events may be missing. */
+  readonly of_gaps: number
   /** Those that the run with kills does not have. */
   readonly lost: number
   /** Those that it has more than once. */
@@ -39,6 +43,9 @@ export interface KillResult {
   readonly same_order: boolean
   readonly seconds: number
 }
+
+/** Every other kill is at the commit of gaps: in turn before and after it. */
+const AT_GAPS = ['before', undefined, 'after', undefined] as const
 
 /** About how many events the rules have in a commit, at least, so that most kills come before all are read. */
 const EVENTS_PER_COMMIT = 12
@@ -56,13 +63,27 @@ export async function killRules(plan: KillPlan): Promise<KillResult> {
     await store.positionAt('start')
     const recorded: RecordedEvents[] = []
     let killsAtCommits = 0
+    let killsAtGaps = 0
     for (let kill = 0; kill < kills; kill++) {
-      const dieAt = 1 + Math.floor((random() * events) / kills / EVENTS_PER_COMMIT)
-      const child = startRules(file, rules, dieAt, random() < 0.5 ? 'before' : 'after')
+      const atGaps = AT_GAPS[kill % AT_GAPS.length]
+      const dieAt = atGaps === undefined ? 1 + Math.floor((random() * events) / kills / EVENTS_PER_COMMIT) : 0
+      const moment = atGaps ?? (random() < 0.5 ? 'before' : 'after')
+      const child = startRules(file, rules, dieAt, moment)
       const exited = once(child, 'exit')
       const isOver = () => child.exitCode !== null || child.signalCode !== null
       const until = Math.floor(((kill + 1) * events) / (kills + 1))
       await record(store, recorded, until, clock, random)
+      if (atGaps !== undefined) {
+        while (!isOver() && !(await hasRead(store))) await setTimeout(20)
+        const armed = once(child, 'message')
+        child.send('next')
+        await Promise.race([armed, exited])
+        const before = await store.positionAt('end')
+        await recordGaps(store, recorded, clock)
+        await exited
+        const cursor = (await store.reader('process:rules'))?.cursor
+        if ((cursor === before) === (atGaps === 'before')) killsAtGaps++
+      }
       while (!isOver()) {
         // It waits for more: this kill comes while it is idle.
         if (await hasRead(store)) child.kill('SIGKILL')
@@ -71,7 +92,8 @@ export async function killRules(plan: KillPlan): Promise<KillResult> {
       const [, signal]: unknown[] = await exited
       if (signal !== 'SIGKILL') throw new Error('the rules ended by themselves')
       if (!(await hasRead(store))) killsAtCommits++
-      onStep(`kill ${kill + 1} of ${kills} at commit ${dieAt}, after ${until} events`)
+      const place = atGaps === undefined ? `commit ${dieAt}` : 'the commit of gaps'
+      onStep(`kill ${kill + 1} of ${kills} at ${place}, after ${until} events`)
     }
     const last = startRules(file, rules, 0, 'before')
     await record(store, recorded, events, clock, random)
@@ -86,6 +108,7 @@ export async function killRules(plan: KillPlan): Promise<KillResult> {
       rules,
       kills,
       kills_at_commits: killsAtCommits,
+      kills_at_gaps: killsAtGaps,
       ...compared(killed, expected),
       seconds: Math.round((performance.now() - began) / 1_000),
     }

@@ -11,6 +11,7 @@ import {
   tuple,
 } from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { gapEvent } from 'rivulet'
 import { openLog } from 'rivulet/log'
 import type { ResearchEvent } from 'rivulet'
 import type { Entry, EventLog } from 'rivulet/log'
@@ -67,6 +68,13 @@ const RULES: readonly Rule[] = [
     },
     resolve: { after: '5m' },
   },
+  {
+    alert: 'Alone',
+    sequence: { steps: ["data.event_id > 'e3'"], not_then: "data.event_id < 'e3'", within: '10m' },
+    key,
+    for: '2m',
+    resolve: { after: '30m' },
+  },
   { alert: 'Run', on: ['task_run.state'], when: 'has(data.output)', resolve: { after: '10m' } },
 ]
 
@@ -85,6 +93,9 @@ const evidence = (type: 'source.lost' | 'source.live', id: number): ResearchEven
     ? liveEvent(M, `${id}`, undefined, BEGIN)
     : lostEvent(M, `${id}`, 'unreachable', BEGIN)
 
+const gap = (monitor: string, id: number): ResearchEvent =>
+  gapEvent(`/v1/monitors/${monitor}`, { from: null, to: null, reason: 'expired' }, 'poll', `${id}`, BEGIN)
+
 const event = oneof(
   {
     weight: 6,
@@ -97,6 +108,10 @@ const event = oneof(
     arbitrary: tuple(constantFrom('source.lost', 'source.live'), integer()).map(([type, n]) =>
       evidence(type, n),
     ),
+  },
+  {
+    weight: 1,
+    arbitrary: tuple(constantFrom('m', 'n'), integer()).map(([monitor, n]) => gap(monitor, n)),
   },
 )
 
